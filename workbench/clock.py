@@ -1,0 +1,42 @@
+"""Processing time, injected: the runtime never reads a clock of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of processing time."""
+
+    def now_us(self) -> int:
+        """Microseconds since 1970; never goes backwards."""
+        ...
+
+
+class SystemClock:
+    """The machine's time, made monotone: the wall clock at the start plus the monotonic clock since."""
+
+    __slots__ = ("_offset_ns",)
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+
+    def now_us(self) -> int:
+        return (self._offset_ns + time.perf_counter_ns()) // 1_000
+
+
+class VirtualClock:
+    """A time that stands still until it is told to go on: the same run always reads the same times."""
+
+    __slots__ = ("_now_us",)
+
+    def __init__(self, start_us: int = 0) -> None:
+        self._now_us = start_us
+
+    def now_us(self) -> int:
+        return self._now_us
+
+    def advance_to(self, us: int) -> None:
+        """Move to a later time; an earlier one is ignored, so that time never goes backwards."""
+        self._now_us = max(self._now_us, us)

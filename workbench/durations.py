@@ -1,0 +1,127 @@
+"""Durations, replay speeds and instants as people write them, and as the runtime counts them.
+
+The runtime counts time in whole microseconds (names end in ``_us``): of the clock for processing time, since 1970 in
+UTC for event time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+
+from workbench.errors import SettingError
+
+_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|m|h|d)\s*")
+_LIMIT_US = 2**62
+
+NO_TIME = -(2**63)
+"""The event timestamp of a record that has none (its event-time column is null)."""
+
+MAX_TIME = 2**63 - 1
+"""The watermark that says: no more records will come."""
+
+
+def parse_duration(value: str | timedelta, name: str) -> int:
+    """Microseconds in a duration such as ``"50ms"``, ``"5s"``, ``"2h"``, ``"1d"`` or a timedelta.
+
+    Args:
+        value: the duration; not negative.
+        name: what the duration is for; errors name it.
+
+    Raises:
+        SettingError: not a duration, negative, or without a unit.
+
+    Example:
+        >>> parse_duration("50ms", "buffer_timeout")
+        50000
+    """
+    if isinstance(value, timedelta):
+        us = value // timedelta(microseconds=1)
+        if us < 0:
+            raise SettingError(f"{name} is {value}: a duration cannot be negative")
+        return us
+    if not isinstance(value, str):
+        raise SettingError(f"{name} is {value!r}, which has no unit: write for example '{value}ms' or '{value}s'")
+    if value.strip() == "0":
+        return 0
+    match = _PATTERN.fullmatch(value)
+    if match is None:
+        if value.strip().startswith("-"):
+            raise SettingError(f"{name} is {value!r}: a duration cannot be negative")
+        raise SettingError(f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'")
+    us = round(float(match[1]) * _UNITS_US[match[2]])
+    if us > _LIMIT_US:
+        raise SettingError(f"{name} is {value!r}: longer than time can be counted")
+    return us
+
+
+def format_duration(us: int) -> str:
+    """The shortest exact way to write a duration.
+
+    Example:
+        >>> format_duration(50_000), format_duration(90_000_000)
+        ('50ms', '90s')
+    """
+    if us == 0:
+        return "0ms"
+    for unit in ("d", "h", "min", "s", "ms"):
+        if us % _UNITS_US[unit] == 0:
+            return f"{us // _UNITS_US[unit]}{unit}"
+    return f"{us}us"
+
+
+def parse_speed(value: str | float, name: str = "speed") -> float:
+    """Seconds of history per second of replay: ``"600x"`` is 600.0, ``"max"`` is infinity (no pacing).
+
+    Raises:
+        SettingError: not a speed, or not above zero.
+    """
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text == "max":
+            return math.inf
+        try:
+            speed = float(text.removesuffix("x"))
+        except ValueError:
+            raise SettingError(f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'") from None
+    else:
+        speed = float(value)
+    if math.isnan(speed) or speed <= 0:
+        raise SettingError(f"{name} is {value!r}: a replay speed is above zero; use pause to stop a replay")
+    return speed
+
+
+def format_speed(speed: float) -> str:
+    """A speed as people write it: ``"600x"`` or ``"max"``."""
+    return "max" if math.isinf(speed) else f"{speed:g}x" if speed < 1e6 else f"{speed:.0f}x"
+
+
+def parse_instant(value: str | datetime, name: str) -> int:
+    """Microseconds since 1970 (UTC) of an ISO date, an ISO time or a datetime; without a zone, UTC is meant.
+
+    Raises:
+        SettingError: not a date or time.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise SettingError(f"{name} is {value!r}: write an ISO time such as '2013-07-01' or '2013-07-01T06:00'") from None
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def format_instant(us: int | None) -> str:
+    """An event time in UTC as ``2013-07-01 06:00:00``, ``"-"`` for none and ``"end"`` for MAX_TIME."""
+    if us is None or us == NO_TIME:
+        return "-"
+    if us == MAX_TIME:
+        return "end"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
+    except OverflowError:
+        return f"{us}us"
+    return moment.strftime("%Y-%m-%d %H:%M:%S" if us % 1_000_000 == 0 else "%Y-%m-%d %H:%M:%S.%f")

@@ -1,0 +1,104 @@
+"""What travels on a channel: buffers of records and the control elements, in one FIFO; nothing overtakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.durations import NO_TIME
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An immutable batch of records and their event times.
+
+    Attributes:
+        batch: the columns, `n` rows.
+        timestamps: shape (n,), event times in microseconds since 1970, NO_TIME where a record has none; None when
+            no record of the stream has an event time.
+    """
+
+    batch: pa.RecordBatch
+    timestamps: Int64s | None = None
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def slice(self, offset: int, length: int) -> Records:
+        """Rows [offset, offset + length), without copying."""
+        times = self.timestamps
+        return Records(self.batch.slice(offset, length), None if times is None else times[offset : offset + length])
+
+    @staticmethod
+    def concat(parts: Sequence[Records]) -> Records:
+        """The rows of all parts in order; parts share one schema and all or none have timestamps."""
+        if len(parts) == 1:
+            return parts[0]
+        batch = pa.concat_batches([part.batch for part in parts])
+        if parts[0].timestamps is None:
+            return Records(batch)
+        return Records(batch, np.concatenate([part.timestamps for part in parts if part.timestamps is not None]))
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """No record with an event time at or below `timestamp_us` is expected any more on this channel (F2-5, F2-6)."""
+
+    timestamp_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkStatus:
+    """Whether a channel takes part in the minimum over channels: an idle one does not hold the watermark back."""
+
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointBarrier:
+    """Separates the records of one checkpoint from those of the next (F2-9).
+
+    Attributes:
+        checkpoint_id: from 1, increasing.
+        triggered_us: processing time at which the coordinator triggered the checkpoint.
+    """
+
+    checkpoint_id: int
+    triggered_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyMarker:
+    """Travels with the records, never overtakes them and bypasses operator logic.
+
+    Attributes:
+        marked_us: processing time at the source.
+        source: name of the source task.
+    """
+
+    marked_us: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfStream:
+    """Nothing follows on this channel."""
+
+
+Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfStream
+
+
+def event_times(column: pa.Array) -> Int64s:
+    """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(NO_TIME)
+    times: Int64s = column.to_numpy(zero_copy_only=False)
+    return times

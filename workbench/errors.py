@@ -1,0 +1,79 @@
+"""The errors that a person may see.
+
+Every message is one sentence that states the fact with the offending value, then the likely fix. Where the mistake
+stands in the user's own code, `origin` names the file and line. Magics and the command line print ``str(error)`` and
+never a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from workbench.origin import Origin
+
+
+class WorkbenchError(Exception):
+    """Base of every error that the workbench raises on purpose.
+
+    Args:
+        message: the fact, with the value, and the likely fix.
+        origin: where in the user's code the mistake stands, if known.
+    """
+
+    def __init__(self, message: str, *, origin: Origin | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.origin = origin
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.origin})" if self.origin else self.message
+
+
+class SettingError(WorkbenchError):
+    """A setting has an unknown name or a value that cannot be used."""
+
+
+class ExpressionError(WorkbenchError):
+    """An expression does not parse, names an unknown column or has the wrong types."""
+
+
+class PlanError(WorkbenchError):
+    """A pipeline cannot be turned into a plan."""
+
+
+class HistoryError(WorkbenchError):
+    """A history or its replay log is missing, malformed, stale or damaged."""
+
+
+class CheckpointError(WorkbenchError):
+    """A checkpoint cannot be written, or one that exists cannot be used."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """A checkpoint's files do not match their checksums; it is never restored, nor silently passed over."""
+
+
+class SinkError(WorkbenchError):
+    """A sink cannot write, or its directory holds what it must not overwrite."""
+
+
+class RecordError(WorkbenchError):
+    """A record cannot be processed: a poison value or an exception in a user's function."""
+
+
+class JobError(WorkbenchError):
+    """A job cannot do what was asked in the state that it is in, or it has failed."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> str:
+    """The sentence for a name that does not exist: the value, the nearest match, and all valid ones.
+
+    Example:
+        >>> unknown("setting", "bufer_timeout", ["buffer_timeout", "speed"])
+        "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? Valid: buffer_timeout, speed"
+    """
+    names = sorted(known)
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return f"unknown {kind} {name!r}:{hint} Valid: {', '.join(names) or 'none'}"

@@ -1,0 +1,142 @@
+"""What an operator is: frozen data that describes it, and the small state machine that the data builds.
+
+A *spec* is engine-neutral data: it knows its schema and can create its logic. The *logic* is passive: it is called with
+one element at a time, never waits, never reads a clock, and keeps all that must survive in its snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import pyarrow as pa
+
+from workbench.clock import Clock, SystemClock
+from workbench.elements import Records
+
+if TYPE_CHECKING:
+    from workbench.connectors.tables import Tables
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+Snapshot = dict[str, "pa.Table | Json"]
+"""An operator's state by name: keyed state as Arrow tables, small things (offsets, watermarks) as JSON values."""
+
+
+class Output(Protocol):
+    """Where an operator emits; the task behind it decides on buffers and channels."""
+
+    def emit(self, records: Records) -> None:
+        """Send records downstream; an empty batch is dropped."""
+        ...
+
+    def emit_side(self, tag: str, records: Records) -> None:
+        """Send records to the side output `tag`; without a consumer they are dropped."""
+        ...
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts that one operator owns and a sampler reads (plain integers, no lock)."""
+
+    numRecordsIn: int = 0
+    numRecordsOut: int = 0
+    numLateRecordsDropped: int = 0
+    numFiredTimers: int = 0
+    numRecordsWithoutTimestamp: int = 0
+    """Ours: records without an event time that reached an event-time operator and were dropped."""
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """What the runtime hands to an operator or source reader when it opens.
+
+    Attributes:
+        job: name of the job.
+        uid: the operator's stable identity.
+        subtask, parallelism: index of this parallel instance, from 0, and their number.
+        max_parallelism: number of key groups.
+        clock: processing time.
+        counters: to be updated by the operator for late records, timers and the like (the task counts in and out).
+        attempt: from 0; grows with every restart.
+        tables: where a TableSink commits its rows.
+        data_dir: a folder of the job on disk for committed tables, or None when nothing is durable.
+    """
+
+    job: str = "job"
+    uid: str = "operator"
+    subtask: int = 0
+    parallelism: int = 1
+    max_parallelism: int = 128
+    clock: Clock = field(default_factory=SystemClock)
+    counters: Counters = field(default_factory=Counters)
+    attempt: int = 0
+    tables: Tables | None = None
+    data_dir: Path | None = None
+
+
+class Operator:
+    """Base of all operator logic; every hook has a do-nothing default.
+
+    Call order: ``open``, then ``restore`` (only after a recovery), then any number of ``process``, ``on_watermark``,
+    ``on_time``, ``snapshot`` and ``notify_complete``; at the end ``close``. A watermark of MAX_TIME comes before the
+    end of a bounded input, so windows fire there.
+    """
+
+    def open(self, context: OperatorContext) -> None:
+        """Prepare; `context` stays valid until ``close``."""
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        """Handle a batch that came in on input `port` (0 for the first)."""
+        raise NotImplementedError(type(self).__name__)  # abstract
+
+    def on_watermark(self, watermark_us: int, out: Output) -> None:
+        """Event time has advanced to `watermark_us`; the task forwards the watermark afterwards."""
+
+    def next_time_us(self) -> int | None:
+        """The processing time at which ``on_time`` is wanted, or None."""
+        return None
+
+    def on_time(self, now_us: int, out: Output) -> None:
+        """Processing time has reached ``next_time_us``."""
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        """A copy of the state as of now; a transactional sink pre-commits here."""
+        return {}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """Take over the snapshots of all former subtasks of this operator, which may have been more or fewer.
+
+        Keyed state is taken by key group (see ``workbench.state.key_groups``), so that each key has one owner.
+        """
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """Checkpoint `checkpoint_id` is complete and durable: commit everything pre-committed up to it; idempotent."""
+
+    def close(self) -> None:
+        """Release resources; called once, also after a failure."""
+
+
+class OperatorSpec(Protocol):
+    """The frozen description of an operator: a dataclass with ``frozen=True``."""
+
+    kind: ClassVar[str]
+    """The operator's name in graphs, for example ``"filter"``."""
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """The schema of the records that come out; raises a WorkbenchError when the inputs do not fit."""
+        ...
+
+    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
+        """The schema of each side output by its tag."""
+        ...
+
+    def describe(self) -> str:
+        """One short line for the graph, for example ``dep_delay IS NOT NULL``."""
+        ...
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        """New logic for one subtask."""
+        ...

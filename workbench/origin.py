@@ -1,0 +1,34 @@
+"""Where in the user's code something was written."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A line of the user's code: file, line number (from 1) and its text."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        place = "cell" if "ipykernel" in self.file or self.file.startswith("<") else Path(self.file).name
+        return f"{place}, line {self.line}: {self.text}" if self.text else f"{place}, line {self.line}"
+
+
+def caller() -> Origin | None:
+    """The nearest frame outside this package, or None when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    return Origin(file, line, linecache.getline(file, line).strip()[:120])

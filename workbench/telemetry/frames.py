@@ -1,0 +1,235 @@
+"""What there is to see: immutable frames, sampled from a running job, at most ten a second.
+
+Everything that shows a job (dashboard, magics, command line, reports, the sidebar) reads frames and never the runtime.
+Metric names in ``metrics`` dictionaries are Apache Flink's; fields in snake_case are ours. Times named ``_us`` are
+microseconds; event times count from 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+JobState = Literal[
+    "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "CANCELED", "FINISHED", "FAILED", "SUSPENDED"
+]
+Exchange = Literal["forward", "hash", "rebalance", "broadcast"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFrame:
+    """One input channel of one task: the FIFO from one sending subtask to one receiving subtask.
+
+    Attributes:
+        edge: id of the edge it belongs to, ``"<vertex id>-><vertex id>"``.
+        source, target: names of the sending and the receiving task.
+        inputQueueLength: buffers on the receiver's side (granted by its credit).
+        outputQueueLength: buffers still on the sender's side.
+        capacity: buffers that the receiver grants this channel.
+        queued_records: records in all of them.
+        currentChannelWatermark: last watermark received, None before the first.
+        idle: does not take part in the minimum.
+        blocked: held back by barrier alignment.
+        finished: end of stream received.
+        barriers: ids of the checkpoint barriers that are queued on it now.
+    """
+
+    edge: str
+    source: str
+    target: str
+    inputQueueLength: int
+    outputQueueLength: int
+    capacity: int
+    queued_records: int
+    currentChannelWatermark: int | None
+    idle: bool = False
+    blocked: bool = False
+    finished: bool = False
+    barriers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFrame:
+    """One subtask.
+
+    Attributes:
+        name: ``"aggregate[1]"``: the vertex's name and the subtask index.
+        vertex: id of its vertex.
+        subtask: index from 0.
+        slot: ``"tm-0/slot-1"``.
+        state: ``RUNNING``, ``FINISHED``, ``FAILED``, ``CREATED``.
+        metrics: by Flink's name: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
+            numBuffersOut, busyTimeMsPerSecond, idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to
+            1000), isBackPressured, inPoolUsage, outPoolUsage (0 to 1), inputQueueLength, outputQueueLength,
+            currentInputWatermark, currentOutputWatermark (us or None), watermarkLag (us or None),
+            numLateRecordsDropped, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
+        watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
+            ``"split 0"``, or None.
+        splits: of a source: watermark of each split, None where idle or none yet.
+    """
+
+    name: str
+    vertex: str
+    subtask: int
+    slot: str
+    state: str
+    metrics: dict[str, float | int | bool | None]
+    watermarkHolder: str | None = None
+    splits: dict[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VertexFrame:
+    """One vertex of the physical graph: a chain of operators that run as one task, `parallelism` times.
+
+    Attributes:
+        id: stable within a job, for example ``"v2"``.
+        name: its head operator's uid, such as ``"aggregate"``; tasks are named ``"aggregate[0]"`` and so on.
+        operators: (uid, kind, description) of every operator of the chain, in order.
+        parallelism: number of subtasks.
+        metrics: of all its subtasks: sums of counts and rates, means of the three time shares (per subtask, so they sum
+            to 1000), maxima of pool usages, minimum of watermarks.
+        x, y: place in the drawing layout, 0 to 1; sources left, sinks right.
+    """
+
+    id: str
+    name: str
+    operators: tuple[tuple[str, str, str], ...]
+    parallelism: int
+    metrics: dict[str, float | int | bool | None]
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFrame:
+    """One edge of the physical graph with its channels summed up.
+
+    Attributes:
+        id: ``"v1->v2"``, with a suffix for a side output.
+        usage: buffers in use / buffers allowed on its channels, 0 to 1 (slightly above where a step overshoots).
+        queued_buffers, capacity_buffers: the two numbers of `usage`.
+        records_per_second: received by the target.
+    """
+
+    id: str
+    source: str
+    target: str
+    exchange: Exchange
+    queued_buffers: int
+    capacity_buffers: int
+    usage: float
+    records_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskCheckpointFrame:
+    """What one task did for one checkpoint; durations in milliseconds, None until known."""
+
+    task: str
+    acknowledged: bool
+    start_delay_ms: float | None = None
+    alignment_ms: float | None = None
+    sync_ms: float | None = None
+    async_ms: float | None = None
+    end_to_end_ms: float | None = None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFrame:
+    """One checkpoint, in progress or over."""
+
+    id: int
+    state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+    kind: Literal["periodic", "manual", "savepoint", "final"]
+    triggered_us: int
+    acknowledged: int
+    total: int
+    duration_ms: float
+    size_bytes: int
+    reason: str = ""
+    """Why it failed."""
+    path: str = ""
+    subtasks: tuple[SubtaskCheckpointFrame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyFrame:
+    """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it)."""
+
+    vertex: str
+    count: int
+    p50_ms: float
+    p90_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFrame:
+    """The replay of a history. `speed` is infinite for ``max``; times are arrival times, us."""
+
+    speed: float
+    paused: bool
+    position_us: int
+    start_us: int
+    end_us: int
+    records_read: int
+    records_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventFrame:
+    """One line of the job's log: a state change, a failure, a recovery, a tuning."""
+
+    time_us: int
+    kind: Literal["state", "failure", "recovery", "tune", "checkpoint", "notice"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A job at one moment.
+
+    Attributes:
+        sequence: from 0, grows by one with each frame of the job.
+        time_us: processing time at which it was sampled.
+        settings: what is in force, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
+            ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
+            ``"max"``; None when nothing is replayed), ``parallelism``.
+        metrics: of the job: numRestarts, runningTime, restartingTime (ms), lastCheckpointDuration (ms),
+            lastCheckpointSize (bytes), lastCompletedCheckpointId, numberOfInProgressCheckpoints,
+            numberOfCompletedCheckpoints, numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),
+            numRecordsOutPerSecond (received by the sinks).
+        backpressure: one sentence that names the cause of backpressure, or says that there is none.
+        checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
+        tables: number of committed rows of each TableSink.
+        failure: the message of the failure that ended or restarted the job, or None.
+    """
+
+    job: str
+    state: JobState
+    sequence: int
+    time_us: int
+    started_us: int
+    settings: dict[str, str | int | None]
+    metrics: dict[str, float | int | str | None]
+    vertices: tuple[VertexFrame, ...] = ()
+    edges: tuple[EdgeFrame, ...] = ()
+    tasks: tuple[TaskFrame, ...] = ()
+    channels: tuple[ChannelFrame, ...] = ()
+    checkpoints: tuple[CheckpointFrame, ...] = ()
+    latency: tuple[LatencyFrame, ...] = ()
+    replay: ReplayFrame | None = None
+    events: tuple[EventFrame, ...] = ()
+    tables: dict[str, int] = field(default_factory=dict)
+    backpressure: str = ""
+    failure: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""
+        plain = asdict(self)
+        if self.replay is not None and self.replay.speed == float("inf"):
+            plain["replay"]["speed"] = "max"
+        return plain
