@@ -1,0 +1,164 @@
+"""Reading rows that have a number: an Arrow table, a generator.
+
+The rows are dealt to a fixed number of splits in blocks, like cards: block 0 to split 0, block 1 to split 1, and so on.
+Splits thus stay roughly aligned in event time, and each row belongs to the same split at every parallelism. A position
+is the number of rows read from a split, so a snapshot can be restored at any parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+import pyarrow as pa
+
+from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.rate import RateLimit
+from workbench.elements import Records, event_times
+from workbench.errors import CheckpointError, PlanError, SettingError, unknown
+from workbench.operators.base import Json, OperatorContext, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How numbered rows are dealt to splits.
+
+    Attributes:
+        splits: number of splits.
+        block: rows per block.
+        total: number of rows, None when they never end.
+    """
+
+    splits: int
+    block: int
+    total: int | None
+
+    def row(self, split: int, position: int) -> int:
+        """The number of the row at `position` of `split`."""
+        return (position // self.block * self.splits + split) * self.block + position % self.block
+
+    def room(self, split: int, position: int) -> int:
+        """Rows from `position` to the end of its block or of all rows; 0 when the split is exhausted."""
+        left = self.block - position % self.block
+        return left if self.total is None else max(0, min(left, self.total - self.row(split, position)))
+
+
+def check_event_time(schema: pa.Schema, column: str | None) -> None:
+    """Refuse an event-time column that does not exist or holds no times.
+
+    Raises:
+        PlanError: with the column's type, or the nearest name.
+    """
+    if column is None:
+        return
+    if column not in schema.names:
+        raise PlanError(unknown("column", column, schema.names))
+    kind = schema.field(column).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+        raise PlanError(
+            f"the event-time column {column!r} has type {kind}: it must be a timestamp,"
+            " a date, or int64 microseconds since 1970"
+        )
+
+
+def check_rate(rate: float | None) -> None:
+    """Refuse a rate that is not above zero.
+
+    Raises:
+        SettingError: with the value.
+    """
+    if rate is not None and not 0 < rate < float("inf"):
+        raise SettingError(
+            f"rate is {rate!r}: it counts records per second and is above zero; None reads at full speed"
+        )
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse a number of splits or rows below 1.
+
+    Raises:
+        SettingError: with the value.
+    """
+    if value < 1:
+        raise SettingError(f"{name} is {value!r}: it is a whole number of at least 1")
+
+
+class BlockReader(SourceReader):
+    """Reads the splits of one subtask in the order of row numbers: at parallelism 1 the rows come in their order.
+
+    Args:
+        blocks: how rows are dealt to splits; split i is read by subtask i modulo the parallelism.
+        fetch: the rows [first, first + n) as one batch; called with rows of one block only.
+        event_time: column of the event times, or None.
+        rate: records per second of the whole source, shared equally among its splits; None for no limit.
+    """
+
+    def __init__(
+        self, blocks: Blocks, fetch: Callable[[int, int], pa.RecordBatch], event_time: str | None, rate: float | None
+    ) -> None:
+        self._blocks = blocks
+        self._fetch = fetch
+        self._event_time = event_time
+        self._rate = rate
+        self._positions: dict[int, int] = {}
+        self._limit: RateLimit | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        blocks = self._blocks
+        used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
+        own = [split for split in used if split % context.parallelism == context.subtask]
+        self._positions = dict.fromkeys(own, 0)
+        if self._rate is not None and own:
+            self._limit = RateLimit(Fraction(self._rate) * len(own) / len(used))
+
+    def splits(self) -> Sequence[str]:
+        return [str(split) for split, position in self._positions.items() if self._blocks.room(split, position)]
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        blocks = self._blocks
+        ready = [
+            (blocks.row(split, position), split, room)
+            for split, position in self._positions.items()
+            if (room := blocks.room(split, position))
+        ]
+        if not ready:
+            return Exhausted()
+        first, split, room = min(ready)
+        count = min(room, max_records)
+        if self._limit is not None:
+            now_us = self._clock.now_us()
+            count = min(count, self._limit.due(now_us))
+            if count == 0:
+                return WaitUntil(self._limit.next_us(now_us))
+            self._limit.take(count)
+        batch = self._fetch(first, count)
+        self._positions[split] += count
+        times = None if self._event_time is None else event_times(batch.column(self._event_time))
+        return Fetched(Records(batch, times), str(split), more=blocks.room(split, self._positions[split]) > 0)
+
+    def snapshot(self) -> Snapshot:
+        return {
+            "positions": {str(split): position for split, position in self._positions.items()},
+            "blocks": self._layout(),
+        }
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            layout = snapshot.get("blocks", self._layout())
+            if layout != self._layout():
+                raise CheckpointError(
+                    f"the source's rows were dealt as {layout} and are now dealt as {self._layout()}:"
+                    " restore with the same data and number of splits, or start afresh"
+                )
+            for split, position in cast("dict[str, Any]", snapshot.get("positions", {})).items():
+                if int(split) in self._positions:
+                    self._positions[int(split)] = int(position)
+
+    def close(self) -> None:
+        self._positions = {}
+
+    def _layout(self) -> Json:
+        return {"splits": self._blocks.splits, "block": self._blocks.block, "rows": self._blocks.total}

@@ -1,0 +1,79 @@
+"""Sinks without a memory: a function called with every batch, and none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.base import Guarantee
+from workbench.elements import Records
+from workbench.errors import RecordError
+from workbench.operators.base import Operator, Output
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackSink:
+    """Calls ``function(batch)`` with every record batch; after a recovery rows may come again.
+
+    Args:
+        function: takes a `pyarrow.RecordBatch`; called from the job's threads, by each subtask on its own.
+        name: of the sink in graphs.
+
+    Example:
+        >>> CallbackSink(print).describe()
+        'print'
+    """
+
+    function: Callable[[pa.RecordBatch], object]
+    name: str = "callback"
+    kind: ClassVar[str] = "sink"
+    guarantee: ClassVar[Guarantee] = "at-least-once"
+
+    def check(self, schema: pa.Schema) -> None:
+        """Every schema will do."""
+
+    def describe(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return _CallbackSinkLogic(self)
+
+
+class _CallbackSinkLogic(Operator):
+    def __init__(self, spec: CallbackSink) -> None:
+        self._spec = spec
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        try:
+            self._spec.function(records.batch)
+        except Exception as error:
+            raise RecordError(
+                f"the function {self._spec.describe()} of the sink {self._spec.name!r} failed on a batch of"
+                f" {len(records)} rows: {error!r}"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSink:
+    """Drops every record: for measuring what comes before."""
+
+    name: str = "discard"
+    kind: ClassVar[str] = "sink"
+    guarantee: ClassVar[Guarantee] = "exactly-once"
+
+    def check(self, schema: pa.Schema) -> None:
+        """Every schema will do."""
+
+    def describe(self) -> str:
+        return "discards all rows"
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return _DiscardSinkLogic()
+
+
+class _DiscardSinkLogic(Operator):
+    def process(self, records: Records, port: int, out: Output) -> None:
+        pass

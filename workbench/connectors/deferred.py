@@ -1,0 +1,29 @@
+"""Snapshot pieces that take their time: encoding, hashing and fsync happen off the data path.
+
+A value of a snapshot may be a *deferred* piece: a function without arguments. The task hands the snapshot over at
+once; the checkpoint's background writer calls the piece, stores what it returns, and acknowledges the checkpoint only
+then. A piece may be called more than once and from another thread than the operator's, so it touches only what it
+owns; when it raises, the checkpoint fails and the operator goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.operators.base import Json, Snapshot
+
+Deferred = Callable[[], "pa.Table | Json"]
+"""Computes a snapshot's value when the background writer calls it."""
+
+
+def resolve(snapshot: Mapping[str, Any]) -> Snapshot:
+    """The snapshot with every deferred piece replaced by the value that it computes.
+
+    Example:
+        >>> resolve({"offset": 7, "parts": lambda: ["a"]})
+        {'offset': 7, 'parts': ['a']}
+    """
+    return {name: value() if callable(value) else value for name, value in snapshot.items()}

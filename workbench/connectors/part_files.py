@@ -1,0 +1,119 @@
+"""Files that a sink writes once, durably, and names in its snapshot.
+
+The order is: temporary name, fsync, rename, fsync of the directory; the checksum goes into the snapshot. A reader
+of the folder therefore finds a whole file or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import CorruptCheckpointError, SinkError
+
+
+def make_folder(folder: Path) -> None:
+    """Create a sink's folder and its parents.
+
+    Raises:
+        SinkError: it cannot be created.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SinkError(
+            f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"
+        ) from error
+
+
+def sync_directory(folder: Path) -> None:
+    """Make the names in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, data: Any) -> None:
+    """Write bytes (any buffer) so that `path` holds all of them or does not exist, whatever happens meanwhile.
+
+    Raises:
+        SinkError: the file cannot be written (no space, no permission, disk error).
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise SinkError(f"cannot write {path}: {error.strerror}; free some space or choose another folder") from error
+
+
+def read_verified(path: Path, sha256: str) -> bytes:
+    """The bytes of a file that a snapshot names.
+
+    Raises:
+        CorruptCheckpointError: it is missing, or its bytes are not those that were written.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorruptCheckpointError(
+            f"{path}, which the checkpoint needs, cannot be read: {error.strerror};"
+            " bring it back or restore another checkpoint"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise CorruptCheckpointError(
+            f"{path} does not match its checksum in the checkpoint; bring it back or restore another checkpoint"
+        )
+    return data
+
+
+class PartFile:
+    """A file that is encoded and written at most once, by whichever thread asks first.
+
+    Several checkpoints may name the same file while none is complete, and each of their writers must know that it is
+    on disk before it acknowledges; hence the lock, which no task ever waits for.
+
+    Args:
+        path: where the file goes.
+        encode: makes its bytes (any buffer); dropped, with the rows that it holds, as soon as they are on disk.
+    """
+
+    __slots__ = ("_encode", "_lock", "_sha256", "path")
+
+    def __init__(self, path: Path, encode: Callable[[], Any]) -> None:
+        self.path = path
+        self._encode: Callable[[], Any] | None = encode
+        self._lock = threading.Lock()
+        self._sha256 = ""
+
+    @classmethod
+    def written(cls, path: Path, sha256: str) -> PartFile:
+        """A file that is already on disk."""
+        part = cls(path, bytes)
+        part._encode = None
+        part._sha256 = sha256
+        return part
+
+    def write(self) -> str:
+        """Write the file unless that is done; return its SHA-256 in hexadecimal.
+
+        Raises:
+            SinkError: it cannot be written; the next call tries again.
+        """
+        with self._lock:
+            if self._encode is not None:
+                data = memoryview(self._encode())
+                write_durably(self.path, data)
+                self._sha256 = hashlib.sha256(data).hexdigest()
+                self._encode = None
+            return self._sha256

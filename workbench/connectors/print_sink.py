@@ -1,0 +1,77 @@
+"""A sink that prints rows, each with the number of its subtask."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.base import Guarantee
+from workbench.elements import Records
+from workbench.errors import SettingError
+from workbench.operators.base import Operator, OperatorContext, Output
+
+
+def _write_to_stdout(text: str) -> None:
+    sys.stdout.write(text)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintSink:
+    """Prints rows as ``1> origin=JFK, flights=3``, where 1 is the first subtask, as Flink does.
+
+    Args:
+        limit: rows that each subtask prints, after which it says that it stops; None for all.
+        write: takes each text with its line ends; by default it goes to the standard output of the moment.
+        name: of the sink in graphs.
+
+    Raises:
+        SettingError: a negative limit.
+    """
+
+    limit: int | None = None
+    write: Callable[[str], object] = _write_to_stdout
+    name: str = "print"
+    kind: ClassVar[str] = "sink"
+    guarantee: ClassVar[Guarantee] = "at-least-once"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 0:
+            raise SettingError(f"limit is {self.limit}: it counts rows and is not negative; None prints all")
+
+    def check(self, schema: pa.Schema) -> None:
+        """Every schema will do."""
+
+    def describe(self) -> str:
+        return "all rows" if self.limit is None else f"first {self.limit} rows of each subtask"
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return _PrintSinkLogic(self)
+
+
+class _PrintSinkLogic(Operator):
+    def __init__(self, spec: PrintSink) -> None:
+        self._spec = spec
+        self._left = spec.limit
+        self._prefix = "1> "
+
+    def open(self, context: OperatorContext) -> None:
+        self._prefix = f"{context.subtask + 1}> "
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        if self._left is not None and self._left < 0:
+            return
+        rows = records.batch if self._left is None else records.batch.slice(0, self._left)
+        lines = [
+            f"{self._prefix}{', '.join(f'{name}={value}' for name, value in row.items())}\n" for row in rows.to_pylist()
+        ]
+        if self._left is not None:
+            hidden = len(records) - rows.num_rows
+            self._left = -1 if hidden else self._left - rows.num_rows
+            if hidden:
+                lines.append(f"{self._prefix}... further rows are not printed (limit={self._spec.limit})\n")
+        if lines:
+            self._spec.write("".join(lines))

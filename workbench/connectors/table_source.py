@@ -1,0 +1,64 @@
+"""A source over an Arrow table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.base import SourceReader
+from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
+
+_BLOCK_ROWS_MAX = 1_024
+_BLOCKS_PER_SPLIT = 16
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The rows of an Arrow table, in their order.
+
+    Args:
+        table: the rows.
+        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
+        rate: records per second over the whole source; None for full speed.
+        splits: how many subtasks can share the reading.
+
+    Raises:
+        PlanError: no such event-time column, or not of a time type.
+        SettingError: a rate or number of splits that is not above zero.
+
+    Example:
+        >>> TableSource(pa.table({"t": [1, 2]}), event_time="t").describe()
+        '2 rows by t'
+    """
+
+    table: pa.Table = field(repr=False)
+    event_time: str | None = None
+    rate: float | None = None
+    splits: int = 4
+    kind: ClassVar[str] = "table"
+    resettable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_event_time(self.table.schema, self.event_time)
+        check_rate(self.rate)
+        check_count("splits", self.splits)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def describe(self) -> str:
+        rows = f"{self.table.num_rows:,} rows"
+        return f"{rows} by {self.event_time}" if self.event_time else rows
+
+    def create(self) -> SourceReader:
+        rows = self.table.num_rows
+        # Small blocks where there are few rows, so that each split gets its share of those, too.
+        block = min(_BLOCK_ROWS_MAX, max(1, rows // (self.splits * _BLOCKS_PER_SPLIT)))
+        return BlockReader(Blocks(self.splits, block, rows), self._fetch, self.event_time, self.rate)
+
+    def _fetch(self, first: int, count: int) -> pa.RecordBatch:
+        batches = self.table.slice(first, count).to_batches()
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
