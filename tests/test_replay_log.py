@@ -1,0 +1,300 @@
+"""Replay logs: what is written is read back, in order, from any place; damage is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.connectors.replay_draft import LogDraft
+from workbench.connectors.replay_log import ReplayLog, write_log
+from workbench.errors import HistoryError
+
+
+def table(arrivals: list[int | None], events: list[int | None] | None = None) -> pa.Table:
+    events = arrivals if events is None else events
+    return pa.table(
+        {
+            "happened": pa.array(events, pa.timestamp("us", "UTC")),
+            "known": pa.array(arrivals, pa.timestamp("us", "UTC")),
+            "number": pa.array(range(len(arrivals)), pa.int64()),
+        }
+    )
+
+
+def write(data: pa.Table, path: Path, **options: object) -> ReplayLog:
+    return write_log(data, path, event_time="happened", arrival_time="known", **options)
+
+
+def numbers(log: ReplayLog, channel: int, chunk: int = 1_000_000) -> list[int]:
+    cursor, read = log.cursor(channel), []
+    while (batch := cursor.read(chunk)) is not None:
+        read += batch.column("number").to_pylist()
+    cursor.close()
+    return read
+
+
+def test_records_are_ordered_by_arrival_and_dealt_in_turn(tmp_path: Path) -> None:
+    log = write(table([40, 10, 30, 20, 30], [4, None, 3, 9, 1]), tmp_path / "a.log", channels=2)
+    # By arrival: 1 (10), 3 (20), 2 (30), 4 (30, written after 2), 0 (40).
+    assert numbers(log, 0) == [1, 2, 0]
+    assert numbers(log, 1) == [3, 4]
+    assert (log.rows, log.channels, log.start_us, log.end_us, log.rows_without_event_time) == (5, 2, 10, 40, 1)
+    assert [(file.first_row, file.rows, file.event_us) for file in log.manifest.files] == [
+        (0, 3, (3, 4)),
+        (0, 2, (1, 9)),
+    ]
+    log.verify()
+
+
+def test_the_manifest_says_what_is_in_the_log(tmp_path: Path) -> None:
+    write(table([1, 2]), tmp_path / "a.log", fingerprint={"source": "x"}, notes=["A note."])
+    content = json.loads((tmp_path / "a.log" / "manifest.json").read_text())
+    assert (content["version"], content["rows"], content["event_time"]) == (1, 2, "happened")
+    assert content["columns"] == {
+        "happened": "timestamp[us, tz=UTC]",
+        "known": "timestamp[us, tz=UTC]",
+        "number": "int64",
+    }
+    log = ReplayLog.open(tmp_path / "a.log")
+    assert (log.manifest.fingerprint, log.manifest.notes) == ({"source": "x"}, ("A note.",))
+    assert log.schema == table([1]).schema
+
+
+def test_timestamps_become_microseconds_in_utc(tmp_path: Path) -> None:
+    data = pa.table(
+        {
+            "happened": pa.array([1_999], pa.timestamp("ns")),
+            "known": pa.array([1_363_000_000], pa.timestamp("s", "America/New_York")),
+            "day": pa.array([3], pa.date32()),
+        }
+    )
+    log = write(data, tmp_path / "a.log", channels=1)
+    batch = log.cursor(0).read(1)
+    assert batch is not None
+    assert [str(column.type) for column in log.schema] == [
+        "timestamp[us, tz=UTC]",
+        "timestamp[us, tz=UTC]",
+        "date32[day]",
+    ]
+    assert batch.column("happened").cast(pa.int64()).to_pylist() == [1]
+    assert batch.column("known").cast(pa.int64()).to_pylist() == [1_363_000_000_000_000]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.date32(), pa.timestamp("ms")])
+def test_time_columns_may_be_integers_dates_and_timestamps(tmp_path: Path, kind: pa.DataType) -> None:
+    data = pa.table(
+        {"happened": pa.array([2, 1], pa.int32()).cast(pa.int64() if kind != pa.date32() else pa.int32()).cast(kind)}
+    )
+    log = write_log(data, tmp_path / "a.log", event_time="happened", arrival_time="happened", channels=1)
+    unit = {pa.int64(): 1, pa.date32(): 86_400_000_000, pa.timestamp("ms"): 1_000}[kind]
+    assert (log.start_us, log.end_us) == (unit, 2 * unit)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrivals=st.lists(st.integers(0, 50), max_size=60),
+    channels=st.integers(1, 4),
+    group=st.integers(1, 7),
+    chunk=st.integers(1, 9),
+    sought=st.integers(-1, 52),
+)
+def test_any_place_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, arrivals: list[int], channels: int, group: int, chunk: int, sought: int
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "a.log"
+    log = write(table(list(arrivals)), path, channels=channels, row_group_rows=group)
+    order = sorted(range(len(arrivals)), key=lambda i: arrivals[i])
+    for channel in range(channels):
+        expected = order[channel::channels]
+        assert numbers(log, channel, chunk) == expected
+        cursor = log.cursor(channel)
+        cursor.seek_time(sought)
+        assert cursor.position == sum(arrivals[i] < sought for i in expected)
+        assert cursor.peek_arrival_us() == next((arrivals[i] for i in expected if arrivals[i] >= sought), None)
+        cursor.seek(len(expected) // 2)
+        read: list[int] = []
+        while (batch := cursor.read(chunk, arrival_limit_us=sought)) is not None:
+            assert batch.num_rows <= chunk
+            read += batch.column("number").to_pylist()
+        assert read == [i for i in expected[len(expected) // 2 :] if arrivals[i] <= sought]
+        cursor.close()
+    shutil.rmtree(path)
+
+
+def test_reading_does_not_copy(tmp_path: Path) -> None:
+    cursor = write(table(list(range(1000))), tmp_path / "a.log", channels=1).cursor(0)
+    first, second = cursor.read(100), cursor.read(100)
+    assert first is not None
+    assert second is not None
+    assert first.column("number").buffers()[1].address == second.column("number").buffers()[1].address
+
+
+def test_an_empty_history_is_a_log(tmp_path: Path) -> None:
+    log = write(table([]), tmp_path / "a.log")
+    assert (log.rows, log.start_us, log.end_us, log.cursor(1).read(5), log.cursor(0).peek_arrival_us()) == (
+        0,
+        0,
+        0,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("event_time", "arrival_time", "message"),
+    [
+        (
+            "hapened",
+            "known",
+            "unknown event_time column 'hapened': did you mean 'happened'? Valid: happened, known, number, text",
+        ),
+        ("happened", "landed", "unknown arrival_time column 'landed': Valid: happened, known, number, text"),
+        (
+            "happened",
+            "text",
+            "arrival_time column 'text' is of type string: it must be a timestamp, a date or an int64",
+        ),
+        ("happened", "known", "arrival_time column 'known' is null in 2 records, first in row 1:"),
+    ],
+)
+def test_bad_time_columns_are_refused(tmp_path: Path, event_time: str, arrival_time: str, message: str) -> None:
+    data = table([1, None, 3, None], [1, 1, 1, 1]).append_column("text", [["a"] * 4])
+    with pytest.raises(HistoryError) as error:
+        write_log(data, tmp_path / "a.log", event_time=event_time, arrival_time=arrival_time)
+    assert str(error.value).startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_bad_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="channels is 0"):
+        write(table([1]), tmp_path / "a.log", channels=0)
+    with pytest.raises(HistoryError, match=r"\['number'\] occur more than once"):
+        write(table([1]).append_column("number", [[1]]), tmp_path / "a.log")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    with pytest.raises(HistoryError, match="is not a replay log: choose another path"):
+        write(table([1]), tmp_path / "mine")
+    log = write(table([1]), tmp_path / "a.log")
+    with pytest.raises(HistoryError, match="its channels are 0 to 1"):
+        log.cursor(2)
+    with pytest.raises(HistoryError, match="offset 5 is outside channel 0"):
+        log.cursor(0).seek(5)
+
+
+def test_a_missing_log_says_how_to_write_it(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"there is no such folder\): write it with History\.from_spark"):
+        ReplayLog.open(tmp_path / "none.log")
+    (tmp_path / "torn.log").mkdir()
+    with pytest.raises(HistoryError, match=r"it has no manifest\)"):
+        ReplayLog.open(tmp_path / "torn.log")
+
+
+def damage_manifest(folder: Path, old: str, new: str) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+def test_damage_is_found_and_named(tmp_path: Path) -> None:
+    original = tmp_path / "a.log"
+    file = next(iter(write(table([1, 2, 3]), original).manifest.files)).name
+
+    def copy() -> Path:
+        shutil.rmtree(tmp_path / "b.log", ignore_errors=True)
+        return Path(shutil.copytree(original, tmp_path / "b.log"))
+
+    folder = copy()
+    (folder / file).unlink()
+    with pytest.raises(HistoryError, match=f"lacks its file {file}: write it again"):
+        ReplayLog.open(folder)
+
+    folder = copy()
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[:-1])
+    with pytest.raises(HistoryError, match=f"{file} has {len(content) - 1} bytes instead of {len(content)}"):
+        ReplayLog.open(folder)
+
+    (folder / file).write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    with pytest.raises(HistoryError, match="does not match its checksum"):
+        ReplayLog.open(folder).verify()
+
+    folder = copy()
+    damage_manifest(folder, '"version": 1', '"version": 99')
+    with pytest.raises(HistoryError, match="has format version 99 and this release reads version 1"):
+        ReplayLog.open(folder)
+    for old, new in [("workbench replay log", "poem"), ('"rows": 3', '"rows": 4'), ('"notes"', '"nodes"'), ("{", "")]:
+        folder = copy()
+        damage_manifest(folder, old, new)
+        with pytest.raises(HistoryError, match=r"is not a replay log's manifest \(.*\): write the log again"):
+            ReplayLog.open(folder)
+
+
+def replace_file(log: ReplayLog, data: pa.Table) -> ReplayLog:
+    """Put other records into the log's first file and let the manifest agree with its size."""
+    file = next(iter(log.manifest.files))
+    pq.write_table(data, log.path / file.name)
+    damage_manifest(log.path, f'"bytes": {file.bytes}', f'"bytes": {(log.path / file.name).stat().st_size}')
+    return ReplayLog.open(log.path)
+
+
+def test_arrivals_that_go_back_or_are_null_are_met_while_reading(tmp_path: Path) -> None:
+    second = 1_000_000
+    back = replace_file(
+        write(table([1, 2, 3]), tmp_path / "a.log", channels=1), table([second, 9 * second, 4 * second])
+    )
+    with pytest.raises(
+        HistoryError,
+        match=r"parquet, row 2: the arrival time goes back from 1970-01-01 00:00:09 to 1970-01-01 00:00:04;",
+    ):
+        back.cursor(0).read(10)
+    null = replace_file(write(table([1, 2, 3]), tmp_path / "a.log", channels=1), table([second, None, 4 * second]))
+    with pytest.raises(HistoryError, match="parquet, row 1: the arrival time is null after 1970-01-01 00:00:01;"):
+        null.cursor(0).peek_arrival_us()
+    short = replace_file(write(table([1, 2, 3]), tmp_path / "a.log", channels=1), table([1]))
+    with pytest.raises(HistoryError, match="has 1 rows where the manifest counts 3"):
+        short.cursor(0).read(10)
+
+
+def test_arrivals_that_go_back_between_row_groups_are_met(tmp_path: Path) -> None:
+    log = write(table([1, 2, 3, 4]), tmp_path / "a.log", channels=1, row_group_rows=2)
+    file = next(iter(log.manifest.files))
+    pq.write_table(table([1, 2, 1, 4]), log.path / file.name, row_group_size=2)
+    damage_manifest(log.path, f'"bytes": {file.bytes}', f'"bytes": {(log.path / file.name).stat().st_size}')
+    cursor = ReplayLog.open(log.path).cursor(0)
+    assert cursor.read(10) is not None
+    with pytest.raises(HistoryError, match="row 2: the arrival time goes back"):
+        cursor.read(10)
+
+
+def test_a_log_that_was_written_anew_is_never_mixed_with_the_old_one(tmp_path: Path) -> None:
+    cursor = write(table([1, 2, 3]), tmp_path / "a.log", channels=1).cursor(0)
+    write(table([7, 8, 9, 10]), tmp_path / "a.log", channels=1)
+    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or written anew"):
+        cursor.read(1)
+
+
+def test_a_torn_write_leaves_the_old_log_alone(tmp_path: Path) -> None:
+    write(table([1, 2, 3]), tmp_path / "a.log")
+    draft = LogDraft(tmp_path / "a.log", "happened", "known")
+    draft.add_channel()
+    pq.write_table(table([1]), draft.folder / "x.parquet")
+    draft.add_file(draft.folder / "x.parquet")
+    # The process ends here: no manifest, no rename.
+    assert ReplayLog.open(tmp_path / "a.log").rows == 3
+    with pytest.raises(HistoryError, match="no manifest"):
+        ReplayLog.open(draft.folder)
+    write(table([1, 2]), tmp_path / "a.log")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+
+
+def test_the_same_records_make_the_same_log(tmp_path: Path) -> None:
+    data = table(np.random.default_rng(1).integers(0, 99, 500).tolist())
+    one, two = (write(data, tmp_path / name).manifest.identity for name in ("a.log", "b.log"))
+    assert one == two != write(data.slice(1), tmp_path / "c.log").manifest.identity

@@ -1,0 +1,184 @@
+"""A position in one channel of a replay log, and the records that follow it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.connectors.replay_manifest import LogFile, Manifest, checked_arrivals
+from workbench.elements import Int64s
+from workbench.errors import HistoryError
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one row group stands."""
+
+    file: LogFile
+    index: int
+    first_row: int
+    rows: int
+    last_arrival_us: int
+    previous_us: int | None
+
+
+class Cursor:
+    """Reads one channel in order of arrival; keeps at most one row group in memory.
+
+    Not shared between threads; close it when done.
+
+    Attributes:
+        channel: number of the channel.
+        position: offset, from 0, of the next record in the channel.
+        rows: records in the channel.
+
+    Example:
+        >>> cursor = log.cursor(0)
+        >>> cursor.seek_time(parse_instant("2013-07-01", "start"))
+        >>> batch = cursor.read(1024)
+    """
+
+    __slots__ = (
+        "_arrivals",
+        "_batch",
+        "_folder",
+        "_loaded",
+        "_manifest",
+        "_parquet",
+        "_places",
+        "_starts",
+        "channel",
+        "position",
+        "rows",
+    )
+
+    def __init__(self, folder: Path, manifest: Manifest, channel: int) -> None:
+        self.channel = channel
+        self.position = 0
+        self._folder = folder
+        self._manifest = manifest
+        self._places: list[_Place] = []
+        previous_us: int | None = None
+        row = 0
+        for file in manifest.channels[channel]:
+            for index, group in enumerate(file.groups):
+                self._places.append(_Place(file, index, row, group.rows, group.last_arrival_us, previous_us))
+                previous_us = group.last_arrival_us
+                row += group.rows
+        self.rows = row
+        self._starts = [place.first_row for place in self._places]
+        self._loaded: _Place | None = None
+        self._parquet: tuple[LogFile, pq.ParquetFile] | None = None
+        self._batch: pa.RecordBatch = pa.RecordBatch.from_pylist([], manifest.schema)
+        self._arrivals: Int64s = np.empty(0, np.int64)
+
+    @property
+    def exhausted(self) -> bool:
+        """No record follows."""
+        return self.position >= self.rows
+
+    def seek(self, offset: int) -> None:
+        """Go to the record at `offset`; the number of rows means the end.
+
+        Raises:
+            HistoryError: there is no such offset in the channel.
+        """
+        if not 0 <= offset <= self.rows:
+            raise HistoryError(
+                f"offset {offset} is outside channel {self.channel} of {self._folder}, which has {self.rows} records"
+            )
+        self.position = offset
+
+    def seek_time(self, arrival_us: int) -> None:
+        """Go to the first record whose arrival is at or after `arrival_us`; to the end when there is none."""
+        index = bisect_left(self._places, arrival_us, key=lambda place: place.last_arrival_us)
+        if index == len(self._places):
+            self.position = self.rows
+            return
+        place = self._places[index]
+        self._load(place)
+        self.position = place.first_row + int(np.searchsorted(self._arrivals, arrival_us, side="left"))
+
+    def peek_arrival_us(self) -> int | None:
+        """The arrival of the next record, None at the end."""
+        if self.exhausted:
+            return None
+        place = self._load_position()
+        return int(self._arrivals[self.position - place.first_row])
+
+    def read(self, max_records: int, arrival_limit_us: int | None = None) -> pa.RecordBatch | None:
+        """The next records, at most `max_records`, as a slice without copying, and move behind them.
+
+        A slice never spans two row groups, so it may hold fewer records than are left.
+
+        Args:
+            max_records: at least 1.
+            arrival_limit_us: only records that arrived at or before this time.
+
+        Returns:
+            None when there is no such record.
+
+        Raises:
+            HistoryError: the file is missing or damaged, or its arrivals are null or go back.
+        """
+        if self.exhausted:
+            return None
+        place = self._load_position()
+        start = self.position - place.first_row
+        stop = min(start + max_records, place.rows)
+        if arrival_limit_us is not None:
+            stop = min(stop, int(np.searchsorted(self._arrivals, arrival_limit_us, side="right")))
+        if stop <= start:
+            return None
+        self.position = place.first_row + stop
+        return self._batch.slice(start, stop - start)
+
+    def close(self) -> None:
+        """Let go of the file and of the loaded records; the cursor can be used again."""
+        if self._parquet is not None:
+            self._parquet[1].close()
+        self._parquet = self._loaded = None
+
+    def _load_position(self) -> _Place:
+        if self._loaded is not None and 0 <= self.position - self._loaded.first_row < self._loaded.rows:
+            return self._loaded
+        place = self._places[bisect_right(self._starts, self.position) - 1]
+        self._load(place)
+        return place
+
+    def _load(self, place: _Place) -> None:
+        if self._loaded is place:
+            return
+        path = self._folder / place.file.name
+        try:
+            table = self._open(place.file, path).read_row_group(place.index)
+            batch = pa.RecordBatch.from_struct_array(
+                table.cast(self._manifest.schema).to_struct_array().combine_chunks()
+            )
+        except FileNotFoundError:
+            raise HistoryError(f"{path} is gone: the replay log was deleted or written anew; open it again") from None
+        except (OSError, pa.ArrowException) as error:
+            reason = str(error).splitlines()[0]
+            raise HistoryError(
+                f"{path} cannot be read ({reason}): the replay log is damaged; write it again"
+            ) from error
+        if batch.num_rows != place.rows:
+            raise HistoryError(
+                f"{path} has {batch.num_rows} rows where the manifest counts {place.rows}: write the log again"
+            )
+        first_row = place.first_row - place.file.first_row
+        column = batch.column(self._manifest.arrival_time)
+        self._arrivals = checked_arrivals(column, str(path), first_row, place.previous_us)
+        self._batch = batch
+        self._loaded = place
+
+    def _open(self, file: LogFile, path: Path) -> pq.ParquetFile:
+        if self._parquet is None or self._parquet[0] is not file:
+            self.close()
+            self._parquet = (file, pq.ParquetFile(path))
+        return self._parquet[1]

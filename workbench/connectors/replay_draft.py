@@ -1,0 +1,93 @@
+"""Writing a replay log so that a crash never leaves part of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, describe_file
+from workbench.errors import HistoryError
+
+
+class LogDraft:
+    """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
+
+    Every file is on disk before the manifest, and the manifest before the folder gets its name, so a crash at any line
+    leaves either the log that was there or none, never part of one.
+    """
+
+    def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
+        if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
+            raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
+        self._path = path
+        self._times = (event_time, arrival_time)
+        self._channels: list[list[LogFile]] = []
+        self.folder = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+        except OSError as error:
+            raise HistoryError(
+                f"no replay log can be written at {path} ({error.strerror}): choose another path"
+            ) from error
+
+    def add_channel(self) -> None:
+        """Begin the next channel."""
+        self._channels.append([])
+        (self.folder / f"channel-{len(self._channels) - 1}").mkdir()
+
+    def add_file(self, file: Path) -> None:
+        """Move a finished Parquet file to the end of the current channel; one without rows is removed.
+
+        Raises:
+            HistoryError: an arrival is null or goes back.
+        """
+        number = len(self._channels) - 1
+        channel = self._channels[-1]
+        previous_us = channel[-1].groups[-1].last_arrival_us if channel else None
+        first_row = channel[-1].first_row + channel[-1].rows if channel else 0
+        name = f"channel-{number}/{len(channel):05}-{{sha}}.parquet"
+        described = describe_file(file, name, self._times, first_row, previous_us)
+        if not described.groups:
+            file.unlink()
+            return
+        file = file.rename(self.folder / described.name)
+        _sync(file)
+        channel.append(described)
+
+    def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str]) -> None:
+        """Write the manifest and give the folder its name, in place of a log that was there."""
+        created_at = datetime.now(UTC).isoformat(timespec="seconds")
+        channels = tuple(tuple(channel) for channel in self._channels)
+        manifest = Manifest(schema, *self._times, channels, dict(fingerprint), tuple(notes), created_at)
+        for number in range(len(channels)):
+            _sync(self.folder / f"channel-{number}")
+        target = self.folder / MANIFEST
+        target.write_text(manifest.to_json(), encoding="utf-8")
+        _sync(target)
+        _sync(self.folder)
+        old = self._path.with_name(f".{self._path.name}.{os.getpid()}.old")
+        if self._path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            self._path.rename(old)
+        self.folder.rename(self._path)
+        _sync(self._path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,227 @@
+"""Replay logs: recorded histories on disk, written once and replayed many times, seekable by offset and by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.connectors.replay_cursor import Cursor
+from workbench.connectors.replay_draft import LogDraft
+from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
+from workbench.elements import event_times
+from workbench.errors import HistoryError
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a stage, the steps done and the steps in all (0 while unknown)."""
+
+ROW_GROUP_ROWS = 65_536
+"""Records that a cursor loads at once, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLog:
+    """A replay log, open for reading; needs neither Spark nor a JVM.
+
+    Attributes:
+        path: its folder.
+        manifest: what is in it.
+
+    Example:
+        >>> log = ReplayLog.open("workbench-data/flights.log")
+        >>> log.rows, log.channels
+        (336776, 2)
+    """
+
+    path: Path
+    manifest: Manifest
+
+    @staticmethod
+    def open(path: str | Path) -> ReplayLog:
+        """Read the manifest and check that every file is there in its full size.
+
+        Raises:
+            HistoryError: no such log, not a log, or one with missing or cut files.
+        """
+        folder = Path(path)
+        try:
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            fact = "it has no manifest" if folder.exists() else "there is no such folder"
+            raise HistoryError(
+                f"no replay log at {folder} ({fact}): write it with History.from_spark or History.from_arrow"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise HistoryError(f"the replay log at {folder} cannot be read ({error}): write it again") from error
+        manifest = Manifest.from_json(text, folder)
+        for file in manifest.files:
+            try:
+                size = (folder / file.name).stat().st_size
+            except OSError:
+                raise HistoryError(f"the replay log at {folder} lacks its file {file.name}: write it again") from None
+            if size != file.bytes:
+                raise HistoryError(
+                    f"the replay log at {folder} is damaged: {file.name} has {size} bytes "
+                    f"instead of {file.bytes}; write it again"
+                )
+        return ReplayLog(folder, manifest)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the records; timestamps are in microseconds, UTC."""
+        return self.manifest.schema
+
+    @property
+    def channels(self) -> int:
+        """Number of channels, each ordered by arrival and spanning the whole time."""
+        return len(self.manifest.channels)
+
+    @property
+    def rows(self) -> int:
+        """Records in all channels."""
+        return self.manifest.rows
+
+    @property
+    def rows_without_event_time(self) -> int:
+        """Records whose event time is null: they are replayed, and operators on event time count and drop them."""
+        return sum(file.without_event_time for file in self.manifest.files)
+
+    @property
+    def start_us(self) -> int:
+        """Arrival of the first record, 0 in an empty log."""
+        return min((file.groups[0].first_arrival_us for file in self.manifest.files), default=0)
+
+    @property
+    def end_us(self) -> int:
+        """Arrival of the last record, 0 in an empty log."""
+        return max((file.groups[-1].last_arrival_us for file in self.manifest.files), default=0)
+
+    @property
+    def event_time(self) -> str:
+        """Name of the event-time column."""
+        return self.manifest.event_time
+
+    @property
+    def arrival_time(self) -> str:
+        """Name of the arrival-time column."""
+        return self.manifest.arrival_time
+
+    def cursor(self, channel: int) -> Cursor:
+        """A new cursor at the start of `channel`.
+
+        Raises:
+            HistoryError: no such channel.
+        """
+        if not 0 <= channel < self.channels:
+            raise HistoryError(
+                f"channel {channel} of {self.path} does not exist: its channels are 0 to {self.channels - 1}"
+            )
+        return Cursor(self.path, self.manifest, channel)
+
+    def verify(self) -> None:
+        """Compare every file with its checksum.
+
+        Raises:
+            HistoryError: a file differs; names it.
+        """
+        for file in self.manifest.files:
+            if file_sha256(self.path / file.name) != file.sha256:
+                raise HistoryError(
+                    f"{self.path / file.name} does not match its checksum: the log is damaged; write it again"
+                )
+
+
+def write_log(
+    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    path: str | Path,
+    *,
+    event_time: str,
+    arrival_time: str,
+    channels: int = 2,
+    fingerprint: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    row_group_rows: int = ROW_GROUP_ROWS,
+) -> ReplayLog:
+    """Write a replay log from Arrow data in memory, replacing one that is there.
+
+    Records are sorted by arrival (equal arrivals keep their order) and dealt to the channels in turn, like cards, so
+    every channel spans the whole time. Timestamps become microseconds in UTC; one without a zone is taken as UTC.
+
+    Args:
+        data: a table or at least one batch, all of one schema.
+        path: folder of the log.
+        event_time: column with the time at which something happened; null where a record has none.
+        arrival_time: column with the time at which it became known; never null.
+        channels: number of channels, at least 1.
+        fingerprint: what the data was made from, to find out later whether the log is stale.
+        notes: sentences for whoever looks at the history.
+        progress: told about every channel written.
+        row_group_rows: records that a reader loads at once.
+
+    Raises:
+        HistoryError: a time column is missing or holds no times, an arrival is null, or `path` holds something else.
+
+    Example:
+        >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
+    """
+    if channels < 1:
+        raise HistoryError(f"channels is {channels}: a replay log has at least 1")
+    table = (
+        data
+        if isinstance(data, pa.Table)
+        else pa.Table.from_batches([data] if isinstance(data, pa.RecordBatch) else data)
+    )
+    repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if repeated:
+        raise HistoryError(f"columns {sorted(repeated)} occur more than once: give every column a name of its own")
+    time_column(table.schema, event_time, "event_time")
+    time_column(table.schema, arrival_time, "arrival_time")
+    table = table.cast(log_schema(table.schema), safe=False).combine_chunks()
+    nulls = table.column(arrival_time).null_count
+    if nulls:
+        first = table.column(arrival_time).is_null().index(pa.scalar(True)).as_py()
+        raise HistoryError(null_arrivals(arrival_time, nulls, f"row {first}"))
+    arrivals = event_times(table.column(arrival_time).combine_chunks())
+    order = np.argsort(arrivals, kind="stable")
+    draft = LogDraft(Path(path), event_time, arrival_time)
+    try:
+        for channel in range(channels):
+            draft.add_channel()
+            rows = order[channel::channels]
+            if len(rows):
+                file = draft.folder / f"{channel}.parquet"
+                pq.write_table(table.take(pa.array(rows)), file, compression="zstd", row_group_size=row_group_rows)
+                draft.add_file(file)
+            if progress is not None:
+                progress("write", channel + 1, channels)
+        draft.publish(table.schema, fingerprint or {}, notes)
+    finally:
+        draft.discard()
+    return ReplayLog.open(path)
+
+
+def log_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a log's records: without metadata, and with every timestamp in microseconds and in UTC."""
+    return pa.schema(
+        [
+            pa.field(
+                column.name,
+                pa.timestamp("us", "UTC") if pa.types.is_timestamp(column.type) else column.type,
+                column.nullable,
+            )
+            for column in schema
+        ]
+    )
+
+
+def null_arrivals(column: str, count: int, first: str) -> str:
+    """The sentence for records without an arrival."""
+    return (
+        f"arrival_time column {column!r} is null in {count} records, first in {first}: every record of a history must "
+        "have an arrival; fill it in (for example with the event time) or filter those records"
+    )

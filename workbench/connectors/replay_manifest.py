@@ -1,0 +1,268 @@
+"""The manifest of a replay log: what is in its files, so that a reader can seek without opening them.
+
+A replay log is a folder::
+
+    flights.log/
+        manifest.json
+        channel-0/00000-4b1d5a0c9e21.parquet      the name ends in the file's checksum
+        channel-1/00000-77e0d1f25c3b.parquet
+
+The manifest is written last and the folder gets its name last, so a folder without a manifest is a torn write. Because
+names carry checksums, a reader of a log that was replaced meanwhile finds a file missing and never mixes two versions.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.durations import NO_TIME, format_instant
+from workbench.elements import Int64s, event_times
+from workbench.errors import HistoryError, unknown
+
+MANIFEST = "manifest.json"
+_FORMAT = "workbench replay log"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """The unit that is loaded at once: `rows` records whose arrivals go from the first to the last one (us)."""
+
+    rows: int
+    first_arrival_us: int
+    last_arrival_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One Parquet file of one channel.
+
+    Attributes:
+        name: path below the log's folder, with ``/``.
+        first_row: offset of its first record in the channel.
+        event_us: earliest and latest event time, None when no record of the file has one.
+        without_event_time: records whose event time is null.
+        bytes, sha256: of the whole file.
+        groups: its row groups, in order; arrival times grow from each to the next.
+    """
+
+    name: str
+    first_row: int
+    event_us: tuple[int, int] | None
+    without_event_time: int
+    bytes: int
+    sha256: str
+    groups: tuple[RowGroup, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(group.rows for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that is known about a replay log without opening its Parquet files.
+
+    Attributes:
+        schema: of the records; timestamps are in microseconds, UTC.
+        event_time, arrival_time: names of the time columns.
+        channels: the files of each channel, in order of arrival.
+        fingerprint: by name, what the log was made from and how; a log is stale when one of them has changed.
+        notes: sentences for whoever looks at the history.
+        created_at: ISO time in UTC.
+    """
+
+    schema: pa.Schema
+    event_time: str
+    arrival_time: str
+    channels: tuple[tuple[LogFile, ...], ...]
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    created_at: str = ""
+
+    @property
+    def files(self) -> Iterator[LogFile]:
+        return (file for channel in self.channels for file in channel)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def identity(self) -> str:
+        """The same for two logs exactly when they hold the same records at the same offsets."""
+        names = [[file.sha256 for file in channel] for channel in self.channels]
+        return hashlib.sha256(json.dumps(names).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The text of ``manifest.json``."""
+        content: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "created_at": self.created_at,
+            "event_time": self.event_time,
+            "arrival_time": self.arrival_time,
+            "rows": self.rows,
+            "rows_without_event_time": sum(file.without_event_time for file in self.files),
+            "columns": {column.name: str(column.type) for column in self.schema},
+            "schema": base64.b64encode(self.schema.serialize()).decode(),
+            "fingerprint": dict(self.fingerprint),
+            "notes": list(self.notes),
+            "channels": [[asdict(file) for file in channel] for channel in self.channels],
+        }
+        return json.dumps(content, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str, folder: Path) -> Manifest:
+        """Read a manifest back.
+
+        Raises:
+            HistoryError: not a manifest, or of a version that this release does not know.
+        """
+        try:
+            content = json.loads(text)
+            if content["format"] != _FORMAT:
+                raise ValueError(f"its format is {content['format']!r}")
+            if content["version"] != _VERSION:
+                raise HistoryError(
+                    f"the replay log at {folder} has format version {content['version']} and this release reads "
+                    f"version {_VERSION}: write it again"
+                )
+            manifest = Manifest(
+                schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["schema"], validate=True))),
+                event_time=str(content["event_time"]),
+                arrival_time=str(content["arrival_time"]),
+                channels=tuple(tuple(_log_file(file) for file in channel) for channel in content["channels"]),
+                fingerprint={str(name): str(value) for name, value in content["fingerprint"].items()},
+                notes=tuple(str(note) for note in content["notes"]),
+                created_at=str(content["created_at"]),
+            )
+            if manifest.rows != content["rows"]:
+                raise ValueError(f"it counts {content['rows']} rows and lists {manifest.rows}")
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, binascii.Error) as error:
+            raise HistoryError(
+                f"{folder / MANIFEST} is not a replay log's manifest ({error}): write the log again"
+            ) from None
+        return manifest
+
+
+def _log_file(content: dict[str, Any]) -> LogFile:
+    event_us = content["event_us"]
+    groups = tuple(RowGroup(**group) for group in content["groups"])
+    return LogFile(
+        **{**content, "groups": groups, "event_us": None if event_us is None else (event_us[0], event_us[1])}
+    )
+
+
+def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:
+    """The field of a time column.
+
+    Raises:
+        HistoryError: no such column, or it holds no times.
+    """
+    if name not in schema.names:
+        raise HistoryError(unknown(f"{role} column", name, schema.names))
+    column = schema.field(name)
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_int64(column.type)):
+        raise HistoryError(
+            f"{role} column {name!r} is of type {column.type}: it must be a timestamp, a date or an int64 of "
+            "microseconds since 1970 (UTC)"
+        )
+    return column
+
+
+def checked_arrivals(column: pa.Array, place: str, first_row: int, previous_us: int | None) -> Int64s:
+    """The arrival times in a column, in microseconds, none null and never going back.
+
+    Args:
+        column: of one row group.
+        place: the file, for errors.
+        first_row: offset of the column's first row in the file, for errors.
+        previous_us: the arrival before the first one, None at the start of a channel.
+
+    Raises:
+        HistoryError: a null arrival, or one that is before its predecessor; names the file, the row and both values.
+    """
+    arrivals = event_times(column)
+    before = NO_TIME if previous_us is None else previous_us
+    back = np.flatnonzero(arrivals < np.concatenate(([before], arrivals[:-1])))
+    nulls = np.flatnonzero(arrivals == NO_TIME) if column.null_count else back[:0]
+    if len(nulls):
+        row = int(nulls[0])
+        left = before if row == 0 else int(arrivals[row - 1])
+        raise HistoryError(
+            f"{place}, row {first_row + row}: the arrival time is null after {format_instant(left)}; every record of a "
+            "history must have an arrival: fill it in or filter such records, then write the log again"
+        )
+    if len(back):
+        row = int(back[0])
+        left = before if row == 0 else int(arrivals[row - 1])
+        raise HistoryError(
+            f"{place}, row {first_row + row}: the arrival time goes back from {format_instant(left)} to "
+            f"{format_instant(int(arrivals[row]))}; a replay log is ordered by arrival: write it again"
+        )
+    return arrivals
+
+
+def describe_file(
+    path: Path, name: str, schema_names: tuple[str, str], first_row: int, previous_us: int | None
+) -> LogFile:
+    """Read a finished Parquet file's times and checksum.
+
+    Args:
+        path: the file.
+        name: its place in the log, for the manifest and for errors; ``{sha}`` in it stands for the checksum's start.
+        schema_names: the event-time and the arrival-time column.
+        first_row: offset of its first record in its channel.
+        previous_us: the arrival that came before it in its channel.
+
+    Raises:
+        HistoryError: its arrivals are null or go back.
+    """
+    event_time, arrival_time = schema_names
+    groups: list[RowGroup] = []
+    earliest: list[int] = []
+    latest: list[int] = []
+    without = row = 0
+    with pq.ParquetFile(path) as parquet:
+        for index in range(parquet.num_row_groups):
+            table = parquet.read_row_group(index, columns=list({event_time, arrival_time})).combine_chunks()
+            if table.num_rows == 0:
+                continue
+            arrivals = checked_arrivals(table.column(arrival_time).chunk(0), path.name, row, previous_us)
+            events = event_times(table.column(event_time).chunk(0))
+            timed = events[events != NO_TIME]
+            without += len(events) - len(timed)
+            if len(timed):
+                earliest.append(int(timed.min()))
+                latest.append(int(timed.max()))
+            previous_us = int(arrivals[-1])
+            groups.append(RowGroup(table.num_rows, int(arrivals[0]), previous_us))
+            row += table.num_rows
+    checksum = file_sha256(path)
+    return LogFile(
+        name=name.format(sha=checksum[:12]),
+        first_row=first_row,
+        event_us=(min(earliest), max(latest)) if earliest else None,
+        without_event_time=without,
+        bytes=path.stat().st_size,
+        sha256=checksum,
+        groups=tuple(groups),
+    )
+
+
+def file_sha256(path: Path) -> str:
+    """The checksum of a file's content, as hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
