@@ -1,1 +1,30 @@
-"""kernels."""
+"""Hot loops over arrays, compiled to machine code that runs without the interpreter lock.
+
+What belongs here: a loop that runs once per record, takes and fills plain numpy arrays, and knows nothing of Arrow,
+operators or keys' types. Each kernel has exactly one signature (see ``compiled``); ``warm_up`` makes all of them ready,
+from the cache on disk where it can. What does not belong here: anything that Arrow or numpy already does as fast.
+"""
+
+from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints
+from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
+from workbench.kernels.key_table import add_keys, rehash
+from workbench.kernels.partition import route, scatter
+from workbench.kernels.warm_up import is_warm, warm_up
+from workbench.kernels.windows import assign_windows
+
+__all__ = [
+    "add_keys",
+    "assign_windows",
+    "fold_floats",
+    "fold_ints",
+    "hash_bytes",
+    "hash_ints",
+    "is_warm",
+    "mix_hashes",
+    "rehash",
+    "route",
+    "running_floats",
+    "running_ints",
+    "scatter",
+    "warm_up",
+]

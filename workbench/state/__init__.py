@@ -1,1 +1,10 @@
-"""state."""
+"""Keyed state: which subtask owns a key, and where the state of a key lies.
+
+``key_columns`` says which columns can be keys, ``key_groups`` who owns a key (the hash exchange and rescaling),
+``key_index`` which dense code a key has. What does not belong here: what is kept per key; the operators decide that.
+"""
+
+from workbench.state.key_groups import KeyPartitioner, key_groups_of, owned_rows
+from workbench.state.key_index import KeyIndex
+
+__all__ = ["KeyIndex", "KeyPartitioner", "key_groups_of", "owned_rows"]

@@ -1,0 +1,67 @@
+"""How a kernel is declared: one function, one signature, compiled when it is first needed.
+
+A kernel calls no kernel of another file: the cache on disk watches only the kernel's own file, and would go on using
+the old code of the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from numba import njit, types
+from numba.core.types import Type
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+I64: Type = types.int64
+F64: Type = types.float64
+INTS_IN: Type = types.Array(types.int64, 1, "C", readonly=True)
+FLOATS_IN: Type = types.Array(types.float64, 1, "C", readonly=True)
+HASHES_IN: Type = types.Array(types.uint64, 1, "C", readonly=True)
+BYTES_IN: Type = types.Array(types.uint8, 1, "C", readonly=True)
+INTS: Type = types.int64[::1]
+FLOATS: Type = types.float64[::1]
+HASHES: Type = types.uint64[::1]
+BYTES: Type = types.uint8[::1]
+INT_ROWS: Type = types.int64[:, ::1]
+FLOAT_ROWS: Type = types.float64[:, ::1]
+"""Arrays are contiguous; the names in ``_IN`` are only read, so they may also be views of Arrow's immutable buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A declared kernel.
+
+    Attributes:
+        name: of the function.
+        dispatcher: numba's dispatcher.
+        signature: its argument types.
+    """
+
+    name: str
+    dispatcher: Any
+    signature: tuple[Type, ...]
+
+
+KERNELS: list[Kernel] = []
+"""All declared kernels, in the order of their declaration."""
+
+
+def compiled(*signature: Type) -> Callable[[F], F]:
+    """Declare a kernel with these argument types; ``warm_up`` compiles it.
+
+    Example:
+        >>> @compiled(INTS_IN, INTS)
+        ... def double(values, out):
+        ...     for i in range(len(values)):
+        ...         out[i] = 2 * values[i]
+    """
+
+    def declare(function: F) -> F:
+        dispatcher = njit(nogil=True, cache=True)(function)
+        KERNELS.append(Kernel(function.__name__, dispatcher, signature))
+        return dispatcher  # type: ignore[no-any-return]
+
+    return declare

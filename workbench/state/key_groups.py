@@ -1,0 +1,181 @@
+"""Key groups: which subtask owns a key.
+
+A key's stable hash gives its group, ``group = hash % max_parallelism``; each subtask owns a range of groups,
+``subtask = group * parallelism // max_parallelism``. State is restored by group, so that a job can go on at another
+parallelism. Two columns of keys hash alike when their types and values are equal; integers of all widths hash alike,
+and so do strings of all encodings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s, Records
+from workbench.errors import PlanError
+from workbench.kernels import hash_bytes, hash_ints, mix_hashes, route, scatter, warm_up
+from workbench.kernels.hashing import Hashes
+from workbench.state.key_columns import check_keys, is_text, plain, to_ints
+
+NULL_HASH = np.uint64(0x6E756C6C6B657921)
+"""The hash of a null key of any type."""
+
+
+class KeyPartitioner:
+    """The hash exchange: splits batches by the owner of each row's key.
+
+    Args:
+        keys: names of the key columns, one or more.
+        schema: of the batches.
+        parallelism: number of targets, at most `max_parallelism`.
+        max_parallelism: number of key groups.
+
+    Raises:
+        PlanError: a column that cannot be a key, or more targets than key groups.
+
+    Example:
+        >>> schema = pa.schema({"origin": pa.string(), "delay": pa.int64()})
+        >>> batch = pa.record_batch([["JFK", "LGA", "JFK"], [5, 7, 9]], schema=schema)
+        >>> parts = KeyPartitioner(["origin"], schema, parallelism=2).split(Records(batch))
+        >>> [None if part is None else part.batch.num_rows for part in parts]
+        [None, 3]
+    """
+
+    __slots__ = ("_keys", "_parallelism", "_target_of_group", "_widths")
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema, parallelism: int, max_parallelism: int = 128) -> None:
+        if not 1 <= parallelism <= max_parallelism:
+            raise PlanError(f"parallelism is {parallelism}: it must be from 1 to max_parallelism, {max_parallelism}")
+        if not keys:
+            raise PlanError("a hash exchange needs at least one key column: name one in key_by")
+        check_keys(keys, schema)
+        warm_up()
+        self._keys = tuple(keys)
+        self._parallelism = parallelism
+        self._target_of_group = subtask_of_group(parallelism, max_parallelism)
+        self._widths = [_fixed_width(field.type) for field in schema]
+
+    def split(self, records: Records) -> list[Records | None]:
+        """The rows for each target, in their order; None where there are none. Columns are copied at most once."""
+        n = len(records)
+        if self._parallelism == 1 or n == 0:
+            return [records if n else None] + [None] * (self._parallelism - 1)
+        starts = np.empty(self._parallelism + 1, np.int64)
+        positions = np.empty(n, np.int64)
+        route(hash_keys(records.batch, self._keys), self._target_of_group, starts, positions)
+        bounds: list[int] = starts.tolist()
+        for target in range(self._parallelism):
+            if bounds[target + 1] - bounds[target] == n:
+                return [records if other == target else None for other in range(self._parallelism)]
+        ordered = self._reorder(records, positions)
+        return [ordered.slice(begin, end - begin) if end > begin else None for begin, end in pairwise(bounds)]
+
+    def _reorder(self, records: Records, positions: Int64s) -> Records:
+        """The rows by target: flat columns are scattered in one kernel, the others taken by Arrow."""
+        n = len(records)
+        columns: list[pa.Array] = list(records.batch.columns)
+        sources: list[int] = []
+        destinations: list[int] = []
+        widths: list[int] = []
+        order: pa.Array | None = None
+        for at, (column, width) in enumerate(zip(columns, self._widths, strict=True)):
+            if width and column.null_count == 0:
+                target = np.empty(n * width, np.uint8)
+                sources.append(column.buffers()[1].address + column.offset * width)
+                destinations.append(_address(target))
+                widths.append(width)
+                columns[at] = pa.Array.from_buffers(column.type, n, [None, pa.py_buffer(target)], 0)
+            else:
+                if order is None:
+                    rows = np.empty(n, np.int64)
+                    rows[positions] = np.arange(n)
+                    order = pa.array(rows)
+                columns[at] = column.take(order)
+        times = records.timestamps
+        if times is not None:
+            source, times = np.ascontiguousarray(times), np.empty(n, np.int64)
+            sources.append(_address(source))
+            destinations.append(_address(times))
+            widths.append(8)
+        if sources:
+            scatter(positions, np.array(sources), np.array(destinations), np.array(widths))
+        return Records(pa.RecordBatch.from_arrays(columns, schema=records.batch.schema), times)
+
+
+def subtask_of_group(parallelism: int, max_parallelism: int) -> Int64s:
+    """Shape (max_parallelism,): the owner of each key group."""
+    return np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism
+
+
+def hash_keys(table: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> Hashes:
+    """Shape (n,): the stable hash of each row's key."""
+    combined: Hashes | None = None
+    for name in keys:
+        column = table.column(name)
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        hashes = _hash_column(column)
+        if combined is None:
+            combined = hashes
+        else:
+            mix_hashes(hashes, combined)
+    return np.zeros(table.num_rows, np.uint64) if combined is None else combined
+
+
+def key_groups_of(table: pa.RecordBatch | pa.Table, keys: Sequence[str], max_parallelism: int = 128) -> Int64s:
+    """Shape (n,): the key group of each row, from 0 to max_parallelism - 1."""
+    warm_up()
+    return (hash_keys(table, keys) % np.uint64(max_parallelism)).astype(np.int64)
+
+
+def owned_rows(
+    table: pa.Table, keys: Sequence[str], subtask: int, parallelism: int, max_parallelism: int = 128
+) -> pa.Table:
+    """The rows whose keys belong to `subtask`; without key columns all rows belong to subtask 0."""
+    owners = subtask_of_group(parallelism, max_parallelism)[key_groups_of(table, keys, max_parallelism)]
+    return table.filter(pa.array(owners == subtask))
+
+
+def _hash_column(column: pa.Array) -> Hashes:
+    if pa.types.is_dictionary(column.type):
+        values = _hash_column(column.dictionary)
+        indices = column.indices
+        hashes = np.full(len(column), NULL_HASH)
+        valid = indices.is_valid().to_numpy(zero_copy_only=False)
+        hashes[valid] = values[indices.drop_null().to_numpy().astype(np.int64)]
+        return hashes
+    if column.null_count:
+        hashes = np.full(len(column), NULL_HASH)
+        hashes[column.is_valid().to_numpy(zero_copy_only=False)] = _hash_column(column.drop_null())
+        return hashes
+    hashes = np.empty(len(column), np.uint64)
+    if is_text(column.type):
+        offsets, data = _text_buffers(plain(column))
+        hash_bytes(offsets, data, hashes)
+    else:
+        hash_ints(to_ints(column), hashes)
+    return hashes
+
+
+def _text_buffers(column: pa.Array) -> tuple[Int64s, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    _, offset_buffer, data = column.buffers()
+    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    if len(column) == 0 or offset_buffer is None:
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(offset_buffer, width)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return offsets, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def _fixed_width(kind: pa.DataType) -> int:
+    """Bytes per value of a flat type, 0 for any other."""
+    if not pa.types.is_primitive(kind) or pa.types.is_boolean(kind):
+        return 0
+    width = int(kind.bit_width) // 8
+    return width if width in (1, 2, 4, 8) else 0
+
+
+def _address(array: np.ndarray[tuple[int], np.dtype[np.uint8]] | Int64s) -> int:
+    return int(array.__array_interface__["data"][0])

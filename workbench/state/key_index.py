@@ -1,0 +1,172 @@
+"""Dense codes for the keys of batches, so that keyed state can be arrays indexed by code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.state.key_columns import check_keys, from_ints, is_text, plain, to_ints
+from workbench.state.key_table import KeyTable
+
+_NO_CODE = -1
+
+
+class KeyIndex:
+    """Maps each distinct key, of one or several columns, to a code: 0, 1, ... in order of first appearance.
+
+    Without key columns every row has the one code 0.
+
+    Args:
+        keys: names of the key columns.
+        schema: of the batches.
+
+    Raises:
+        PlanError: a column that cannot be a key.
+
+    Example:
+        >>> schema = pa.schema({"origin": pa.string(), "delay": pa.int64()})
+        >>> index = KeyIndex(["origin"], schema)
+        >>> index.codes(pa.record_batch([["JFK", "LGA", "JFK"], [5, 7, 9]], schema=schema))
+        array([0, 1, 0])
+        >>> index.keys_table()["origin"].to_pylist()
+        ['JFK', 'LGA']
+    """
+
+    __slots__ = ("_columns", "_pairs", "_schema", "_seen")
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        check_keys(keys, schema)
+        self._schema = pa.schema([schema.field(name) for name in keys])
+        self._clear()
+
+    def _clear(self) -> None:
+        self._columns: list[_TextColumn | _NumberColumn] = [
+            _TextColumn() if is_text(field.type) else _NumberColumn(field.type) for field in self._schema
+        ]
+        self._pairs = [KeyTable() for _ in self._columns[1:]]
+        self._seen = False
+
+    def __len__(self) -> int:
+        if self._pairs:
+            return len(self._pairs[-1])
+        return len(self._columns[0]) if self._columns else int(self._seen)
+
+    def codes(self, batch: pa.RecordBatch) -> Int64s:
+        """Shape (n,): the code of each row's key; new keys are added."""
+        if not self._columns:
+            self._seen = self._seen or batch.num_rows > 0
+            return np.zeros(batch.num_rows, np.int64)
+        names = self._schema.names
+        codes = self._columns[0].codes(batch.column(names[0]))
+        for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs, strict=True):
+            codes = pairs.codes(codes << 32 | column.codes(batch.column(name)))
+        return codes
+
+    def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
+        """The key columns of these codes (by default of all), in their own types."""
+        if codes is None:
+            codes = np.arange(len(self))
+        if not self._columns:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(codes), pa.struct([])))
+        parts: list[Int64s] = []
+        for pairs in reversed(self._pairs):
+            both = pairs.keys()[codes]
+            parts.append(both & 0xFFFFFFFF)
+            codes = both >> 32
+        parts.append(codes)
+        arrays = [
+            column.values(part, field.type)
+            for column, part, field in zip(self._columns, reversed(parts), self._schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def retain(self, codes: Int64s) -> Int64s:
+        """Forget all keys but these; ``codes[i]`` becomes code i.
+
+        Args:
+            codes: distinct codes to keep.
+
+        Returns:
+            Shape (former length,): the new code of each old one, -1 where it is forgotten.
+        """
+        mapping = np.full(len(self), _NO_CODE, np.int64)
+        kept = self.keys_table(codes)
+        self._clear()
+        mapping[codes] = self.codes(kept)
+        return mapping
+
+
+class _NumberColumn:
+    """Codes for the values of one column that ``to_ints`` can turn into numbers."""
+
+    __slots__ = ("_kind", "_null", "_table")
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._table = KeyTable()
+        self._null = _NO_CODE  # the code of null: a gap in the table's codes
+
+    def __len__(self) -> int:
+        return len(self._table) + (self._null != _NO_CODE)
+
+    def codes(self, column: pa.Array) -> Int64s:
+        if column.null_count == 0:
+            return self._shift(self._table.codes(to_ints(column)))
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        numbers = to_ints(column.drop_null())
+        codes = np.empty(len(column), np.int64)
+        if self._null == _NO_CODE:  # rows before the first null come before it in the order of appearance
+            before = int(np.argmin(valid))
+            self._table.codes(numbers[:before])
+            self._null = len(self._table)
+        codes[~valid] = self._null
+        codes[valid] = self._shift(self._table.codes(numbers))
+        return codes
+
+    def _shift(self, codes: Int64s) -> Int64s:
+        return codes if self._null == _NO_CODE else codes + (codes >= self._null)
+
+    def values(self, codes: Int64s, kind: pa.DataType) -> pa.Array:
+        if self._null == _NO_CODE:
+            return from_ints(self._table.keys()[codes], kind)
+        null = codes == self._null
+        numbers = np.zeros(len(codes), np.int64)
+        known = codes[~null]
+        numbers[~null] = self._table.keys()[known - (known > self._null)]
+        return from_ints(numbers, kind, null)
+
+
+class _TextColumn:
+    """Codes for the values of one column of strings; per batch only the distinct values are looked up."""
+
+    __slots__ = ("_code_of", "_values")
+
+    def __init__(self) -> None:
+        self._code_of: dict[str | None, int] = {}
+        self._values: list[str | None] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def codes(self, column: pa.Array) -> Int64s:
+        encoded = plain(column).dictionary_encode(null_encoding="encode")
+        distinct: list[str | None] = encoded.dictionary.to_pylist()
+        code_of = self._code_of
+        found = np.empty(len(distinct), np.int64)
+        for at, value in enumerate(distinct):
+            code = code_of.get(value)
+            if code is None:
+                code = code_of[value] = len(code_of)
+                self._values.append(value)
+            found[at] = code
+        codes: Int64s = found[encoded.indices.to_numpy()]
+        return codes
+
+    def values(self, codes: Int64s, kind: pa.DataType) -> pa.Array:
+        values = [self._values[code] for code in codes.tolist()]
+        if not pa.types.is_dictionary(kind):
+            return pa.array(values, kind)
+        return pa.array(values, kind.value_type).dictionary_encode().cast(kind)

@@ -1,0 +1,55 @@
+"""Dense codes for int64 keys: the hash table behind key indexes and windows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.elements import Int64s
+from workbench.kernels import add_keys, rehash, warm_up
+
+_SMALLEST = 4  # a table of 2**4 rows
+
+
+class KeyTable:
+    """Gives each distinct int64 the next code, from 0 in order of first appearance.
+
+    Example:
+        >>> table = KeyTable()
+        >>> table.codes(np.array([70, -3, 70]))
+        array([0, 1, 0])
+        >>> table.keys()
+        array([70, -3])
+    """
+
+    __slots__ = ("_bits", "_count", "_key_of_code", "_slots")
+
+    def __init__(self) -> None:
+        warm_up()
+        self._count = 0
+        self._resize(_SMALLEST)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _resize(self, bits: int) -> None:
+        self._bits = bits
+        self._slots = np.zeros((1 << bits, 2), np.int64)
+        keys = np.empty(1 << (bits - 1), np.int64)
+        if self._count:
+            keys[: self._count] = self._key_of_code[: self._count]
+        self._key_of_code: Int64s = keys
+        rehash(keys, self._count, self._slots, 64 - bits)
+
+    def codes(self, keys: Int64s) -> Int64s:
+        """Shape (n,): the code of each key; new keys are added."""
+        codes = np.empty(len(keys), np.int64)
+        row = 0
+        while True:
+            row, self._count = add_keys(keys, row, self._slots, self._key_of_code, self._count, 64 - self._bits, codes)
+            if row == len(keys):
+                return codes
+            self._resize(self._bits + 1)
+
+    def keys(self) -> Int64s:
+        """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
+        return self._key_of_code[: self._count]
