@@ -1,0 +1,98 @@
+# The two commands that matter are `make demo` and `make test`. Both set up everything that they need, once: the
+# environment lives in .venv, and stamp files in it remember what has been installed from which sources.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format types notebooks bench simulate doctor install install-dev clean
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# The first interpreter that runs and is new enough; override with `make PYTHON=/path/to/python demo`.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+	"$$python" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo "$$python" && break; done)
+
+ARGS ?=
+BENCH ?= grouping
+SEEDS ?= 200
+
+EXTENSION_SOURCES := $(shell find extension -type f \
+	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
+	-not -path '*/__pycache__/*' -not -name '*.tsbuildinfo' -not -name '.*' 2>/dev/null)
+
+help:  ## say what there is (the default)
+	@echo "Streaming Workbench. Usage: make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: install  ## open the first notebook in JupyterLab; sets up everything first
+	@echo "Opening JupyterLab on notebooks/01_first_stream.ipynb; Ctrl-C here ends it."
+	@$(BIN)/workbench demo $(ARGS)
+
+test: install-dev  ## run all tests; sets up everything first (ARGS="-k magics" narrows it down)
+	@echo "Running the tests."
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: install-dev  ## check style and formatting
+	@echo "Checking style and formatting."
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: install-dev  ## put the sources into the project's format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: install-dev  ## check the types
+	@echo "Checking the types."
+	@$(BIN)/mypy
+
+notebooks: install-dev  ## run every notebook from top to bottom, without a browser
+	@echo "Running the notebooks."
+	@$(BIN)/jupyter execute notebooks/*.ipynb
+
+bench: install  ## run a benchmark (BENCH=grouping)
+	@$(BIN)/workbench bench $(BENCH) $(ARGS)
+
+simulate: install  ## run deterministic simulations (SEEDS=200)
+	@$(BIN)/workbench simulate --seeds $(SEEDS) $(ARGS)
+
+doctor: install  ## check this machine and say how to mend what is missing
+	@$(BIN)/workbench doctor $(ARGS)
+
+install: $(VENV)/.workbench $(VENV)/.extension  ## only set up what the demo needs
+
+install-dev: install $(VENV)/.dev  ## only set up what the tests need
+
+clean:  ## remove the environment and everything that was built; histories and results stay
+	@echo "Removing $(VENV), builds and caches."
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf extension/lib extension/node_modules extension/.yarn extension/workbench_jupyterlab/labextension
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/pyvenv.cfg:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or name it with" \
+		"'make PYTHON=/path/to/python ...'." >&2; exit 1; }
+	@"$(PYTHON)" -c '' >/dev/null 2>&1 || { echo "$(PYTHON) does not run: name a Python 3.11 or newer with" \
+		"'make PYTHON=/path/to/python ...'." >&2; exit 1; }
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' || { echo "$(PYTHON) is $$("$(PYTHON)" --version 2>&1), but 3.11 or newer is" \
+		"needed: install one, or name it with 'make PYTHON=/path/to/python ...'." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot create environments: install" \
+		"its venv module, on Debian and Ubuntu with 'sudo apt-get install python3-venv'." >&2; exit 1; }
+	@echo "Creating the environment $(VENV) with $$("$(PYTHON)" --version)."
+	@"$(PYTHON)" -m venv "$(VENV)"
+
+$(VENV)/.workbench: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "Installing the workbench and the packages that it builds on (the first time: a few minutes, about 1.5 GB)."
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.extension: $(EXTENSION_SOURCES) | $(VENV)/.workbench
+	@echo "Building and installing the JupyterLab extension (about a minute; Node comes along as a package)."
+	@$(PIP) install ./extension
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.workbench
+	@echo "Installing the tools that the tests need."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
