@@ -1,0 +1,473 @@
+"""The `%stream` and `%%stream` magics in a real IPython shell, against jobs that record what they are asked."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import workbench
+from workbench.errors import JobError, WorkbenchError, unknown
+from workbench.kernel import load_ipython_extension, unload_ipython_extension
+from workbench.kernel.extension import SWITCH_INTERVAL_S
+from workbench.kernel.interrupts import interrupts_held
+from workbench.kernel.job_list import JobList
+from workbench.kernel.shutdown import Caretaker
+from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
+
+
+class RecordingJob:
+    """Has a job's verbs and remembers every call."""
+
+    def __init__(self, name: str, state: str = "RUNNING") -> None:
+        self.name = name
+        self.state = state
+        self.calls: list[tuple[Any, ...]] = []
+        self.recorder = SimpleNamespace(latest=lambda: frame(name))
+
+    def __getattr__(self, verb: str) -> Callable[..., str]:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+
+        def call(*args: Any, **kwargs: Any) -> str:
+            self.calls.append((verb, *args, *([kwargs] if kwargs else [])))
+            if verb == "stop":
+                self.state = "CANCELED"
+            if verb == "step":
+                raise JobError(f"job {self.name!r} runs on the live driver, which has no steps")
+            return f"{verb} done"
+
+        return call
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}>"
+
+
+class RecordingPipeline:
+    """Has a pipeline's `run` and remembers with what it was called."""
+
+    def __init__(self, sink: object = None) -> None:
+        self.sink = sink
+        self.runs: list[tuple[str, dict[str, Any]]] = []
+
+    def run(self, name: str, **settings: Any) -> RecordingJob:
+        self.runs.append((name, settings))
+        workbench.jobs()[name] = job = RecordingJob(name)
+        return job
+
+
+class RecordingStream:
+    """Has a stream's `sink_to`."""
+
+    def sink_to(self, sink: object) -> RecordingPipeline:
+        pipelines.append(RecordingPipeline(sink))
+        return pipelines[-1]
+
+
+pipelines: list[RecordingPipeline] = []
+
+
+def frame(job: str) -> Frame:
+    tasks = (
+        TaskFrame("source[0]", "v0", 0, "tm-0/slot-0", "RUNNING", {"currentInputWatermark": None}),
+        TaskFrame("sink[0]", "v1", 0, "tm-0/slot-0", "RUNNING", {"currentInputWatermark": 1_372_658_400_000_000}),
+        TaskFrame("sink[1]", "v1", 1, "tm-0/slot-1", "RUNNING", {"currentInputWatermark": 1_372_662_000_000_000}),
+    )
+    return Frame(
+        job=job,
+        state="RUNNING",
+        sequence=0,
+        time_us=0,
+        started_us=0,
+        settings={"buffer_timeout": "50ms", "speed": None},
+        metrics={"numRecordsInPerSecond": 12345.6, "numberOfCompletedCheckpoints": 7},
+        edges=(EdgeFrame("v0->v1", "v0", "v1", "hash", 0, 8, 0.0, 0.0),),
+        tasks=tasks,
+    )
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> dict[str, RecordingJob]:
+    """The jobs of the process; a test puts recording ones in."""
+    registry: dict[str, RecordingJob] = {}
+
+    def job(name: str) -> RecordingJob:
+        if name not in registry:
+            raise JobError(unknown("job", name, registry))
+        return registry[name]
+
+    public = {
+        "jobs": lambda: registry,
+        "job": job,
+        "SETTINGS": ("buffer_timeout", "buffer_size", "checkpoint_interval", "speed"),
+        "Pipeline": RecordingPipeline,
+        "Stream": RecordingStream,
+        "TableSink": lambda name: f"table {name}",
+    }
+    for name, value in public.items():
+        monkeypatch.setattr(workbench, name, value, raising=False)
+    pipelines.clear()
+    return registry
+
+
+@pytest.fixture(scope="module")
+def bare() -> InteractiveShell:
+    """One shell for all tests, as a process has one; it keeps no history file."""
+    return InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+
+
+@pytest.fixture
+def shell(bare: InteractiveShell, jobs: dict[str, RecordingJob]) -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded and nothing in its namespace but a stream and a pipeline."""
+    bare.reset(new_session=False)
+    load_ipython_extension(bare)
+    bare.user_ns.update(stream=RecordingStream(), pipeline=RecordingPipeline())
+    yield bare
+    unload_ipython_extension(bare)
+
+
+def run(shell: InteractiveShell, cell: str) -> Any:
+    """Run a cell that must succeed; its value."""
+    result = shell.run_cell(cell)
+    result.raise_error()
+    return result.result
+
+
+def failure(shell: InteractiveShell, cell: str) -> str:
+    """Run a cell that must fail with a sentence; everything that was printed."""
+    with capture_output() as printed:
+        result = shell.run_cell(cell)
+    assert isinstance(result.error_in_exec, WorkbenchError)
+    text = (printed.stdout + printed.stderr).strip()
+    assert "Traceback" not in text
+    assert "\n" not in text
+    return text
+
+
+# --- %stream VERB
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("status", ("status",)),
+        ("status delays", ("status",)),
+        ("dashboard", ("dashboard",)),
+        ("pause", ("pause",)),
+        ("pause delays", ("pause",)),
+        ("resume", ("resume",)),
+        ("seek 2013-07-01", ("seek", "2013-07-01")),
+        ("seek delays 2013-07-01", ("seek", "2013-07-01")),
+        ("checkpoint", ("checkpoint",)),
+        ("savepoint before-fix", ("savepoint", "before-fix")),
+        ("savepoint delays before-fix", ("savepoint", "before-fix")),
+        ("savepoint delays", ("savepoint", "delays")),
+        ("restore before-fix", ("restore", "before-fix")),
+        ("fail", ("fail", {"task": None})),
+        ("fail delays", ("fail", {"task": None})),
+        ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
+        ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
+        ("report", ("report", "delays-report.html")),
+        ("report out.html", ("report", "out.html")),
+        ("stop delays", ("stop",)),
+    ],
+)
+def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, call: tuple) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert run(shell, f"%stream {line}") == f"{call[0]} done"
+    assert jobs["delays"].calls == [call]
+
+
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("set buffer_timeout=5ms", {"buffer_timeout": "5ms"}),
+        ("set buffer_timeout 5ms", {"buffer_timeout": "5ms"}),
+        ("set buffer-timeout=5ms speed=max", {"buffer_timeout": "5ms", "speed": "max"}),
+        ("set delays speed 600x checkpoint_interval=1s", {"speed": "600x", "checkpoint_interval": "1s"}),
+    ],
+)
+def test_set_tunes(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, changes: dict[str, str]) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert run(shell, f"%stream {line}") == "status done"
+    assert jobs["delays"].calls == [("tune", changes), ("status",)]
+
+
+def test_set_without_settings_shows_them(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert run(shell, "%stream set delays") == "status done"
+    assert run(shell, "%stream set") == "status done"
+    assert jobs["delays"].calls == [("status",), ("status",)]
+
+
+def test_show_gives_the_job(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert run(shell, "%stream show") is jobs["delays"]
+
+
+def test_the_newest_running_job_is_meant(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    for name, state in [("a", "RUNNING"), ("b", "RUNNING"), ("c", "FINISHED")]:
+        jobs[name] = RecordingJob(name, state)
+    assert run(shell, "%stream show") is jobs["b"]
+    jobs["a"].state = jobs["b"].state = "FAILED"
+    assert failure(shell, "%stream show").endswith(
+        "no job is running: name the one you mean, '%stream show NAME', out of a, b, c"
+    )
+
+
+def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    assert repr(run(shell, "%stream list")) == "no jobs"
+    jobs["<b>"] = RecordingJob("<b>")
+    listed = run(shell, "%stream")
+    assert isinstance(listed, JobList)
+    assert listed.rows == (("<b>", "RUNNING", "12,346", "2013-07-01 06:00:00", "7", "buffer_timeout=50ms"),)
+    assert (
+        repr(listed).splitlines()[1] == "<b>  RUNNING  12,346     2013-07-01 06:00:00  7            buffer_timeout=50ms"
+    )
+    assert "<td>&lt;b&gt;</td>" in listed._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("lst", "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, dashboard, fail, list, pause, report,"),
+        (
+            "set bufer_timeout=5ms",
+            "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? Valid: buffer_size,",
+        ),
+        ("set delays bufer_timeout=5ms", "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'?"),
+        ("set speed", "speed has no value: write for example '%stream set speed=VALUE'"),
+        ("set delayz speed=max", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
+        ("pause delayz", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
+        ("pause delays now", "%stream pause takes pause [NAME], not 2 words"),
+        ("seek", "%stream seek needs TIME: write '%stream seek [NAME] TIME'"),
+        ("step three", "%stream step takes a number of steps, not 'three'"),
+        ("step 3", "job 'delays' runs on the live driver, which has no steps"),
+        ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, sentence: str
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert sentence in failure(shell, f"%stream {line}")
+    assert jobs["delays"].calls in ([], [("step", 3)])
+
+
+def test_without_a_job(shell: InteractiveShell) -> None:
+    assert "there is no job yet: start one with '%%stream NAME'" in failure(shell, "%stream pause")
+
+
+# --- %%stream NAME
+
+
+def test_a_cell_starts_its_stream(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    job = run(
+        shell,
+        "%%stream delays -p 2 --buffer-timeout 50ms --checkpoint-interval 5s --checkpoint-dir D --resume -o handle\n"
+        "limit = 15\n"
+        "stream\n",
+    )
+    assert job is jobs["delays"] is shell.user_ns["handle"]
+    assert shell.user_ns["limit"] == 15
+    [pipeline] = pipelines
+    assert pipeline.sink == "table delays"
+    settings = {
+        "parallelism": 2,
+        "buffer_timeout": "50ms",
+        "checkpoint_interval": "5s",
+        "checkpoint_dir": "D",
+        "resume": True,
+    }
+    assert pipeline.runs == [("delays", settings)]
+
+
+def test_a_cell_may_end_in_a_pipeline(shell: InteractiveShell) -> None:
+    run(shell, "%%stream delays --speed max\npipeline")
+    assert shell.user_ns["pipeline"].runs == [("delays", {"resume": False})]
+    assert workbench.jobs()["delays"].calls == [("tune", {"speed": "max"})]
+    assert pipelines == []
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("x = 1", "the cell ends without a value, so there is nothing to run"),
+        ("print('x', end='', file=__import__('io').StringIO())", "the cell ends without a value"),
+        ("42", "the cell ends in a int, but '%%stream delays' runs a stream"),
+    ],
+)
+def test_a_cell_that_is_no_stream(shell: InteractiveShell, body: str, sentence: str) -> None:
+    assert sentence in failure(shell, f"%%stream delays\n{body}")
+    assert workbench.jobs() == {}
+
+
+def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    old = jobs["delays"] = RecordingJob("delays")
+    assert "job 'delays' is running: '%stream stop delays' ends it" in failure(shell, "%%stream delays\nstream")
+    assert old.calls == []
+    assert run(shell, "%%stream delays --replace\nstream") is not old
+    assert old.calls == [("stop",)]
+    jobs["delays"].state = "FINISHED"
+    run(shell, "%%stream delays\nstream")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "delays --bufer-timeout 5ms",
+            "unknown option '--bufer-timeout': did you mean '--buffer-timeout'? Valid: --buffer-size,",
+        ),
+        (
+            "",
+            "the following arguments are required: name; write '%%stream NAME' with options out of -p, --parallelism,",
+        ),
+        ("delays -p two", "argument -p/--parallelism: invalid int value: 'two'"),
+        ("delays more", "%%stream takes one name, and 'more' is a second"),
+        ("delays -o 1x", "-o 1x is not the name of a variable"),
+    ],
+)
+def test_a_wrong_line_is_refused_before_the_cell_runs(shell: InteractiveShell, line: str, sentence: str) -> None:
+    assert sentence in failure(shell, f"%%stream {line}\nran = True\nstream")
+    assert "ran" not in shell.user_ns
+
+
+def test_an_error_in_the_body_names_the_cells_line(shell: InteractiveShell) -> None:
+    shell.user_ns["WorkbenchError"] = WorkbenchError
+    cell = "%%stream delays\n\nlimit = 15\nraise WorkbenchError('no such column')\nstream"
+    assert failure(shell, cell).endswith("no such column (cell, line 4: raise WorkbenchError('no such column'))")
+
+
+def test_a_users_own_exception_shows_the_users_lines(shell: InteractiveShell) -> None:
+    with capture_output() as printed:
+        shell.run_cell("%%stream delays\nlimit = 1\nlimit / 0")
+    text = re.sub("\x1b\\[[0-9;]*m", "", printed.stdout)
+    assert "ZeroDivisionError: division by zero" in text
+    assert "----> 3 limit / 0" in text
+    assert "workbench" not in text
+
+
+def test_an_error_in_any_cell_is_a_sentence(shell: InteractiveShell) -> None:
+    shell.user_ns["WorkbenchError"] = WorkbenchError
+    assert failure(shell, "raise WorkbenchError('the fact')") == "WorkbenchError: the fact"
+    assert failure(shell, "x = 1\n%stream nonsense").endswith("stop (cell, line 2)")
+    assert isinstance(sys.last_value, WorkbenchError)
+
+
+# --- help, completion, loading
+
+
+def test_help_shows_usage_with_examples(shell: InteractiveShell) -> None:
+    verb_help = shell.find_line_magic("stream").__doc__
+    assert "%stream seek [NAME] TIME" in verb_help
+    assert "%stream set buffer_timeout=5ms" in verb_help
+    cell_help = shell.find_cell_magic("stream").__doc__
+    assert "--buffer-timeout" in cell_help
+    assert ".key_by" in cell_help
+
+
+def completions(shell: InteractiveShell, line: str) -> set[str]:
+    with provisionalcompleter():
+        return {completion.text for completion in shell.Completer.completions(line, len(line))}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%stream sa", {"savepoint"}),
+        ("%stream s", {"savepoint", "seek", "set", "show", "status", "step", "stop"}),
+        ("%stream pause ", {"delays"}),
+        ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
+        ("%stream set delays sp", {"speed="}),
+        ("%stream set de", {"delays"}),
+        ("%stream fail delays s", {"source[0]", "sink[0]", "sink[1]"}),
+        ("%%stream delays --buffer", {"--buffer-timeout", "--buffer-size"}),
+    ],
+)
+def test_completion(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, expected: set[str]) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert completions(shell, line) == expected
+
+
+def test_completion_leaves_other_lines_alone(shell: InteractiveShell) -> None:
+    assert "savepoint" not in completions(shell, "savep")
+
+
+def test_unloading_takes_everything_back(bare: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    shell = bare
+    before = (
+        sys.getswitchinterval(),
+        shell.custom_exceptions,
+        list(shell.Completer.custom_matchers),
+        threading.active_count(),
+    )
+    load_ipython_extension(shell)
+    load_ipython_extension(shell)
+    assert sys.getswitchinterval() == pytest.approx(min(SWITCH_INTERVAL_S, before[0]))
+    assert shell.find_cell_magic("stream") is not None
+    unload_ipython_extension(shell)
+    unload_ipython_extension(shell)
+    after = (
+        sys.getswitchinterval(),
+        shell.custom_exceptions,
+        list(shell.Completer.custom_matchers),
+        threading.active_count(),
+    )
+    assert after == before
+    assert shell.find_line_magic("stream") is None
+    assert shell.find_cell_magic("stream") is None
+
+
+# --- interrupts and shutdown
+
+
+def interrupted(times: int) -> list[str]:
+    """What a block has done that was interrupted so many times; the interrupt must come out of it."""
+    reached: list[str] = []
+    try:
+        with interrupts_held():
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+            reached.append("the block ends")
+    except KeyboardInterrupt:
+        return reached
+    raise AssertionError("the interrupt was lost")
+
+
+def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
+    assert interrupted(1) == ["the block ends"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_breaks_a_block_that_hangs() -> None:
+    assert interrupted(2) == []
+
+
+def test_the_caretaker_stops_what_runs() -> None:
+    jobs = {"a": RecordingJob("a"), "b": RecordingJob("b", "FINISHED")}
+    caretaker = Caretaker(lambda: jobs)
+    assert caretaker.stop_all()
+    assert jobs["a"].calls == [("stop",)]
+    assert jobs["b"].calls == []
+    caretaker.dismiss()
+
+
+def test_the_caretaker_does_not_wait_for_ever() -> None:
+    release = threading.Event()
+    stuck = SimpleNamespace(state="RUNNING", stop=lambda: release.wait(10))
+    caretaker = Caretaker(lambda: {"stuck": stuck}, patience_s=0.05)
+    assert not caretaker.stop_all()
+    release.set()
+    caretaker.dismiss()

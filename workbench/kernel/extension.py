@@ -1,0 +1,65 @@
+"""Loading and unloading: everything that ``%load_ext workbench`` changes in the kernel, and its undoing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import workbench as wb
+from workbench.errors import WorkbenchError
+from workbench.kernel.comm import register_comms, unregister_comms
+from workbench.kernel.completion import complete_stream
+from workbench.kernel.failures import show_failure
+from workbench.kernel.magics import StreamMagics
+from workbench.kernel.shutdown import Caretaker
+
+SWITCH_INTERVAL_S = 0.001
+"""A cell asks for the interpreter lock dozens of times, and waits this long each time while a job computes."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What there was before, and what was added."""
+
+    switch_interval_s: float
+    exceptions: Any
+    traceback: Any
+    caretaker: Caretaker
+
+
+_loaded: dict[int, Loaded] = {}
+"""By the identity of the shell: a process has one, tests have more."""
+
+
+def _jobs() -> dict[str, Any]:
+    return dict(wb.jobs())
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Add the magics, their completion, the comms and the one-line errors to `ipython`; twice is the same as once."""
+    if id(ipython) in _loaded:
+        return
+    ipython.register_magics(StreamMagics)
+    ipython.Completer.custom_matchers.append(complete_stream)
+    loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs))
+    ipython.set_custom_exc((WorkbenchError,), show_failure)
+    sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
+    if hasattr(ipython, "kernel"):
+        register_comms(ipython.kernel, _jobs)
+    _loaded[id(ipython)] = loaded
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Take everything back that loading added; running jobs go on, and ``wb.jobs()`` still handles them."""
+    loaded = _loaded.pop(id(ipython), None)
+    if loaded is None:
+        return
+    if hasattr(ipython, "kernel"):
+        unregister_comms(ipython.kernel)
+    for magics in (ipython.magics_manager.magics["line"], ipython.magics_manager.magics["cell"]):
+        magics.pop("stream", None)
+    ipython.Completer.custom_matchers.remove(complete_stream)
+    ipython.custom_exceptions, ipython.CustomTB = loaded.exceptions, loaded.traceback
+    sys.setswitchinterval(loaded.switch_interval_s)
+    loaded.caretaker.dismiss()

@@ -1,0 +1,178 @@
+"""The magics: ``%%stream NAME`` runs the stream that a cell ends in, ``%stream VERB`` handles a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+from IPython.utils.process import arg_split
+
+import workbench as wb
+from workbench.errors import JobError, PlanError, SettingError, unknown
+from workbench.kernel.cell import MISSING, run_body
+from workbench.kernel.interrupts import interrupts_held
+from workbench.kernel.shutdown import OVER
+from workbench.kernel.verbs import VERBS, run_verb
+
+HELP = "\n".join(
+    [
+        "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
+        "",
+        "  %stream list                      every job",
+        *(f"  %stream {verb.usage(name):<26}{verb.about}" for name, verb in VERBS.items()),
+        "  %stream set [NAME] SETTING=VALUE  change a running job: buffer_timeout, checkpoint_interval, speed, ...",
+        "",
+        "Examples:",
+        "",
+        "  %stream set buffer_timeout=5ms checkpoint_interval=1s",
+        "  %stream set delays speed=max",
+        "  %stream savepoint delays before-fix",
+        "  %stream fail delays aggregate[1]",
+        "",
+        "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
+    ]
+)
+
+OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
+    (
+        ("--buffer-timeout",),
+        {"help": "how long a record may wait for its buffer to fill, for example 50ms; or disabled"},
+    ),
+    (("--buffer-size",), {"type": int, "help": "records in a full buffer"}),
+    (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
+    (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
+    (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
+    (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
+    (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
+    (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
+    (("-o", "--output"), {"metavar": "VAR", "help": "variable that holds the job"}),
+)
+
+
+def stream_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the options of ``%%stream``; IPython turns them into the help of ``%%stream?``."""
+    for flags, details in reversed(OPTIONS):
+        magic = argument(*flags, **details)(magic)
+    named: Callable[..., Any] = magic_arguments("%stream")(argument("name", help="name of the job")(magic))
+    return named
+
+
+@magics_class
+class StreamMagics(Magics):
+    """``%stream`` and ``%%stream``."""
+
+    @line_magic("stream")
+    def verb(self, line: str) -> Any:
+        return run_verb(arg_split(line))
+
+    verb.__doc__ = HELP
+
+    @cell_magic("stream")
+    @stream_arguments
+    def start(self, line: str, body: str) -> Any:
+        """Run the stream that the cell ends in as a job; the cell returns at once.
+
+        A stream without a sink keeps its rows in the job: read them with job.table(NAME). Lines before the last one
+        run as in any cell.
+
+        Example::
+
+            %%stream delays -p 2 --buffer-timeout 50ms --checkpoint-interval 5s -o job
+            (flights
+                .key_by("origin")
+                .window(wb.tumbling("1h"))
+                .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay")))
+        """
+        __tracebackhide__ = True
+        options = parsed(self.start, line)
+        make_room(options.name, options.replace)
+        pipeline = as_pipeline(run_body(self.shell, body), options.name)
+        with interrupts_held():
+            job = run(pipeline, options)
+            if options.output:
+                self.shell.user_ns[options.output] = job
+        if not options.no_dashboard and hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
+            view = job.dashboard()
+            if view is not None:
+                display(view)
+        return job
+
+
+def parsed(magic: Callable[..., Any], line: str) -> Any:
+    """The options in `line`.
+
+    Raises:
+        SettingError: an option that does not exist or has no usable value.
+    """
+    known = [flag for flags, _ in OPTIONS for flag in flags]
+    try:
+        options, rest = parse_argstring(magic, line, partial=True)
+    except UsageError as error:
+        raise SettingError(f"%%stream: {error}; write '%%stream NAME' with options out of {', '.join(known)}") from None
+    for word in rest:
+        if word.startswith("-"):
+            raise SettingError(unknown("option", word.partition("=")[0], known))
+        raise SettingError(f"%%stream takes one name, and {word!r} is a second: write '%%stream {options.name}'")
+    if options.output and not options.output.isidentifier():
+        raise SettingError(f"-o {options.output} is not the name of a variable")
+    return options
+
+
+def make_room(name: str, replace: bool) -> None:
+    """Refuse a name that a running job has, or stop that job.
+
+    Raises:
+        JobError: a job of this name runs and is not to be replaced.
+    """
+    running = wb.jobs().get(name)
+    if running is None or running.state in OVER:
+        return
+    if not replace:
+        raise JobError(
+            f"job {name!r} is running: '%stream stop {name}' ends it, or '%%stream {name} --replace' does both"
+        )
+    running.stop()
+
+
+def as_pipeline(value: Any, name: str) -> wb.Pipeline:
+    """What the cell ended in, as a pipeline: a stream without a sink gets a TableSink.
+
+    Raises:
+        PlanError: it is not a stream; the sentence says what it is.
+    """
+    if isinstance(value, wb.Pipeline):
+        return value
+    if isinstance(value, wb.Stream):
+        return value.sink_to(wb.TableSink(name))
+    if value is MISSING or value is None:
+        raise PlanError(
+            f"the cell ends without a value, so there is nothing to run: end it with the stream for {name!r} on a line"
+            " of its own"
+        )
+    if hasattr(value, "aggregate"):
+        raise PlanError(
+            f"the cell ends in a {type(value).__name__}, which has no records of its own: say what to compute, for"
+            " example .aggregate(count=wb.count())"
+        )
+    raise PlanError(
+        f"the cell ends in a {type(value).__name__}, but '%%stream {name}' runs a stream: end the cell with one, for"
+        " example wb.Stream.replay(history)"
+    )
+
+
+def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
+    """Start the pipeline with what the line says and the defaults of ``Pipeline.run`` for the rest."""
+    given = {
+        name: value
+        for name in ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir")
+        if (value := getattr(options, name)) is not None
+    }
+    job = pipeline.run(options.name, resume=options.resume, **given)
+    if options.speed is not None:
+        job.tune(speed=options.speed)
+    return job

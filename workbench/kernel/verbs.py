@@ -1,0 +1,152 @@
+"""The verbs of ``%stream``: a table of what each takes, and the twin on ``Job`` that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import workbench as wb
+from workbench.errors import JobError, SettingError, unknown
+from workbench.kernel.job_list import JobList
+from workbench.kernel.shutdown import OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb.
+
+    Attributes:
+        run: called with the job and the words after its name; what it returns is displayed.
+        about: one line of help.
+        takes: the words after the job's name, as help shows them.
+        least, most: how many of them there are.
+    """
+
+    run: Callable[[Any, Sequence[str]], Any]
+    about: str
+    takes: str = ""
+    least: int = 0
+    most: int = 0
+
+    def split(self, verb: str, words: Sequence[str], jobs: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
+        """The job that is meant and the verb's own words; the job's name may be left out.
+
+        Raises:
+            JobError: too many words, too few, no such job, or no way to tell which job is meant.
+        """
+        if len(words) > self.most + 1:
+            raise JobError(f"%stream {verb} takes {self.usage(verb)}, not {len(words)} words")
+        named = len(words) > self.most or (len(words) > self.least and words[0] in jobs)
+        name, rest = (words[0], words[1:]) if named else (None, words)
+        if len(rest) < self.least:
+            raise JobError(f"%stream {verb} needs {self.takes}: write '%stream {self.usage(verb)}'")
+        return (wb.job(name) if name is not None else default_job(verb, jobs)), rest
+
+    def usage(self, verb: str) -> str:
+        """How it is written, for example ``seek [NAME] TIME``."""
+        return " ".join(filter(None, [verb, "[NAME]", self.takes]))
+
+
+def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
+    """The job that is meant when none is named: the only one, or else the newest that still runs.
+
+    Raises:
+        JobError: there is no job, or several have ended and none runs.
+    """
+    if not jobs:
+        raise JobError("there is no job yet: start one with '%%stream NAME' above a cell that ends in a stream")
+    running = [job for job in jobs.values() if job.state not in OVER]
+    if running:
+        return running[-1]  # jobs() is in the order of their start
+    if len(jobs) == 1:
+        return next(iter(jobs.values()))
+    raise JobError(f"no job is running: name the one you mean, '%stream {verb} NAME', out of {', '.join(jobs)}")
+
+
+def settings(words: Sequence[str]) -> dict[str, str]:
+    """Settings and their values in ``name=value`` or ``name value`` form; ``-`` may stand for ``_``.
+
+    Raises:
+        SettingError: an unknown setting, or one without a value.
+    """
+    flat = _flat(words)
+    found = {}
+    for name, value in zip(flat[::2], [*flat[1::2], ""], strict=False):
+        setting = name.lstrip("-").replace("-", "_")
+        if setting not in wb.SETTINGS:
+            raise SettingError(unknown("setting", name, wb.SETTINGS))
+        if not value:
+            raise SettingError(f"{setting} has no value: write for example '%stream set {setting}=VALUE'")
+        found[setting] = value
+    return found
+
+
+def set_settings(words: Sequence[str]) -> Any:
+    """``%stream set``: an odd number of words after splitting at ``=`` begins with the job's name."""
+    jobs = wb.jobs()
+    named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in wb.SETTINGS
+    job = wb.job(words[0]) if named else default_job("set", jobs)
+    changes = settings(words[1:] if named else words)
+    if changes:
+        job.tune(**changes)
+    return job.status()
+
+
+def list_jobs() -> JobList:
+    """``%stream list``: every job of this kernel."""
+    return JobList.of(wb.jobs())
+
+
+def _flat(words: Sequence[str]) -> list[str]:
+    return [part for word in words for part in word.split("=", 1)]
+
+
+def _step(job: Any, words: Sequence[str]) -> Any:
+    if words and not words[0].isdecimal():
+        raise SettingError(f"%stream step takes a number of steps, not {words[0]!r}")
+    return job.step(int(words[0]) if words else 1)
+
+
+def _report(job: Any, words: Sequence[str]) -> Any:
+    return job.report(words[0] if words else f"{job.name}-report.html")
+
+
+VERBS: dict[str, Verb] = {
+    "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
+    "show": Verb(lambda job, words: job, "the job with its graph"),
+    "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
+    "pause": Verb(lambda job, words: job.pause(), "stop replaying; everything stays where it is"),
+    "resume": Verb(lambda job, words: job.resume(), "go on after a pause"),
+    "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
+    "step": Verb(_step, "take steps; for jobs on the stepping driver", "[STEPS]", 0, 1),
+    "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
+    "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
+    "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
+    "fail": Verb(lambda job, words: job.fail(task=words[0] if words else None), "crash a task", "[TASK]", 0, 1),
+    "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
+    "stop": Verb(lambda job, words: job.stop(), "end the job"),
+}
+
+WITHOUT_JOB = ("list", "set")
+"""Verbs that read their words themselves."""
+
+
+def run_verb(words: Sequence[str]) -> Any:
+    """Run ``%stream`` with these words, the verb first; without any, list the jobs.
+
+    Raises:
+        SettingError: no such verb, or a word that the verb cannot use.
+        JobError: no such job, or it cannot do this now.
+    """
+    verb, *rest = words or ["list"]
+    if verb == "set":
+        return set_settings(rest)
+    if verb == "list":
+        if rest:
+            raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")
+        return list_jobs()
+    if verb not in VERBS:
+        raise SettingError(unknown("verb", verb, [*VERBS, *WITHOUT_JOB]))
+    job, own = VERBS[verb].split(verb, rest, wb.jobs())
+    return VERBS[verb].run(job, own)
