@@ -1,1 +1,11 @@
-"""expressions."""
+"""One representation of a computation on columns: a SQL expression in Spark's dialect, as a syntax tree.
+
+It is written as text (``"dep_delay > 15"``) or with Python operators (``col("dep_delay") > 15``); both build the same
+tree. `compile_expression` checks it against a schema and turns it into Arrow compute kernels; `Expression.sql` is the
+text that Spark runs. Aggregates and windows do not belong here: an expression sees one row.
+"""
+
+from workbench.expressions.compiling import Compiled, compile_expression
+from workbench.expressions.expression import Expression, coalesce, col, expr, lit, when
+
+__all__ = ["Compiled", "Expression", "coalesce", "col", "compile_expression", "expr", "lit", "when"]

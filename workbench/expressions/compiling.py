@@ -1,0 +1,108 @@
+"""From an expression and a schema to Arrow kernels: everything is checked here, nothing is looked up per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.expressions import arithmetic, comparing, conditional, functions, times
+from workbench.expressions.casts import cast
+from workbench.expressions.expression import Expression
+from workbench.expressions.node import Evaluate, Node, constant
+from workbench.expressions.scope import Scope, column_node
+from workbench.expressions.sql import Tree, parse_sql, render
+from workbench.expressions.types import CAST_TYPES, type_name
+from workbench.origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression that is ready to run on batches of one schema.
+
+    Attributes:
+        type: of the result.
+        sql: the expression as Spark SQL text.
+    """
+
+    type: pa.DataType
+    sql: str
+    _evaluate: Evaluate
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        """The value of every row of `batch`, which has the schema compiled for; releases the GIL in the kernels."""
+        value = self._evaluate(batch)
+        return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+def compile_expression(expression: Expression | str, schema: pa.Schema, origin: Origin | None = None) -> Compiled:
+    """Check an expression against a schema and compile it.
+
+    Results are those of Spark SQL, with two rules. What has no result (division by zero, an overflow, text that is not
+    a number in a cast) is null, as in Spark's ``try_`` functions, so that one bad record never stops a stream; Spark 4
+    in its ANSI mode fails there instead. Numbers with a point are doubles, where Spark has exact decimals. An instant's
+    parts (hour, day) are those of UTC, and NaN compares as IEEE says (it equals nothing).
+
+    Args:
+        expression: built with `col`, or Spark SQL text.
+        schema: of the batches to come; names are case-sensitive.
+        origin: the user's line, for errors.
+
+    Raises:
+        ExpressionError: unknown column, unsupported function, or types that do not fit.
+
+    Example:
+        >>> late = compile_expression("delay > 15", pa.schema({"delay": pa.int64()}))
+        >>> late(pa.RecordBatch.from_pydict({"delay": [3, None, 20]})).to_pylist()
+        [False, None, True]
+    """
+    tree = parse_sql(expression, origin) if isinstance(expression, str) else expression.tree
+    text = expression if isinstance(expression, str) else expression.sql
+    while isinstance(tree, exp.Alias | exp.Paren):
+        tree = tree.this
+    scope = Scope(schema, text, _BUILDERS, _SUPPORTED, origin)
+    if isinstance(tree, exp.Column) and not tree.table:
+        # A bare column keeps its stored type (a dictionary, for example) and is not copied.
+        index, type_ = scope.column(tree.name)
+        return Compiled(type_, text, lambda batch: batch.column(index))
+    node = scope.node(tree)
+    return Compiled(node.type, text, node.evaluate)
+
+
+def _cast(scope: Scope, tree: Tree) -> Node:
+    node, name = scope.node(tree.this), render(tree.args["to"]).lower()
+    if name not in CAST_TYPES:
+        raise scope.error(f"{render(tree)} converts to the unsupported type {name}: valid are {', '.join(CAST_TYPES)}")
+    result = cast(node, CAST_TYPES[name], render(tree))
+    if result is None:
+        raise scope.error(f"{node.text} ({type_name(node.type)}) cannot be converted to {name}")
+    return result
+
+
+def _inner(scope: Scope, tree: Tree) -> Node:
+    node = scope.node(tree.this)
+    return Node(node.type, node.evaluate, render(tree), node.constant)
+
+
+_BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
+    exp.Column: column_node,
+    exp.Paren: _inner,
+    exp.Boolean: lambda scope, tree: constant(pa.scalar(bool(tree.this)), render(tree)),
+    exp.Null: lambda scope, tree: constant(pa.scalar(None), "NULL"),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    **arithmetic.BUILDERS,
+    **comparing.BUILDERS,
+    **conditional.BUILDERS,
+    **functions.BUILDERS,
+    **times.BUILDERS,
+}
+
+_SUPPORTED = (
+    "+ - * / % DIV, = <> < <= > >= <=>, AND OR NOT, IS NULL, IN, BETWEEN, LIKE, ILIKE, RLIKE, CASE, CAST, INTERVAL, and the functions "
+    "abs, ceil, coalesce, concat, contains, date_trunc, day, dayofmonth, dayofweek, dayofyear, endswith, exp, floor, greatest, hour, if, "
+    "ifnull, isnan, isnotnull, isnull, least, length, ln, lower, ltrim, minute, mod, month, nullif, nvl, power, quarter, replace, round, "
+    "rtrim, second, sqrt, startswith, substring, to_date, trim, try_divide, unix_timestamp, upper, year"
+)

@@ -1,0 +1,351 @@
+"""Building expressions with Python operators."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from workbench.errors import ExpressionError
+from workbench.expressions.sql import Tree, parse_sql, render
+from workbench.origin import Origin, caller
+
+_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Func, exp.Paren, exp.Cast)
+
+
+class Expression:
+    """An immutable computation on the columns of a row; build it with `col`, `lit`, `expr` and Python operators.
+
+    ``& | ~`` are AND, OR and NOT with SQL's three-valued logic; ``==`` and ``!=`` build comparisons, so two
+    expressions are compared as text (``a.sql == b.sql``).
+
+    Example:
+        >>> late = (col("dep_delay") > 15) & col("carrier").is_in(["AA", "UA"])
+        >>> late.sql
+        "(dep_delay > 15) AND carrier IN ('AA', 'UA')"
+    """
+
+    __slots__ = ("_tree",)
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    @property
+    def tree(self) -> Tree:
+        """The sqlglot syntax tree (Spark's dialect); not to be changed."""
+        return self._tree
+
+    @property
+    def sql(self) -> str:
+        """The expression as Spark SQL text."""
+        return render(self._tree)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns used, each once, in order of first use."""
+        return tuple(dict.fromkeys(column.name for column in self._tree.find_all(exp.Column, bfs=False)))
+
+    @property
+    def name(self) -> str:
+        """The name that a column with this expression gets: its alias, its column, or its SQL text."""
+        return str(self._tree.alias_or_name) if isinstance(self._tree, exp.Alias | exp.Column) else self.sql
+
+    def __repr__(self) -> str:
+        return f"expr({self.sql!r})"
+
+    def __bool__(self) -> NoReturn:
+        raise ExpressionError(
+            f"expression {self.sql!r} has no truth value: use & | ~ instead of and or not, and is_in or between instead of in or a < x < b",
+            origin=caller(),
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise ExpressionError(
+            f"expression {self.sql!r} cannot be iterated: it describes one value per row", origin=caller()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.sql)
+
+    # Arithmetic
+
+    def __add__(self, other: object) -> Expression:
+        return _binary(exp.Add, self, other)
+
+    def __radd__(self, other: object) -> Expression:
+        return _binary(exp.Add, other, self)
+
+    def __sub__(self, other: object) -> Expression:
+        return _binary(exp.Sub, self, other)
+
+    def __rsub__(self, other: object) -> Expression:
+        return _binary(exp.Sub, other, self)
+
+    def __mul__(self, other: object) -> Expression:
+        return _binary(exp.Mul, self, other)
+
+    def __rmul__(self, other: object) -> Expression:
+        return _binary(exp.Mul, other, self)
+
+    def __truediv__(self, other: object) -> Expression:
+        return _binary(exp.Div, self, other)
+
+    def __rtruediv__(self, other: object) -> Expression:
+        return _binary(exp.Div, other, self)
+
+    def __mod__(self, other: object) -> Expression:
+        return _binary(exp.Mod, self, other)
+
+    def __rmod__(self, other: object) -> Expression:
+        return _binary(exp.Mod, other, self)
+
+    def __neg__(self) -> Expression:
+        return Expression(exp.Neg(this=_operand(self)))
+
+    def abs(self) -> Expression:
+        return Expression(exp.Abs(this=_tree(self)))
+
+    def __abs__(self) -> Expression:
+        return self.abs()
+
+    def round(self, decimals: int = 0) -> Expression:
+        """Rounded half away from zero, as SQL does."""
+        return Expression(exp.Round(this=_tree(self), decimals=_tree(decimals)))
+
+    # Comparison
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return _binary(exp.EQ, self, other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return _binary(exp.NEQ, self, other)
+
+    def __lt__(self, other: object) -> Expression:
+        return _binary(exp.LT, self, other)
+
+    def __le__(self, other: object) -> Expression:
+        return _binary(exp.LTE, self, other)
+
+    def __gt__(self, other: object) -> Expression:
+        return _binary(exp.GT, self, other)
+
+    def __ge__(self, other: object) -> Expression:
+        return _binary(exp.GTE, self, other)
+
+    def eq_null_safe(self, other: object) -> Expression:
+        """``<=>``: like ``==``, but null equals null and the result is never null."""
+        return _binary(exp.NullSafeEQ, self, other)
+
+    def between(self, low: object, high: object) -> Expression:
+        """Whether the value lies in [low, high]."""
+        return Expression(exp.Between(this=_operand(self), low=_operand(low), high=_operand(high)))
+
+    def is_in(self, values: Iterable[object]) -> Expression:
+        """Whether the value is one of `values`."""
+        if isinstance(values, str):
+            raise ExpressionError(
+                f"is_in takes a list of values, not the text {values!r}: write is_in([{values!r}])", origin=caller()
+            )
+        return Expression(exp.In(this=_operand(self), expressions=[_tree(value) for value in values]))
+
+    def is_null(self) -> Expression:
+        return Expression(exp.Is(this=_operand(self), expression=exp.Null()))
+
+    def is_not_null(self) -> Expression:
+        return Expression(exp.Not(this=self.is_null().tree))
+
+    # Logic
+
+    def __and__(self, other: object) -> Expression:
+        return _binary(exp.And, self, other)
+
+    def __rand__(self, other: object) -> Expression:
+        return _binary(exp.And, other, self)
+
+    def __or__(self, other: object) -> Expression:
+        return _binary(exp.Or, self, other)
+
+    def __ror__(self, other: object) -> Expression:
+        return _binary(exp.Or, other, self)
+
+    def __invert__(self) -> Expression:
+        return Expression(exp.Not(this=_operand(self)))
+
+    # Text
+
+    def lower(self) -> Expression:
+        return Expression(exp.Lower(this=_tree(self)))
+
+    def upper(self) -> Expression:
+        return Expression(exp.Upper(this=_tree(self)))
+
+    def length(self) -> Expression:
+        """The number of characters."""
+        return Expression(exp.Length(this=_tree(self)))
+
+    def contains(self, text: object) -> Expression:
+        return Expression(exp.Contains(this=_tree(self), expression=_tree(text)))
+
+    def startswith(self, text: object) -> Expression:
+        return Expression(exp.StartsWith(this=_tree(self), expression=_tree(text)))
+
+    def endswith(self, text: object) -> Expression:
+        return Expression(exp.EndsWith(this=_tree(self), expression=_tree(text)))
+
+    def rlike(self, pattern: str) -> Expression:
+        """Whether the regular expression `pattern` is found anywhere in the text."""
+        return Expression(exp.RegexpLike(this=_operand(self), expression=_tree(pattern)))
+
+    def like(self, pattern: str) -> Expression:
+        """Whether the whole text matches `pattern`, in which ``%`` is any text and ``_`` any character."""
+        return Expression(exp.Like(this=_operand(self), expression=_tree(pattern)))
+
+    # Types and names
+
+    def cast(self, type_name: str) -> Expression:
+        """Converted to a Spark SQL type: int, bigint, float, double, string, boolean, timestamp, date and others."""
+        return expr(f"CAST(0 AS {type_name})")._with_cast_of(self)
+
+    def _with_cast_of(self, value: Expression) -> Expression:
+        tree = self._tree.copy()
+        tree.set("this", _tree(value))
+        return Expression(tree)
+
+    def alias(self, name: str) -> Expression:
+        """The same value under the name `name` in ``select``."""
+        return Expression(exp.Alias(this=_tree(self), alias=_identifier(name)))
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition that still lacks its value: ``when(condition).then(value)``."""
+
+    condition: Expression
+    before: tuple[tuple[Expression, object], ...] = ()
+
+    def then(self, value: object) -> Case:
+        """The value where the condition is true."""
+        return Case((*self.before, (self.condition, value)))
+
+
+class Case(Expression):
+    """``CASE WHEN ...``; without `otherwise` it is null where no condition is true."""
+
+    __slots__ = ("_branches",)
+
+    def __init__(self, branches: tuple[tuple[Expression, object], ...]) -> None:
+        self._branches = branches
+        super().__init__(exp.Case(ifs=[exp.If(this=_tree(test), true=_tree(value)) for test, value in branches]))
+
+    def when(self, condition: Expression | str) -> When:
+        """Another condition, looked at where none before it is true."""
+        return When(_condition(condition), self._branches)
+
+    def otherwise(self, value: object) -> Expression:
+        """The value where no condition is true."""
+        tree = self._tree.copy()
+        tree.set("default", _tree(value))
+        return Expression(tree)
+
+
+def col(name: str) -> Expression:
+    """The column `name`, exactly as the schema writes it.
+
+    Example:
+        >>> (col("dep_delay") > 15).sql
+        'dep_delay > 15'
+    """
+    if not isinstance(name, str) or not name:
+        raise ExpressionError(f"col takes a column's name, not {name!r}", origin=caller())
+    return Expression(exp.Column(this=_identifier(name)))
+
+
+def lit(value: object) -> Expression:
+    """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant)."""
+    return Expression(_tree(value))
+
+
+def expr(text: str, origin: Origin | None = None) -> Expression:
+    """An expression from Spark SQL text.
+
+    Raises:
+        ExpressionError: the text is not one SQL expression.
+
+    Example:
+        >>> expr("dep_delay IS NOT NULL AND carrier <> 'AA'").columns
+        ('dep_delay', 'carrier')
+    """
+    return Expression(parse_sql(text, origin or caller()))
+
+
+def when(condition: Expression | str) -> When:
+    """Begin a choice.
+
+    Example:
+        >>> when(col("delay") > 60).then("bad").when(col("delay") > 15).then("late").otherwise("good").sql
+        "CASE WHEN delay > 60 THEN 'bad' WHEN delay > 15 THEN 'late' ELSE 'good' END"
+    """
+    return When(_condition(condition))
+
+
+def coalesce(first: Expression, *others: object) -> Expression:
+    """The first value that is not null."""
+    return Expression(exp.Coalesce(this=_tree(first), expressions=[_tree(other) for other in others]))
+
+
+def _condition(value: Expression | str) -> Expression:
+    return value if isinstance(value, Expression) else expr(value)
+
+
+def _identifier(name: str) -> Tree:
+    simple = _SIMPLE_NAME.fullmatch(name) and name.upper() not in Spark.Tokenizer.KEYWORDS
+    return exp.Identifier(this=name, quoted=not simple)
+
+
+def _binary(node: Tree, left: object, right: object) -> Expression:
+    return Expression(node(this=_operand(left), expression=_operand(right)))
+
+
+def _operand(value: object) -> Tree:
+    """The tree of an operand, in parentheses where precedence could change its meaning."""
+    tree = _tree(value)
+    return tree if isinstance(tree, _ATOMS) and not isinstance(tree, exp.Connector) else exp.Paren(this=tree)
+
+
+def _tree(value: object) -> Tree:
+    """A fresh tree of an expression or constant (sqlglot nodes know their parent, so they are never shared)."""
+    if isinstance(value, Expression):
+        tree = value.tree
+        return (tree.this if isinstance(tree, exp.Alias) else tree).copy()
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return exp.Literal.number(value)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return exp.Literal.number(repr(value))
+        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return exp.cast(exp.Literal.string(name), "double", dialect="spark")
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, datetime):
+        naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return exp.cast(exp.Literal.string(naive.isoformat(" ")), "timestamp", dialect="spark")
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date", dialect="spark")
+    item = getattr(value, "item", None)  # a numpy scalar
+    if callable(item):
+        return _tree(item())
+    raise ExpressionError(
+        f"{value!r} ({type(value).__name__}) cannot stand in an expression: use None, bool, int, float, str, date or datetime",
+        origin=caller(),
+    )

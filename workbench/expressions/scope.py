@@ -1,0 +1,124 @@
+"""What a part of an expression is compiled in: the schema, the builders of its parts, and how errors are worded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.errors import ExpressionError, unknown
+from workbench.expressions.node import Node, apply
+from workbench.expressions.sql import Tree, render
+from workbench.expressions.types import is_number, operand_type, type_name
+from workbench.origin import Origin
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One compilation.
+
+    Attributes:
+        schema: of the batches.
+        text: the whole expression, for errors.
+        builders: how each kind of syntax node is compiled.
+        supported: what `builders` covers in words, for errors.
+        origin: the user's line, or None.
+    """
+
+    schema: pa.Schema
+    text: str
+    builders: Mapping[type, Callable[[Scope, Tree], Node]]
+    supported: str
+    origin: Origin | None
+
+    def node(self, tree: Tree) -> Node:
+        """Compile a part."""
+        builder = self.builders.get(type(tree))
+        if builder is not None:
+            return builder(self, tree)
+        if isinstance(tree, exp.AggFunc):
+            raise self.error(f"{render(tree)} is an aggregate, which needs a window: use it in aggregate(...)")
+        raise self.error(f"{render(tree)} is not supported: supported are {self.supported}")
+
+    def error(self, message: str) -> ExpressionError:
+        """The error to raise: the fact, preceded by the whole expression."""
+        return ExpressionError(f"expression {self.text!r}: {message}", origin=self.origin)
+
+    def column(self, name: str) -> tuple[int, pa.DataType]:
+        """Position and type of a column."""
+        positions = self.schema.get_all_field_indices(name)
+        if not positions:
+            raise self.error(unknown("column", name, self.schema.names))
+        if len(positions) > 1:
+            raise self.error(f"the column name {name!r} occurs {len(positions)} times: rename one with select")
+        return positions[0], self.schema.field(positions[0]).type
+
+    def number(self, tree: Tree, what: str) -> Node:
+        """Compile a part that must be a number; decimals take part as double."""
+        node = self.node(tree)
+        if pa.types.is_null(node.type):
+            return apply("cast", [node], pa.int32(), node.text, pc.CastOptions.safe(pa.int32()))
+        if pa.types.is_decimal(node.type):
+            return apply("cast", [node], pa.float64(), node.text, pc.CastOptions.unsafe(pa.float64()))
+        if not is_number(node.type):
+            raise self.needs(what, "a number", node, "double")
+        return node
+
+    def boolean(self, tree: Tree, what: str) -> Node:
+        """Compile a part that must be true, false or null."""
+        node = self.node(tree)
+        if pa.types.is_null(node.type):
+            return apply("cast", [node], pa.bool_(), node.text, pc.CastOptions.safe(pa.bool_()))
+        if not pa.types.is_boolean(node.type):
+            raise self.error(
+                f"{what} needs true or false, but {node.text} is {type_name(node.type)}: compare it with a value"
+            )
+        return node
+
+    def string(self, tree: Tree, what: str) -> Node:
+        """Compile a part that must be text."""
+        node = self.node(tree)
+        if pa.types.is_null(node.type):
+            return apply("cast", [node], pa.string(), node.text, pc.CastOptions.safe(pa.string()))
+        if not pa.types.is_string(node.type):
+            raise self.needs(what, "text", node, "string")
+        return node
+
+    def constant_text(self, tree: Tree, what: str) -> str:
+        """Compile a part that must be constant text, and return that."""
+        value = self.string(tree, what).constant
+        if value is None or not value.is_valid:
+            raise self.error(f"{what} needs constant text, but got {render(tree)}")
+        return str(value.as_py())
+
+    def constant_int(self, tree: Tree, what: str) -> int:
+        """Compile a part that must be a constant whole number, and return that."""
+        node = self.node(tree)
+        if node.constant is None or not node.constant.is_valid or not pa.types.is_integer(node.type):
+            raise self.error(f"{what} needs a constant whole number, but got {render(tree)}")
+        return int(node.constant.as_py())
+
+    def needs(self, what: str, wanted: str, node: Node, cast_to: str) -> ExpressionError:
+        """The error for an operand of the wrong type."""
+        return self.error(
+            f"{what} needs {wanted}, but {node.text} is {type_name(node.type)}: convert it with CAST({node.text} AS {cast_to})"
+        )
+
+
+def column_node(scope: Scope, tree: Tree) -> Node:
+    """A column in the type in which it takes part in computations."""
+    if tree.table:
+        raise scope.error(
+            f"{render(tree)} reads a field of a struct, which is not supported: use map to take it out first"
+        )
+    index, stored = scope.column(tree.name)
+    text, type_ = render(tree), operand_type(stored)
+
+    def read(batch: pa.RecordBatch) -> pa.Array:
+        return batch.column(index)
+
+    raw = Node(stored, read, text)
+    return raw if stored == type_ else apply("cast", [raw], type_, text, pc.CastOptions.unsafe(type_))

@@ -1,0 +1,84 @@
+"""SQL text to syntax tree and back, in Spark's dialect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp, parse
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+
+from workbench.errors import ExpressionError
+from workbench.origin import Origin
+
+Tree = Any
+"""A sqlglot expression node; sqlglot is untyped here, so the name documents what is meant."""
+
+_PREFIX = "SELECT "
+
+
+class _Generator(Spark.Generator):  # type: ignore[misc]
+    """Spark SQL as people write it: ``a IS NOT NULL`` rather than ``NOT a IS NULL``."""
+
+    def not_sql(self, expression: Tree) -> str:
+        inner = expression.this
+        if isinstance(inner, exp.Is):
+            return f"{self.sql(inner, 'this')} IS NOT {self.sql(inner, 'expression')}"
+        if isinstance(inner, exp.In):
+            return f"{self.sql(inner, 'this')} NOT IN ({self.expressions(inner, flat=True)})"
+        if isinstance(inner, exp.Like | exp.ILike | exp.RegexpLike):
+            word = {exp.Like: "LIKE", exp.ILike: "ILIKE"}.get(type(inner), "RLIKE")
+            return f"{self.sql(inner, 'this')} NOT {word} {self.sql(inner, 'expression')}"
+        return str(super().not_sql(expression))
+
+    def nullsafeeq_sql(self, expression: Tree) -> str:
+        return str(self.binary(expression, "<=>"))
+
+
+def render(tree: Tree) -> str:
+    """The Spark SQL text of a tree."""
+    return str(_Generator(dialect=Spark).generate(tree))
+
+
+def parse_sql(text: str, origin: Origin | None = None) -> Tree:
+    """The tree of one SQL expression.
+
+    Raises:
+        ExpressionError: not exactly one expression; the message quotes the text and the position (from 1).
+    """
+    if not isinstance(text, str):
+        raise ExpressionError(f"an expression is SQL text or built from col(...), not {text!r}", origin=origin)
+    if not text.strip():
+        raise ExpressionError(
+            'the expression is empty: write a condition or value such as "dep_delay > 15"', origin=origin
+        )
+    try:
+        statements = parse(_PREFIX + text, read="spark")
+    except ParseError as error:
+        raise ExpressionError(_describe(text, error), origin=origin) from None
+    except TokenError:
+        raise ExpressionError(f"expression {text!r} has a quote that is not closed", origin=origin) from None
+    select = statements[0]
+    clauses = [key for key, value in select.args.items() if value and key != "expressions"]
+    if len(statements) != 1 or clauses or len(select.expressions) != 1:
+        raise ExpressionError(
+            f"expression {text!r} is more than one expression: write a single condition or value, without FROM, WHERE or commas",
+            origin=origin,
+        )
+    return select.expressions[0]
+
+
+def _describe(text: str, error: ParseError) -> str:
+    detail = error.errors[0]
+    word = detail["highlight"] or ""
+    end = detail["col"] - len(_PREFIX) if detail["line"] == 1 else detail["col"]
+    position = max(1, end - len(word) + 1)
+    line = f"line {detail['line']}, " if detail["line"] > 1 else ""
+    problem = str(detail["description"])
+    if "missing for" in problem:
+        return (
+            f"expression {text!r} is incomplete after {word!r} at {line}position {position}: something is missing there"
+        )
+    if problem.startswith("Expecting"):
+        return f"expression {text!r} lacks {problem.split()[1]!r} after {word!r} at {line}position {position}"
+    return f"expression {text!r} cannot be read at {word!r}, {line}position {position}: check for a missing operator, quote or parenthesis"

@@ -1,0 +1,85 @@
+"""The types of expressions: Spark's names for Arrow types, and the type that two operands meet in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+INSTANT = pa.timestamp("us", "UTC")
+"""What Spark calls TIMESTAMP: a point in time."""
+
+LOCAL = pa.timestamp("us")
+"""What Spark calls TIMESTAMP_NTZ; where it meets an instant, it is read as UTC."""
+
+CAST_TYPES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": INSTANT,
+    "timestamp_ntz": LOCAL,
+}
+"""The types that CAST knows, by their Spark name."""
+
+_NAMES = {type_: name for name, type_ in CAST_TYPES.items()}
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.float16(): pa.float32(),
+}
+
+
+def type_name(type_: pa.DataType) -> str:
+    """Spark's name of an Arrow type, or Arrow's where Spark has none."""
+    return _NAMES.get(type_) or ("null" if pa.types.is_null(type_) else str(type_))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def is_time(type_: pa.DataType) -> bool:
+    """Whether it is a timestamp or a date."""
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_date(type_))
+
+
+def operand_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which a column of `type_` takes part in a computation: one of Spark's where there is a near one.
+
+    Dictionaries are decoded, unsigned numbers become signed, text has one representation, time has microseconds.
+    """
+    if pa.types.is_dictionary(type_):
+        return operand_type(type_.value_type)
+    if type_ in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    if pa.types.is_timestamp(type_):
+        return LOCAL if type_.tz is None else INSTANT
+    if pa.types.is_date(type_):
+        return pa.date32()
+    return _WIDER.get(type_, type_)
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type that values of both types convert to without losing their meaning, or None when there is none."""
+    if left == right or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if is_number(left) and is_number(right):
+        return _common_number(left, right)
+    if is_time(left) and is_time(right):
+        return INSTANT if INSTANT in (left, right) else LOCAL
+    return None
+
+
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pa.types.is_integer(left) and pa.types.is_integer(right):
+        return left if left.bit_width >= right.bit_width else right
+    small = [type_ for type_ in (left, right) if type_ in (pa.float32(), pa.int16(), pa.int8())]
+    return pa.float32() if len(small) == 2 else pa.float64()

@@ -1,0 +1,68 @@
+"""Computing a record's columns from expressions: what `select` and `with_columns` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+
+import pyarrow as pa
+
+from workbench.elements import Records
+from workbench.errors import ExpressionError
+from workbench.expressions import Expression, compile_expression
+from workbench.operators.base import Operator, Output
+from workbench.origin import Origin
+
+NamedExpressions = tuple[tuple[str, Expression], ...]
+"""Output columns in order: name and expression."""
+
+Column = Callable[[pa.RecordBatch], pa.Array]
+"""Takes a batch to one output column of as many rows."""
+
+
+class ProjectionLogic(Operator):
+    """Builds each output batch column by column; event times stay with their rows."""
+
+    def __init__(self, schema: pa.Schema, columns: Sequence[Column]) -> None:
+        self._schema = schema
+        self._columns = tuple(columns)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        batch = records.batch
+        arrays = [column(batch) for column in self._columns]
+        out.emit(Records(pa.RecordBatch.from_arrays(arrays, schema=self._schema), records.timestamps))
+
+
+def computed_columns(
+    columns: NamedExpressions, schema: pa.Schema, operator: str, origin: Origin | None
+) -> dict[str, tuple[pa.Field, Column]]:
+    """The compiled columns by name, in the order given.
+
+    Raises:
+        ExpressionError: no columns, two of the same name, or an expression that does not fit `schema`.
+    """
+    if not columns:
+        raise ExpressionError(f"{operator} needs at least one column", origin=origin)
+    result: dict[str, tuple[pa.Field, Column]] = {}
+    for name, expression in columns:
+        if name in result:
+            raise ExpressionError(
+                f"{operator} names the column {name!r} twice: give one of them another name", origin=origin
+            )
+        compiled = compile_expression(expression, schema, origin)
+        result[name] = (pa.field(name, compiled.type), compiled)
+    return result
+
+
+def input_column(index: int) -> Column:
+    """The input column at `index`, unchanged."""
+    column: Column = methodcaller("column", index)
+    return column
+
+
+def describe_columns(columns: NamedExpressions) -> str:
+    """``origin, dep_delay > 15 AS late``."""
+    return ", ".join(
+        expression.sql if expression.columns == (name,) and expression.name == name else expression.alias(name).sql
+        for name, expression in columns
+    )
