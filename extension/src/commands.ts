@@ -1,0 +1,119 @@
+import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import type { JobsModel } from './jobsModel';
+import type { JobSummary, Request, Settings } from './protocol';
+import { explanation, isOver, remedy } from './wording';
+
+export const CATEGORY = 'Streaming Workbench';
+
+export namespace CommandIDs {
+  export const showJobs = 'workbench:show-jobs';
+  export const openDashboard = 'workbench:open-dashboard';
+  export const pause = 'workbench:pause';
+  export const resume = 'workbench:resume';
+  export const checkpoint = 'workbench:checkpoint';
+  export const stop = 'workbench:stop';
+  export const tune = 'workbench:tune';
+  export const fail = 'workbench:fail';
+}
+
+/** How long a command waits for the kernel's list of jobs. */
+const PATIENCE_MS = 5_000;
+
+/**
+ * Add what can be asked of a job. Each command takes `{ job }` and asks for the job where the argument is missing.
+ *
+ * @returns the ids that belong into the palette.
+ */
+export function addJobCommands(commands: CommandRegistry, model: JobsModel, reveal: () => void): string[] {
+  const choose = (args: ReadonlyPartialJSONObject, fits: (job: JobSummary) => boolean) =>
+    typeof args.job === 'string' ? Promise.resolve(args.job) : chooseJob(model, reveal, fits);
+
+  const add = (id: string, label: string, fits: (job: JobSummary) => boolean, request: (job: string) => Request) => {
+    commands.addCommand(id, {
+      label: args => (args.isPalette ? `${label}…` : label),
+      execute: async args => {
+        const job = await choose(args, fits);
+        return job !== null && (await model.perform(request(job)));
+      }
+    });
+  };
+  const alive = (job: JobSummary) => !isOver(job);
+  add(CommandIDs.pause, 'Pause a Job', job => alive(job) && !job.paused, job => ({ request: 'pause', job }));
+  add(CommandIDs.resume, 'Resume a Job', job => alive(job) && job.paused, job => ({ request: 'resume', job }));
+  add(CommandIDs.checkpoint, 'Take a Checkpoint of a Job', alive, job => ({ request: 'checkpoint', job }));
+  add(CommandIDs.stop, 'Stop a Job', alive, job => ({ request: 'stop', job }));
+
+  commands.addCommand(CommandIDs.tune, {
+    label: 'Change a Setting of a Job…',
+    execute: async args => {
+      const job = await choose(args, alive);
+      const settings = job === null ? null : await chooseSettings(args, model.jobs.find(known => known.name === job));
+      return job !== null && settings !== null && (await model.perform({ request: 'tune', job, settings }));
+    }
+  });
+  commands.addCommand(CommandIDs.fail, {
+    label: 'Fail a Task of a Job…',
+    execute: async args => {
+      const job = await choose(args, alive);
+      const task = job === null ? null : await chooseTask(args, job);
+      return job !== null && task !== null && (await model.perform({ request: 'fail', job, task }));
+    }
+  });
+  return [CommandIDs.pause, CommandIDs.resume, CommandIDs.checkpoint, CommandIDs.stop, CommandIDs.tune, CommandIDs.fail];
+}
+
+/**
+ * The job that the person means: the only one that fits, or the choice from a list.
+ *
+ * @returns null where there is none (the reason has been said) or where the person gave up.
+ */
+export async function chooseJob(
+  model: JobsModel,
+  reveal: () => void,
+  fits: (job: JobSummary) => boolean
+): Promise<string | null> {
+  reveal();
+  const situation = await model.settled(PATIENCE_MS);
+  const names = model.jobs.filter(fits).map(job => job.name);
+  if (names.length === 0) {
+    const why = explanation(situation, model.jobs.length) || 'None of the jobs of this kernel is in a state for this.';
+    await showDialog({
+      title: CATEGORY,
+      body: `${why} ${remedy(situation, model.jobs.length)}`,
+      buttons: [Dialog.okButton()]
+    });
+    return null;
+  }
+  if (names.length === 1) {
+    return names[0];
+  }
+  return (await InputDialog.getItem({ title: 'Which job?', items: names })).value;
+}
+
+async function chooseSettings(
+  args: ReadonlyPartialJSONObject,
+  job: JobSummary | undefined
+): Promise<Settings | null> {
+  if (typeof args.settings === 'object' && args.settings !== null) {
+    return args.settings as Settings;
+  }
+  const names = Object.keys(job?.settings ?? {});
+  const name = (await InputDialog.getItem({ title: 'Which setting?', items: names })).value;
+  if (name === null) {
+    return null;
+  }
+  const now = job?.settings[name];
+  const value = (await InputDialog.getText({ title: `New value of ${name}`, text: String(now ?? '') })).value;
+  return value === null ? null : { [name]: typeof now === 'number' && value.trim() !== '' ? Number(value) : value };
+}
+
+async function chooseTask(args: ReadonlyPartialJSONObject, job: string): Promise<string | null> {
+  if (typeof args.task === 'string') {
+    return args.task;
+  }
+  const title = `Which task of ${job} is to fail?`;
+  return (await InputDialog.getText({ title, placeholder: 'such as aggregate[1]' })).value || null;
+}

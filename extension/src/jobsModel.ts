@@ -1,0 +1,250 @@
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import { KernelTalk, saysExecuted, sentence } from './kernelTalk';
+import type { JobSummary, Request } from './protocol';
+
+/** While a cell runs, it may load the workbench at any line of it. */
+const RETRY_WHILE_CELL_RUNS_MS = 4_000;
+
+/**
+ * What there is to show:
+ *
+ * - `no-notebook`: none is open, or it has no kernel;
+ * - `kernel-away`: its kernel is starting, restarting or dead;
+ * - `connecting`, `not-loaded`, `failed`: the kernel is there, its workbench is not (yet);
+ * - `ready`: the jobs are known; there may be none.
+ */
+export type Situation = 'no-notebook' | 'kernel-away' | 'connecting' | 'not-loaded' | 'failed' | 'ready';
+
+/**
+ * The jobs of the active notebook's own kernel.
+ *
+ * It listens only while somebody looks (`watched`), always through the connection that the notebook itself has, and to
+ * one kernel at a time: with another notebook, kernel or restart both comms are closed and opened anew.
+ */
+export class JobsModel implements IDisposable {
+  constructor(tracker: INotebookTracker) {
+    this._tracker = tracker;
+    tracker.currentChanged.connect(this._followNotebook, this);
+    this._followNotebook();
+  }
+
+  /** Emitted when anything below has changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The notebook whose jobs these are. */
+  get notebook(): NotebookPanel | null {
+    return this._notebook;
+  }
+
+  get jobs(): readonly JobSummary[] {
+    return this._jobs;
+  }
+
+  /** Why the last request was refused, until the next one or `dismissRefusal`. */
+  get refusal(): string {
+    return this._refusal;
+  }
+
+  /** One sentence on what is wrong in the situation `failed`. */
+  get failure(): string {
+    return this._talk?.failure ?? '';
+  }
+
+  get situation(): Situation {
+    if (!this._notebook || this._session?.hasNoKernel) {
+      return 'no-notebook';
+    }
+    switch (this._talk?.state) {
+      case 'open':
+        return 'ready';
+      case 'opening':
+        return 'connecting';
+      case 'absent':
+        return 'not-loaded';
+      case 'failed':
+        return 'failed';
+      default:
+        return isUsable(this._kernel) ? 'connecting' : 'kernel-away';
+    }
+  }
+
+  /** Whether somebody looks at the jobs; nothing is asked of a kernel otherwise. */
+  get watched(): boolean {
+    return this._watched;
+  }
+  set watched(value: boolean) {
+    if (this._watched !== value) {
+      this._watched = value;
+      this.reconnect();
+    }
+  }
+
+  /** Resolves once the situation is neither `connecting` nor `kernel-away`, or after the given time. */
+  async settled(patienceMs: number): Promise<Situation> {
+    const pending = () => this.situation === 'connecting' || this.situation === 'kernel-away';
+    if (pending()) {
+      await new Promise<void>(resolve => {
+        const done = () => {
+          window.clearTimeout(timer);
+          this._changed.disconnect(look);
+          resolve();
+        };
+        const look = () => (pending() ? undefined : done());
+        const timer = window.setTimeout(done, patienceMs);
+        this._changed.connect(look);
+      });
+    }
+    return this.situation;
+  }
+
+  /** Ask the kernel for something; a refusal is kept in `refusal`. True when it was done. */
+  async perform(request: Request): Promise<boolean> {
+    this._refusal = '';
+    try {
+      if (!this._talk) {
+        throw new Error('the kernel is not connected');
+      }
+      const reply = await this._talk.request(request);
+      this._refusal = reply.ok ? '' : reply.error;
+    } catch (reason) {
+      this._refusal = sentence(reason);
+    }
+    this._changed.emit();
+    return this._refusal === '';
+  }
+
+  dismissRefusal(): void {
+    this._refusal = '';
+    this._changed.emit();
+  }
+
+  /** Close what is open and, if somebody looks and a kernel is there, ask it afresh. */
+  reconnect(): void {
+    this._talk?.dispose();
+    this._talk = null;
+    window.clearTimeout(this._retryTimer);
+    this._jobs = [];
+    if (this._watched && this._kernel && isUsable(this._kernel)) {
+      this._talk = new KernelTalk(this._kernel);
+      this._talk.jobsArrived.connect(this._onJobs, this);
+      this._talk.stateChanged.connect(this._onTalkState, this);
+    }
+    this._changed.emit();
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (!this._isDisposed) {
+      this._isDisposed = true;
+      this._watched = false;
+      this.reconnect();
+      Signal.clearData(this);
+    }
+  }
+
+  private get _session(): ISessionContext | null {
+    return this._notebook && !this._notebook.isDisposed ? this._notebook.sessionContext : null;
+  }
+
+  private get _kernel(): Kernel.IKernelConnection | null {
+    return this._session?.session?.kernel ?? null;
+  }
+
+  private _followNotebook(): void {
+    const notebook = this._tracker.currentWidget;
+    if (notebook === this._notebook) {
+      return;
+    }
+    const before = this._session;
+    if (before) {
+      before.kernelChanged.disconnect(this._onKernelChanged, this);
+      before.statusChanged.disconnect(this._onStatus, this);
+      before.iopubMessage.disconnect(this._onMessage, this);
+    }
+    this._notebook = notebook;
+    this._cellRuns = false;
+    const now = this._session;
+    if (now) {
+      now.kernelChanged.connect(this._onKernelChanged, this);
+      now.statusChanged.connect(this._onStatus, this);
+      now.iopubMessage.connect(this._onMessage, this);
+    }
+    this._refusal = '';
+    this.reconnect();
+  }
+
+  private _onKernelChanged(): void {
+    this._refusal = '';
+    this._cellRuns = false;
+    this.reconnect();
+  }
+
+  private _onStatus(): void {
+    if (this._watched && isUsable(this._kernel) !== (this._talk !== null)) {
+      this.reconnect();
+    }
+  }
+
+  private _onMessage(_: ISessionContext, message: KernelMessage.IMessage): void {
+    const absent = this._talk?.state === 'absent' || this._talk?.state === 'failed';
+    if (message.header.msg_type === 'execute_input') {
+      this._cellRuns = true;
+      this._retryWhileCellRuns();
+    } else if (saysExecuted(message)) {
+      this._cellRuns = false;
+      if (absent) {
+        this.reconnect();
+      }
+    }
+  }
+
+  private _onJobs(_: KernelTalk, jobs: JobSummary[]): void {
+    this._jobs = jobs;
+    this._changed.emit();
+  }
+
+  private _onTalkState(): void {
+    this._retryWhileCellRuns();
+    this._changed.emit();
+  }
+
+  private _retryWhileCellRuns(): void {
+    window.clearTimeout(this._retryTimer);
+    this._retryTimer = window.setTimeout(() => {
+      if (this._cellRuns && this._talk?.state === 'absent') {
+        this.reconnect();
+      }
+    }, RETRY_WHILE_CELL_RUNS_MS);
+  }
+
+  private readonly _tracker: INotebookTracker;
+  private readonly _changed = new Signal<this, void>(this);
+  private _notebook: NotebookPanel | null = null;
+  private _talk: KernelTalk | null = null;
+  private _jobs: readonly JobSummary[] = [];
+  private _refusal = '';
+  private _watched = false;
+  private _cellRuns = false;
+  private _retryTimer = 0;
+  private _isDisposed = false;
+}
+
+/** Whether a kernel can be talked to now: a comm opened before it is up again would be lost. */
+function isUsable(kernel: Kernel.IKernelConnection | null): boolean {
+  return (
+    kernel !== null &&
+    !kernel.isDisposed &&
+    kernel.connectionStatus === 'connected' &&
+    (kernel.status === 'idle' || kernel.status === 'busy')
+  );
+}

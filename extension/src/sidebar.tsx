@@ -1,0 +1,165 @@
+import { LabIcon, ReactWidget, UseSignal, checkIcon, pauseIcon, runIcon, stopIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import { CommandIDs } from './commands';
+import { dashboardIcon, streamIcon } from './icons';
+import type { JobsModel } from './jobsModel';
+import type { JobSummary } from './protocol';
+import { count, duration, explanation, isOver, remedy, runningTime, stateLabel } from './wording';
+
+/** The list of jobs in the left area; it listens to the kernel only while it is visible. */
+export class JobsSidebar extends ReactWidget {
+  constructor(model: JobsModel, commands: CommandRegistry) {
+    super();
+    this._model = model;
+    this._commands = commands;
+    this.id = 'workbench-jobs';
+    this.addClass('wb-Sidebar');
+    this.title.icon = streamIcon;
+    this.title.caption = 'Streaming jobs';
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', 'Streaming jobs of the active notebook');
+  }
+
+  protected override render(): React.JSX.Element {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => <Jobs model={this._model} run={(id, job) => void this._commands.execute(id, { job })} />}
+      </UseSignal>
+    );
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this._model.watched = true;
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    this._model.watched = this.isVisible;
+  }
+
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    this._model.watched = false;
+  }
+
+  private readonly _model: JobsModel;
+  private readonly _commands: CommandRegistry;
+}
+
+type Run = (command: string, job: string) => void;
+
+function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element {
+  const { situation, jobs } = model;
+  const why = explanation(situation, jobs.length);
+  const line = remedy(situation, jobs.length);
+  return (
+    <>
+      <header className="wb-Sidebar-header">
+        <h2>Streaming jobs</h2>
+        {model.notebook && <span title={model.notebook.context.path}>{model.notebook.title.label}</span>}
+      </header>
+      {model.refusal && (
+        <div className="wb-Notice wb-mod-refusal" role="alert">
+          <span>{model.refusal}</span>
+          <button type="button" aria-label="Dismiss this message" onClick={() => model.dismissRefusal()}>
+            ×
+          </button>
+        </div>
+      )}
+      {why ? (
+        <div className="wb-Explanation" role="status" data-situation={situation}>
+          <p>{why}</p>
+          {line && <code>{line}</code>}
+          {situation === 'failed' && (
+            <>
+              <p className="wb-mod-failure">{model.failure}</p>
+              <button type="button" className="jp-mod-styled jp-mod-minimal" onClick={() => model.reconnect()}>
+                Try again
+              </button>
+            </>
+          )}
+        </div>
+      ) : (
+        <ul className="wb-JobList" aria-label="Jobs">
+          {jobs.map(job => (
+            <Job key={job.name} job={job} run={run} />
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
+  const over = isOver(job);
+  return (
+    <li className="wb-Job" data-job={job.name} data-state={job.state} aria-label={`Job ${job.name}`}>
+      <div className="wb-Job-title">
+        <span className="wb-Job-name" title={job.name}>
+          {job.name}
+        </span>
+        <span className="wb-Badge" data-state={stateLabel(job)}>
+          {stateLabel(job)}
+        </span>
+      </div>
+      <dl className="wb-Job-facts">
+        <Fact name="in" value={`${count(job.numRecordsInPerSecond)} /s`} title="Records per second read by the sources" />
+        <Fact name="out" value={`${count(job.numRecordsOutPerSecond)} /s`} title="Records per second received by the sinks" />
+        <Fact name="watermark lag" value={duration(job.watermarkLag)} title="Largest watermarkLag of its operators" />
+        <Fact name="checkpoint" value={job.lastCompletedCheckpointId} title="lastCompletedCheckpointId" />
+        <Fact name="late" value={count(job.numLateRecordsDropped)} title="numLateRecordsDropped" />
+        <Fact name="restarts" value={job.numRestarts} title="numRestarts" />
+        <Fact name="running" value={runningTime(job.runningTime)} title="runningTime" />
+      </dl>
+      {job.backpressure && <p className="wb-Job-sentence">{job.backpressure}</p>}
+      {job.failure && <p className="wb-Job-sentence wb-mod-failure">{job.failure}</p>}
+      <div className="wb-Job-actions" role="group" aria-label={`Actions on ${job.name}`}>
+        {job.paused ? (
+          <Action icon={runIcon} label="Resume" job={job} disabled={over} onClick={() => run(CommandIDs.resume, job.name)} />
+        ) : (
+          <Action icon={pauseIcon} label="Pause" job={job} disabled={over} onClick={() => run(CommandIDs.pause, job.name)} />
+        )}
+        <Action
+          icon={checkIcon}
+          label="Take a checkpoint of"
+          job={job}
+          disabled={over}
+          onClick={() => run(CommandIDs.checkpoint, job.name)}
+        />
+        <Action icon={stopIcon} label="Stop" job={job} disabled={over} onClick={() => run(CommandIDs.stop, job.name)} />
+        <button type="button" className="wb-Job-open" onClick={() => run(CommandIDs.openDashboard, job.name)}>
+          <dashboardIcon.react tag="span" width="16px" height="16px" />
+          Open dashboard
+        </button>
+      </div>
+    </li>
+  );
+}
+
+function Fact(fact: { name: string; value: string | number | null; title: string }): React.JSX.Element {
+  return (
+    <div title={fact.title}>
+      <dt>{fact.name}</dt>
+      <dd>{fact.value ?? '–'}</dd>
+    </div>
+  );
+}
+
+function Action(action: {
+  icon: LabIcon;
+  label: string;
+  job: JobSummary;
+  disabled: boolean;
+  onClick: () => void;
+}): React.JSX.Element {
+  const label = `${action.label} ${action.job.name}`;
+  return (
+    <button type="button" title={label} aria-label={label} disabled={action.disabled} onClick={action.onClick}>
+      <action.icon.react tag="span" width="16px" height="16px" />
+    </button>
+  );
+}

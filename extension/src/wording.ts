@@ -1,0 +1,91 @@
+/** Numbers, times and situations in words. */
+
+import type { Situation } from './jobsModel';
+import type { JobSummary } from './protocol';
+
+const NOT_KNOWN = '–';
+
+const LAG_UNITS: [string, number][] = [
+  ['y', 31_557_600e6],
+  ['d', 86_400e6],
+  ['h', 3_600e6],
+  ['min', 60e6],
+  ['s', 1e6],
+  ['ms', 1e3]
+];
+
+/** `1234567` as `1.23 M`. */
+export function count(value: number | null): string {
+  if (value === null) {
+    return NOT_KNOWN;
+  }
+  for (const [unit, size] of [['G', 1e9], ['M', 1e6], ['k', 1e3]] as [string, number][]) {
+    if (Math.abs(value) >= size) {
+      return `${(value / size).toPrecision(3)} ${unit}`;
+    }
+  }
+  return Number.isInteger(value) ? String(value) : value.toFixed(value < 10 ? 1 : 0);
+}
+
+/** Microseconds in the largest unit that leaves a number of at least one, as `6.0 h`. */
+export function duration(us: number | null): string {
+  if (us === null) {
+    return NOT_KNOWN;
+  }
+  for (const [unit, size] of LAG_UNITS) {
+    if (Math.abs(us) >= size) {
+      const amount = us / size;
+      return `${amount.toFixed(Math.abs(amount) < 10 ? 1 : 0)} ${unit}`;
+    }
+  }
+  return us === 0 ? '0 s' : '< 1 ms';
+}
+
+/** Milliseconds as a clock shows them: `1:02:03` or `2:03`. */
+export function runningTime(ms: number | null): string {
+  if (ms === null) {
+    return NOT_KNOWN;
+  }
+  const seconds = Math.floor(ms / 1000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const shown = parts[0] > 0 ? parts : parts.slice(1);
+  return shown.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, '0'))).join(':');
+}
+
+/** What to say instead of a list of jobs; empty where there is a list. */
+export function explanation(situation: Situation, jobs: number): string {
+  switch (situation) {
+    case 'no-notebook':
+      return 'Open a notebook: the jobs that run in its kernel are listed here.';
+    case 'kernel-away':
+      return 'The kernel of this notebook is not running. Its jobs are listed here when it is back.';
+    case 'connecting':
+      return 'Asking the kernel for its jobs …';
+    case 'not-loaded':
+      return 'The workbench is not loaded in this kernel. Run this in a cell:';
+    case 'failed':
+      return 'The jobs of this kernel cannot be shown.';
+    case 'ready':
+      return jobs > 0 ? '' : 'No job in this kernel yet. A cell that begins with this starts one:';
+  }
+}
+
+/** The line to type that goes with an explanation; empty where there is none. */
+export function remedy(situation: Situation, jobs: number): string {
+  if (situation === 'not-loaded') {
+    return '%load_ext workbench';
+  }
+  return situation === 'ready' && jobs === 0 ? '%%stream my_job' : '';
+}
+
+/** States after which a job does nothing more. */
+const OVER = ['FINISHED', 'CANCELED', 'FAILED'];
+
+export function isOver(job: JobSummary): boolean {
+  return OVER.includes(job.state);
+}
+
+/** The state as the badge shows it. */
+export function stateLabel(job: JobSummary): string {
+  return job.paused && !isOver(job) ? 'PAUSED' : job.state;
+}

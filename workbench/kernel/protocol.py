@@ -1,0 +1,229 @@
+"""What the kernel and a front end say to each other, message by message.
+
+Two comms carry everything. On ``workbench:control`` the front end asks and the kernel answers each request once; on
+``workbench:telemetry`` the kernel tells what its jobs are doing. Every message is a JSON object that carries
+``version``. ``tests/golden/comm-protocol.json`` holds an example of each, and the tests of both sides read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from workbench.errors import WorkbenchError, unknown
+from workbench.telemetry.frames import Frame
+
+PROTOCOL_VERSION = 1
+CONTROL_TARGET = "workbench:control"
+TELEMETRY_TARGET = "workbench:telemetry"
+
+VERBS: dict[str, tuple[str, ...]] = {
+    "list": (),
+    "tune": ("job", "settings"),
+    "pause": ("job",),
+    "resume": ("job",),
+    "checkpoint": ("job",),
+    "stop": ("job",),
+    "fail": ("job", "task"),
+}
+"""What may be asked, and the fields that each request needs."""
+
+
+class ProtocolError(WorkbenchError):
+    """A message is not one that this side of the protocol understands."""
+
+
+class Recorder(Protocol):
+    """Where a job's newest frame is found."""
+
+    def latest(self) -> Frame | None: ...
+
+
+class JobHandle(Protocol):
+    """What the front end can see of a job and do to it."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def recorder(self) -> Recorder: ...
+    def tune(self, **settings: Any) -> object: ...
+    def pause(self) -> object: ...
+    def resume(self) -> object: ...
+    def checkpoint(self) -> object: ...
+    def stop(self) -> object: ...
+    def fail(self, task: str) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of the front end.
+
+    Attributes:
+        id: chosen by the front end; the reply repeats it.
+        verb: one of `VERBS`.
+        job: name of the job that is meant; empty for ``list``.
+        settings: for ``tune``, values by setting name.
+        task: for ``fail``, such as ``"aggregate[1]"``.
+    """
+
+    id: str
+    verb: str
+    job: str = ""
+    settings: Mapping[str, str | int | float | None] = field(default_factory=dict)
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """One job in one line, as a list of jobs shows it; metrics have Flink's names, None until they are known.
+
+    Attributes:
+        state: a `JobState`, or ``"UNKNOWN"`` where the job could not be read (`failure` says why).
+        paused: its sources read nothing until it is resumed.
+        started_us: tells two runs of the same name apart.
+        runningTime: milliseconds.
+        numLateRecordsDropped: of all its operators.
+        watermarkLag: microseconds; the largest of its vertices.
+        backpressure: one sentence.
+        settings: what is in force, by name.
+        failure: the message of the failure that ended or restarted it.
+    """
+
+    name: str
+    state: str
+    paused: bool = False
+    started_us: int | None = None
+    runningTime: float | None = None
+    numRecordsInPerSecond: float | None = None
+    numRecordsOutPerSecond: float | None = None
+    numLateRecordsDropped: int | None = None
+    numRestarts: int | None = None
+    lastCompletedCheckpointId: int | None = None
+    watermarkLag: int | None = None
+    backpressure: str = ""
+    settings: Mapping[str, str | int | None] = field(default_factory=dict)
+    failure: str | None = None
+
+
+def parse_request(message: object) -> Request:
+    """The request in a message from the front end.
+
+    Raises:
+        ProtocolError: another version, an unknown verb, or a field that is missing or of the wrong type.
+
+    Example:
+        >>> parse_request({"version": 1, "id": "7", "request": "pause", "job": "delays"})
+        Request(id='7', verb='pause', job='delays', settings={}, task='')
+    """
+    if not isinstance(message, dict):
+        raise ProtocolError(f"a request is a JSON object, not {type(message).__name__}")
+    if message.get("version") != PROTOCOL_VERSION:
+        raise ProtocolError(
+            f"the front end speaks version {message.get('version')!r} of the workbench protocol, this kernel version"
+            f" {PROTOCOL_VERSION}: install matching streaming-workbench and workbench-jupyterlab, then reload the page"
+        )
+    verb = message.get("request")
+    if not isinstance(verb, str) or verb not in VERBS:
+        raise ProtocolError(unknown("request", verb, VERBS))
+    needed = VERBS[verb]
+    return Request(
+        id=_text(message, "id"),
+        verb=verb,
+        job=_text(message, "job") if "job" in needed else "",
+        settings=_settings(message) if "settings" in needed else {},
+        task=_text(message, "task") if "task" in needed else "",
+    )
+
+
+def request_id(message: object) -> str:
+    """The id to answer to, even if nothing else of the message can be used; empty where there is none."""
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def summarise(name: str, job: JobHandle) -> JobSummary:
+    """One job in one line, from its newest frame.
+
+    A job that cannot be read becomes a line that says so, since it must not hide the others.
+    """
+    try:
+        return _summary_of_frame(name, str(job.state), job.recorder.latest())
+    except Exception as error:  # noqa: BLE001
+        return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence(error)}")
+
+
+def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
+    """What the telemetry comm carries: all jobs of this kernel, in the order in which they were started."""
+    return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs]}
+
+
+def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:
+    """The answer to a request that was done; the jobs are as they are after it."""
+    return {"id": request, "ok": True, **jobs_message(jobs)}
+
+
+def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
+    """The answer to a request that was not done; ``error`` is one sentence for the person who asked."""
+    return {"id": request, "ok": False, "version": PROTOCOL_VERSION, "error": sentence(error)}
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one line: the message of ours, the type and message of any other."""
+    text = " ".join(str(error).split())
+    if isinstance(error, WorkbenchError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _summary_of_frame(name: str, state: str, frame: Frame | None) -> JobSummary:
+    if frame is None:
+        return JobSummary(name=name, state=state)
+    lags = [lag for vertex in frame.vertices if (lag := _number(vertex.metrics.get("watermarkLag"))) is not None]
+    late = [_number(vertex.metrics.get("numLateRecordsDropped")) or 0 for vertex in frame.vertices]
+    return JobSummary(
+        name=name,
+        state=state,
+        paused=state == "SUSPENDED" or (frame.replay is not None and frame.replay.paused),
+        started_us=frame.started_us,
+        runningTime=_number(frame.metrics.get("runningTime")),
+        numRecordsInPerSecond=_number(frame.metrics.get("numRecordsInPerSecond")),
+        numRecordsOutPerSecond=_number(frame.metrics.get("numRecordsOutPerSecond")),
+        numLateRecordsDropped=int(sum(late)),
+        numRestarts=_whole(frame.metrics.get("numRestarts")),
+        lastCompletedCheckpointId=_whole(frame.metrics.get("lastCompletedCheckpointId")),
+        watermarkLag=int(max(lags)) if lags else None,
+        backpressure=frame.backpressure,
+        settings=dict(frame.settings),
+        failure=frame.failure,
+    )
+
+
+def _number(value: object) -> float | None:
+    """A number that JSON can carry: no infinity and no NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+def _whole(value: object) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _text(message: dict[str, Any], key: str) -> str:
+    value = message.get(key)
+    if not isinstance(value, str) or not value:
+        raise ProtocolError(f"the {message['request']} request needs {key!r} as a text, not {value!r}")
+    return value
+
+
+def _settings(message: dict[str, Any]) -> dict[str, str | int | float | None]:
+    value = message.get("settings")
+    if not isinstance(value, dict) or not value:
+        raise ProtocolError(f"the tune request needs 'settings' as an object such as {{'speed': 'max'}}, not {value!r}")
+    for name, setting in value.items():
+        if setting is not None and not isinstance(setting, str | int | float):
+            raise ProtocolError(f"setting {name!r} is {setting!r}: a text, a number or null can be sent")
+    return value
