@@ -95,7 +95,8 @@ class _Part:
     def to_json(self) -> Json:
         """The snapshot's line for this part; writes the file first, so it may take a while."""
         sha256 = self.file.write() if self.file is not None else None
-        return {"epoch": self.epoch, "subtask": self.subtask, "rows": self.rows, "sha256": sha256}
+        name = self.file.path.name if self.file is not None else None
+        return {"epoch": self.epoch, "subtask": self.subtask, "rows": self.rows, "file": name, "sha256": sha256}
 
 
 class _TableSinkLogic(Operator):
@@ -110,12 +111,13 @@ class _TableSinkLogic(Operator):
         self._folder: Path | None = None
         self._tables = Tables()
         self._subtask = 0
+        self._attempt = 0
 
     def open(self, context: OperatorContext) -> None:
         if context.tables is not None:
             self._tables = context.tables
         self._tables.declare(self._spec.name, self._schema, self._spec.upsert)
-        self._subtask = context.subtask
+        self._subtask, self._attempt = context.subtask, context.attempt
         if context.data_dir is not None:
             self._folder = context.data_dir / "tables" / self._spec.name
             make_folder(self._folder)
@@ -133,7 +135,7 @@ class _TableSinkLogic(Operator):
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         if self._batch_rows:
             rows = self._take_pending()
-            part = _Part(checkpoint_id, self._subtask, rows.num_rows, self._file(checkpoint_id, rows))
+            part = _Part(checkpoint_id, self._subtask, rows.num_rows, self._file(checkpoint_id, self._subtask, rows))
             self._parts.append(part)
             self._uncommitted.append((part, rows))
         listed = tuple(self._parts)
@@ -178,7 +180,9 @@ class _TableSinkLogic(Operator):
     def _recover(self, line: dict[str, Any], pending: dict[str, pa.Table]) -> _Part:
         """Make sure that the rows of a listed part are in the table, and return the part."""
         name, epoch, subtask = self._spec.name, int(line["epoch"]), int(line["subtask"])
-        file = None if self._folder is None else PartFile.written(self._path(epoch, subtask), str(line["sha256"]))
+        file: PartFile | None = None
+        if self._folder is not None and line["file"] is not None:
+            file = PartFile.written(self._folder / str(line["file"]), str(line["sha256"]))
         if self._tables.last_epoch(name, subtask) < epoch:
             if file is not None:
                 rows = self._load(file.path, str(line["sha256"]))
@@ -186,8 +190,8 @@ class _TableSinkLogic(Operator):
                 rows = pending[key]
             else:
                 raise SinkError(
-                    f"the rows of table {name!r} committed in epoch {epoch} were kept in memory only and are gone:"
-                    " run the job with a checkpoint_dir to keep them, or start it afresh"
+                    f"the rows of table {name!r} committed in epoch {epoch} are gone: they were kept in memory only, or"
+                    " the job no longer has their folder; run it with the same checkpoint_dir, or start it afresh"
                 )
             if rows.schema != self._schema:
                 raise CheckpointError(
@@ -195,6 +199,8 @@ class _TableSinkLogic(Operator):
                     " give the sink another name or start afresh"
                 )
             self._tables.commit(name, subtask, epoch, rows)
+            if file is None:
+                file = self._file(epoch, subtask, rows)
         return _Part(epoch, subtask, int(line["rows"]), file)
 
     def _load(self, path: Path, sha256: str) -> pa.Table:
@@ -204,7 +210,7 @@ class _TableSinkLogic(Operator):
         """Delete the files of epochs that were never committed: their rows will be read and written again."""
         if self._folder is None:
             return
-        known = {self._path(part.epoch, part.subtask) for part in self._parts}
+        known = {part.file.path for part in self._parts if part.file is not None}
         for path in self._folder.glob("epoch-*"):
             if path not in known:
                 path.unlink(missing_ok=True)
@@ -214,12 +220,11 @@ class _TableSinkLogic(Operator):
         self._batches, self._batch_rows = [], 0
         return rows.take(last_per_key(rows, self._spec.upsert)) if self._spec.upsert else rows
 
-    def _file(self, epoch: int, rows: pa.Table) -> PartFile | None:
-        return None if self._folder is None else PartFile(self._path(epoch, self._subtask), lambda: _encode(rows))
-
-    def _path(self, epoch: int, subtask: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"epoch-{epoch}-{subtask}.arrow"
+    def _file(self, epoch: int, subtask: int, rows: pa.Table) -> PartFile | None:
+        if self._folder is None:
+            return None
+        # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
+        return PartFile(self._folder / f"epoch-{epoch}-{subtask}-{self._attempt}.arrow", lambda: _encode(rows))
 
 
 def _encode(rows: pa.Table) -> Any:

@@ -1,0 +1,390 @@
+"""TableSink: committed rows are exactly those before the latest complete checkpoint, whatever crashes when."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sink_job import KEYS, SCHEMA, NoOutput, SinkJob, rows
+
+from workbench.connectors.deferred import resolve
+from workbench.connectors.part_files import PartFile
+from workbench.connectors.table_sink import TableSink
+from workbench.connectors.tables import Tables
+from workbench.errors import CheckpointError, CorruptCheckpointError, JobError, PlanError, SettingError, SinkError
+from workbench.operators.base import OperatorContext
+
+
+def values(job: SinkJob) -> list[int]:
+    return sorted(job.tables.read("t").column("value").to_pylist())
+
+
+def latest(offset: int) -> list[int]:
+    """The last value of each key among 0 .. offset - 1."""
+    return sorted({value % KEYS: value for value in range(offset)}.values())
+
+
+CRASH_POINTS = [
+    "before snapshot",
+    "after snapshot",
+    "half written",
+    "written",
+    "half notified",
+    "notified",
+    "notified twice",
+]
+
+
+def run_to(job: SinkJob, point: str) -> None:
+    """Ten rows in checkpoint 1, five more, and the second checkpoint up to the named point."""
+    job.process(10)
+    job.checkpoint()
+    job.process(5)
+    if point == "before snapshot":
+        return
+    checkpoint_id = job.trigger()
+    job.process(3)
+    if point == "half written":
+        job.write(checkpoint_id, subtasks=1)
+    if point in ("after snapshot", "half written"):
+        return
+    job.write(checkpoint_id)
+    if point == "half notified":
+        job.notify(checkpoint_id, only=lambda index: index == 1)
+    if point in ("notified", "notified twice"):
+        job.notify(checkpoint_id)
+    if point == "notified twice":
+        job.notify(checkpoint_id)
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("killed", [True, False])
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_crash_points(tmp_path: Path, point: str, durable: bool, killed: bool, parallelism: int) -> None:
+    if killed and not durable:
+        pytest.skip("memory alone does not survive the process")
+    job = SinkJob(TableSink("t"), tmp_path if durable else None, parallelism=2)
+    run_to(job, point)
+    committed = 10 if CRASH_POINTS.index(point) < CRASH_POINTS.index("written") else 15
+    job.crash(parallelism=parallelism, killed=killed)
+    assert values(job) == list(range(committed))
+    assert job.tables.rows("t") == committed
+    job.process(20 - committed)
+    job.checkpoint()
+    assert values(job) == list(range(20))
+    job.crash(killed=killed)
+    assert values(job) == list(range(20))
+
+
+def test_rows_are_invisible_before_completion_and_ordered_after(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path, parallelism=2)
+    assert job.tables.read("t").schema == SCHEMA
+    job.process(4)
+    first = job.trigger()
+    job.write(first)
+    assert job.tables.rows("t") == 0
+    job.process(4)
+    second = job.trigger()
+    job.write(second)
+    job.notify(second)
+    # By epoch, then subtask (key modulo 2), then arrival; completing the second commits the first too.
+    assert job.tables.read("t").column("value").to_pylist() == [0, 2, 1, 3, 4, 6, 7, 5]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_completing_an_earlier_checkpoint_keeps_the_later_one_pending(tmp_path: Path, durable: bool) -> None:
+    job = SinkJob(TableSink("t"), tmp_path if durable else None)
+    job.process(4)
+    first = job.trigger()
+    job.process(4)
+    second = job.trigger()
+    job.write(first)
+    job.notify(first)
+    assert values(job) == [0, 1, 2, 3]
+    job.write(second)
+    job.notify(second)
+    assert values(job) == list(range(8))
+
+
+def test_a_restored_part_is_listed_by_one_subtask(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path, parallelism=1)
+    job.process(4)
+    job.checkpoint()
+    job.crash(parallelism=3)
+    job.checkpoint()
+    assert [len(snapshot["parts"]) for snapshot in job.stored[2][1]] == [1, 0, 0]
+
+
+class SinkMachine(RuleBasedStateMachine):
+    """Any order of rows, barriers, writes, notices (lost, repeated, partial) and crashes."""
+
+    upsert: tuple[str, ...] = ()
+    durable = True
+
+    @initialize(parallelism=st.integers(1, 3))
+    def begin(self, parallelism: int) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.job = SinkJob(TableSink("t", self.upsert), self.folder if self.durable else None, parallelism)
+        self.notified: dict[int, int] = {}
+
+    @rule(count=st.integers(1, 12))
+    def process(self, count: int) -> None:
+        self.job.process(count)
+
+    @rule()
+    def trigger(self) -> None:
+        self.job.trigger()
+
+    @rule(data=st.data(), subtasks=st.one_of(st.none(), st.integers(0, 2)))
+    def write(self, data: st.DataObject, subtasks: int | None) -> None:
+        open_ids = [i for i in self.job.pending if i > self.job.completed]
+        if open_ids:
+            self.job.write(data.draw(st.sampled_from(open_ids)), subtasks)
+
+    @rule(mask=st.integers(0, 7))
+    def notify(self, mask: int) -> None:
+        if self.job.completed:
+            self.job.notify(self.job.completed, only=lambda index: bool(mask >> index & 1))
+
+    @rule()
+    def notify_all(self) -> None:
+        self.job.notify(self.job.completed)
+        self.check_exact()
+
+    @rule(parallelism=st.integers(1, 3), killed=st.booleans())
+    def crash(self, parallelism: int, killed: bool) -> None:
+        self.job.crash(parallelism=parallelism, killed=killed and self.durable)
+        self.check_exact()
+
+    def check_exact(self) -> None:
+        offset = self.job.completed_offset
+        expected = latest(offset) if self.upsert else list(range(offset))
+        assert values(self.job) == expected
+        assert self.job.tables.rows("t") == len(expected)
+
+    @invariant()
+    def nothing_early_nothing_twice(self) -> None:
+        if hasattr(self, "job"):
+            visible = values(self.job)
+            assert len(set(visible)) == len(visible)
+            assert all(value < self.job.completed_offset for value in visible)
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+
+class MemoryMachine(SinkMachine):
+    durable = False
+
+
+class UpsertMachine(SinkMachine):
+    upsert = ("key",)
+
+
+QUICK = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestDurableMachine = SinkMachine.TestCase
+TestDurableMachine.settings = QUICK
+TestMemoryMachine = MemoryMachine.TestCase
+TestMemoryMachine.settings = QUICK
+TestUpsertMachine = UpsertMachine.TestCase
+TestUpsertMachine.settings = QUICK
+
+
+def part_files(folder: Path) -> list[Path]:
+    return sorted((folder / "tables" / "t").iterdir())
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "delete"])
+def test_a_damaged_part_stops_the_restore(tmp_path: Path, damage: str) -> None:
+    job = SinkJob(TableSink("t"), tmp_path)
+    job.process(10)
+    job.checkpoint()
+    (part,) = part_files(tmp_path)
+    data = bytearray(part.read_bytes())
+    if damage == "delete":
+        part.unlink()
+    else:
+        data[len(data) // 2] ^= 1
+        part.write_bytes(data if damage == "flip" else data[:-1])
+    with pytest.raises(CorruptCheckpointError, match=part.name):
+        job.crash(killed=True)
+
+
+def test_files_of_uncommitted_epochs_are_deleted_at_restore(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path, parallelism=2)
+    run_to(job, "half written")
+    assert [path.name for path in part_files(tmp_path)] == [
+        "epoch-1-0-0.arrow",
+        "epoch-1-1-0.arrow",
+        "epoch-2-0-0.arrow",
+    ]
+    job.crash(parallelism=1)
+    assert [path.name for path in part_files(tmp_path)] == ["epoch-1-0-0.arrow", "epoch-1-1-0.arrow"]
+
+
+def test_an_epoch_without_rows_has_no_file(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path)
+    job.checkpoint()
+    assert part_files(tmp_path) == []
+    assert job.tables.rows("t") == 0
+
+
+def test_never_behind_a_committed_epoch(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path)
+    job.process(3)
+    job.checkpoint()
+    job.process(3)
+    job.checkpoint()
+    job.start(1)
+    with pytest.raises(SinkError, match="rows of epoch 2, later than checkpoint 1"):
+        job.restore(1)
+
+
+def test_rows_kept_in_memory_only_are_missed() -> None:
+    job = SinkJob(TableSink("t"), None)
+    job.process(3)
+    job.checkpoint()
+    job.checkpoint()
+    with pytest.raises(SinkError, match="kept in memory only"):
+        job.crash(killed=True)
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path)
+    job.process(3)
+    job.checkpoint()
+    other = TableSink("t").create(pa.schema([("key", pa.string())]))
+    other.open(OperatorContext(tables=Tables(), data_dir=tmp_path))
+    with pytest.raises(CheckpointError, match="had the columns key int64, value int64 and now has key string"):
+        other.restore(job.stored[1][1])
+
+
+def test_a_failed_write_is_tried_again_by_the_next_checkpoint(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), tmp_path)
+    job.process(3)
+    first = job.trigger()
+    shutil.rmtree(tmp_path / "tables")
+    with pytest.raises(SinkError, match="cannot write"):
+        job.write(first)
+    (tmp_path / "tables" / "t").mkdir(parents=True)
+    job.process(3)
+    job.checkpoint()
+    job.crash(killed=True)
+    assert values(job) == list(range(6))
+
+
+def test_upsert_keeps_the_latest_row_of_each_key() -> None:
+    sink = TableSink("t", upsert=["key"]).create(SCHEMA)
+    tables = Tables()
+    sink.open(OperatorContext(tables=tables))
+    # 200,000 updates of 7 keys in one epoch stay bounded: at most the reduction bound and one batch.
+    for first in range(0, 200_000, 10_000):
+        sink.process(rows(list(range(first, first + 10_000))), 0, NoOutput())
+        assert sink._batch_rows <= 65_536 + 10_000  # type: ignore[attr-defined]
+    snapshot = resolve(sink.snapshot(1))
+    assert sorted(snapshot["rows-1-0"].column("value").to_pylist()) == list(range(199_993, 200_000))  # type: ignore[union-attr]
+    sink.notify_complete(1)
+    assert sorted(tables.read("t").column("value").to_pylist()) == list(range(199_993, 200_000))
+
+
+def test_upsert_after_rescaling_prefers_the_later_epoch(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t", ["key"]), tmp_path, parallelism=3)
+    job.process(30)
+    job.checkpoint()
+    job.crash(parallelism=1, killed=True)
+    job.process(30)
+    job.checkpoint()
+    job.crash(parallelism=2, killed=True)
+    assert values(job) == latest(60) == list(range(53, 60))
+
+
+def test_upsert_memory_does_not_grow_with_updates() -> None:
+    tables = Tables()
+    tables.declare("t", SCHEMA, ["key"])
+    for epoch in range(1, 200):
+        batch = rows(list(range(epoch * KEYS, (epoch + 1) * KEYS))).batch
+        tables.commit("t", 0, epoch, pa.Table.from_batches([batch]))
+    kept = sum(part.rows.num_rows for part in tables._tables["t"].shards[0])
+    assert kept < 2 * KEYS + KEYS
+    assert tables.rows("t") == KEYS
+    assert sorted(tables.read("t").column("value").to_pylist()) == list(range(199 * KEYS, 200 * KEYS))
+
+
+def test_a_null_is_a_key() -> None:
+    tables = Tables()
+    tables.declare("t", SCHEMA, ["key"])
+    tables.commit("t", 0, 1, pa.table([[None, 1, None], [1, 2, 3]], schema=SCHEMA))
+    tables.commit("t", 0, 2, pa.table([[1], [4]], schema=SCHEMA))
+    assert tables.read("t").to_pylist() == [{"key": None, "value": 3}, {"key": 1, "value": 4}]
+
+
+def test_a_commit_is_made_once() -> None:
+    tables = Tables()
+    tables.declare("t", SCHEMA)
+    for _ in range(2):
+        tables.commit("t", 0, 3, pa.table([[1], [2]], schema=SCHEMA))
+    tables.commit("t", 1, 3, pa.table([[5], [6]], schema=SCHEMA))
+    assert tables.read("t").column("value").to_pylist() == [2, 6]
+    assert (tables.last_epoch("t"), tables.last_epoch("t", 2)) == (3, 0)
+
+
+def test_a_file_is_encoded_once_and_lets_its_rows_go(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def encode() -> bytes:
+        calls.append(1)
+        return b"rows"
+
+    part = PartFile(tmp_path / "part", encode)
+    first, second = part.write(), part.write()
+    assert first == second == hashlib.sha256(b"rows").hexdigest()
+    assert calls == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["part"]
+
+
+def test_tables_by_name() -> None:
+    tables = Tables()
+    tables.declare("delays", SCHEMA)
+    tables.declare("late", SCHEMA)
+    assert tables.names() == ["delays", "late"]
+    with pytest.raises(JobError, match="unknown table 'delay': did you mean 'delays'"):
+        tables.read("delay")
+    tables.commit("late", 0, 1, pa.table([[1], [2]], schema=SCHEMA))
+    tables.clear("late")
+    assert tables.read("late") == SCHEMA.empty_table()
+    assert tables.last_epoch("late") == 0
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "../up", "a b", "ü"])
+def test_names_that_would_leave_the_folder_are_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="cannot be used"):
+        TableSink(name)
+
+
+def test_check() -> None:
+    TableSink("t", "key").check(SCHEMA)
+    with pytest.raises(PlanError, match="unknown column 'keys': did you mean 'key'"):
+        TableSink("t", ["keys"]).check(SCHEMA)
+    with pytest.raises(PlanError, match="cannot be keyed by 'key'"):
+        TableSink("t", ["key"]).check(pa.schema([("key", pa.list_(pa.int64()))]))
+
+
+def test_a_job_without_a_folder_may_get_one_later(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t"), None)
+    job.process(4)
+    job.write(job.trigger())  # complete, but its rows are still in the snapshot
+    job.data_dir = tmp_path
+    job.crash(killed=True)
+    assert values(job) == [0, 1, 2, 3]
+    job.checkpoint()
+    job.crash(killed=True)
+    assert values(job) == [0, 1, 2, 3]
