@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
 from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, describe_file
+from workbench.durations import format_instant
 from workbench.errors import HistoryError
 
 
@@ -29,7 +30,7 @@ class LogDraft:
         self._channels: list[list[LogFile]] = []
         self.folder = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove_leftovers(path)
             self.folder.mkdir(parents=True)
         except OSError as error:
             raise HistoryError(
@@ -60,11 +61,10 @@ class LogDraft:
         _sync(file)
         channel.append(described)
 
-    def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str]) -> None:
-        """Write the manifest and give the folder its name, in place of a log that was there."""
-        created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
+        """Write the manifest, dated `now_us`, and give the folder its name, in place of a log that was there."""
         channels = tuple(tuple(channel) for channel in self._channels)
-        manifest = Manifest(schema, *self._times, channels, dict(fingerprint), tuple(notes), created_at)
+        manifest = Manifest(schema, *self._times, channels, dict(fingerprint), tuple(notes), format_instant(now_us))
         for number in range(len(channels)):
             _sync(self.folder / f"channel-{number}")
         target = self.folder / MANIFEST
@@ -82,6 +82,25 @@ class LogDraft:
     def discard(self) -> None:
         """Remove what was not published."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the drafts of this log that were left by writers that no longer run."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
+        writer, kind = leftover.name.split(".")[-2:]
+        if kind in ("tmp", "old") and writer.isdigit() and (int(writer) == os.getpid() or not _runs(int(writer))):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _sync(path: Path) -> None:

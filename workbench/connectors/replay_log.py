@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
@@ -146,6 +147,7 @@ def write_log(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
     row_group_rows: int = ROW_GROUP_ROWS,
+    clock: Clock | None = None,
 ) -> ReplayLog:
     """Write a replay log from Arrow data in memory, replacing one that is there.
 
@@ -162,6 +164,7 @@ def write_log(
         notes: sentences for whoever looks at the history.
         progress: told about every channel written.
         row_group_rows: records that a reader loads at once.
+        clock: dates the manifest; the machine's time by default.
 
     Raises:
         HistoryError: a time column is missing or holds no times, an arrival is null, or `path` holds something else.
@@ -199,7 +202,7 @@ def write_log(
                 draft.add_file(file)
             if progress is not None:
                 progress("write", channel + 1, channels)
-        draft.publish(table.schema, fingerprint or {}, notes)
+        draft.publish(table.schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
     finally:
         draft.discard()
     return ReplayLog.open(path)
