@@ -12,6 +12,7 @@ from workbench.elements import Int64s
 from workbench.kernels.compiled import BYTES_IN, HASHES, HASHES_IN, INTS_IN, compiled
 
 Hashes = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -32,7 +33,7 @@ def hash_ints(values: Int64s, out: Hashes) -> None:
 
 
 @compiled(INTS_IN, BYTES_IN, HASHES)
-def hash_bytes(offsets: Int64s, data: npt.NDArray[np.uint8], out: Hashes) -> None:
+def hash_bytes(offsets: Int64s, data: Bytes, out: Hashes) -> None:
     """FNV-1a over the bytes ``data[offsets[i]:offsets[i + 1]]``, then the finaliser of splitmix64."""
     for i in range(len(out)):
         h = _FNV_OFFSET

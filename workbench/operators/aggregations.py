@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -274,16 +274,12 @@ def _as_time(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
-    valid = _ALL_VALID
-    if column.null_count:
-        valid = column.is_valid().cast(pa.uint8()).to_numpy()
-        if not only_counted:
-            column = column.fill_null(pa.scalar(0, pa.int32()).cast(column.type, safe=False))
+    valid = column.is_valid().cast(pa.uint8()).to_numpy() if column.null_count else _ALL_VALID
     if only_counted:
         return _Values(None, None, valid)
     kind = column.type
     if pa.types.is_floating(kind):
-        return _Values(None, column.cast(pa.float64()).to_numpy(), valid)
+        return _Values(None, _numbers(column.cast(pa.float64())), valid)
     if pa.types.is_date32(kind):
         column = column.view(pa.int32())
     elif _is_time(kind):
@@ -292,7 +288,13 @@ def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
         raise RecordError(
             f"column {name!r} holds {pc.max(column)}, beyond int64: cast it to float64 before aggregating"
         )
-    return _Values(column.cast(pa.int64()).to_numpy(), None, valid)
+    return _Values(_numbers(column.cast(pa.int64())), None, valid)
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """The values of a numeric column, 0 where it is null; a view where it can be."""
+    values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()
+    return values
 
 
 def _ints(values: _Values) -> Int64s:

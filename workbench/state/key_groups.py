@@ -17,7 +17,7 @@ import pyarrow as pa
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError
 from workbench.kernels import hash_bytes, hash_ints, mix_hashes, route, scatter, warm_up
-from workbench.kernels.hashing import Hashes
+from workbench.kernels.hashing import Bytes, Hashes
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
 
 NULL_HASH = np.uint64(0x6E756C6C6B657921)
@@ -160,13 +160,14 @@ def _hash_column(column: pa.Array) -> Hashes:
     return hashes
 
 
-def _text_buffers(column: pa.Array) -> tuple[Int64s, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
-    _, offset_buffer, data = column.buffers()
-    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
-    if len(column) == 0 or offset_buffer is None:
+def _text_buffers(column: pa.Array) -> tuple[Int64s, Bytes]:
+    """Offsets and bytes of a column of strings."""
+    _, offsets, data = column.buffers()
+    if len(column) == 0 or offsets is None:
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(offset_buffer, width)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    return offsets, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    width = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
+    bounds = np.frombuffer(offsets, width, len(column) + 1, column.offset * width.itemsize)
+    return bounds.astype(np.int64), np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
 
 
 def _fixed_width(kind: pa.DataType) -> int:
@@ -177,5 +178,5 @@ def _fixed_width(kind: pa.DataType) -> int:
     return width if width in (1, 2, 4, 8) else 0
 
 
-def _address(array: np.ndarray[tuple[int], np.dtype[np.uint8]] | Int64s) -> int:
+def _address(array: Bytes | Int64s) -> int:
     return int(array.__array_interface__["data"][0])

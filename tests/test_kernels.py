@@ -1,0 +1,178 @@
+"""Kernels against the same thing said plainly in Python."""
+
+from __future__ import annotations
+
+import ast
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import kernels
+from workbench.durations import NO_TIME
+from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM
+from workbench.kernels.compiled import KERNELS
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+U64 = 2**64 - 1
+ALL_VALID = np.empty(0, np.uint8)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _warm():
+    kernels.warm_up()
+
+
+def splitmix(h: int) -> int:
+    h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) & U64
+    h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) & U64
+    return h ^ (h >> 31)
+
+
+def fnv(data: bytes) -> int:
+    h = 0xCBF29CE484222325
+    for byte in data:
+        h = ((h ^ byte) * 0x100000001B3) & U64
+    return h
+
+
+def test_warm_up_reports_every_kernel_once_and_then_has_nothing_to_do():
+    program = (
+        "from workbench import kernels\n"
+        "calls = []\n"
+        "before = kernels.is_warm()\n"
+        "kernels.warm_up(lambda *call: calls.append(call))\n"
+        "told = len(calls)\n"
+        "kernels.warm_up(lambda *call: calls.append(call))\n"
+        "print([before, kernels.is_warm(), told == len(calls), calls])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    before, after, quiet, calls = ast.literal_eval(ran.stdout)
+    assert (before, after, quiet) == (False, True, True)
+    names = [kernel.name for kernel in KERNELS]
+    assert [list(call) for call in calls] == [[i, len(names), name] for i, name in enumerate([*names, "ready"])]
+
+
+def test_a_ready_kernel_refuses_other_types_instead_of_compiling_in_the_middle_of_a_stream():
+    with pytest.raises(TypeError):
+        kernels.hash_ints(np.zeros(1, np.float32), np.zeros(1, np.uint64))
+
+
+@given(st.lists(INT64, max_size=20))
+def test_ints_hash_as_splitmix64(values):
+    out = np.empty(len(values), np.uint64)
+    kernels.hash_ints(np.array(values, np.int64), out)
+    assert out.tolist() == [splitmix((value + 0x9E3779B97F4A7C15) & U64) for value in values]
+
+
+@given(st.lists(st.binary(max_size=12), max_size=10))
+def test_bytes_hash_as_finished_fnv1a(values):
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+    out = np.empty(len(values), np.uint64)
+    kernels.hash_bytes(offsets, np.frombuffer(b"".join(values) + b"\0", np.uint8), out)
+    assert out.tolist() == [splitmix(fnv(value)) for value in values]
+
+
+@given(st.lists(st.integers(0, U64), min_size=1, max_size=50), st.integers(1, 9), st.sampled_from([9, 64, 100, 128]))
+def test_route_orders_rows_by_target_and_keeps_their_order(hashes, parallelism, groups):
+    target_of_group = np.arange(groups) * parallelism // groups
+    starts, positions = np.empty(parallelism + 1, np.int64), np.empty(len(hashes), np.int64)
+    kernels.route(np.array(hashes, np.uint64), target_of_group, starts, positions)
+    targets = [int(target_of_group[h % groups]) for h in hashes]
+    ordered = sorted(range(len(hashes)), key=lambda row: targets[row])  # sorted() is stable
+    assert [ordered.index(row) for row in range(len(hashes))] == positions.tolist()
+    assert starts.tolist() == [sum(t < target for t in targets) for target in range(parallelism + 1)]
+
+
+def test_scatter_moves_columns_of_every_width():
+    positions = np.array([2, 0, 1])
+    columns = [np.array([10, 20, 30], kind) for kind in (np.int64, np.float32, np.int16, np.uint8)]
+    moved = [np.zeros_like(column) for column in columns]
+    kernels.scatter(
+        positions,
+        np.array([column.ctypes.data for column in columns]),
+        np.array([column.ctypes.data for column in moved]),
+        np.array([column.itemsize for column in columns]),
+    )
+    assert [column.tolist() for column in moved] == [[20, 30, 10]] * 4
+
+
+NUMBERS = {
+    SUM: lambda values: sum(values),
+    MIN: lambda values: min(values, default=2**63 - 1),
+    MAX: lambda values: max(values, default=-(2**63)),
+    COUNT: len,
+}
+START = {SUM: 0, COUNT: 0, MIN: 2**63 - 1, MAX: -(2**63)}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**40), 2**40), st.booleans()), max_size=30),
+    st.sampled_from([COUNT, SUM, MIN, MAX]),
+)
+def test_ints_fold_at_once_and_row_by_row(rows, operation):
+    slots = np.array([row[0] for row in rows], np.int64)
+    values = np.array([row[1] for row in rows], np.int64)
+    valid = np.array([row[2] for row in rows], np.uint8)
+    cells, running = np.full((4, 2), START[operation]), np.full((4, 2), START[operation])
+    out = np.empty(len(rows), np.int64)
+    assert not kernels.fold_ints(operation, slots, values, valid, cells, 1)
+    assert not kernels.running_ints(operation, slots, values, valid, running, 1, out)
+    for i in range(len(rows)):
+        assert out[i] == NUMBERS[operation]([v for s, v, ok in rows[: i + 1] if ok and s == rows[i][0]])
+    for slot in range(4):
+        assert cells[slot, 1] == NUMBERS[operation]([v for s, v, ok in rows if ok and s == slot])
+    assert np.array_equal(cells, running)
+    assert (cells[:, 0] == START[operation]).all()
+
+
+@pytest.mark.parametrize("values", [[2**63 - 1, 1], [-(2**63), -1], [2**63 - 1, 1, -5]])
+def test_a_sum_beyond_int64_is_noticed(values):
+    slots = np.zeros(len(values), np.int64)
+    out = np.empty(len(values), np.int64)
+    assert kernels.fold_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0)
+    assert kernels.running_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0, out)
+
+
+FLOATS = st.one_of(st.sampled_from([math.nan, math.inf, -math.inf, 0.5, -2.0]), st.integers(-50, 50).map(float))
+
+
+def largest(values):
+    return math.nan if any(map(math.isnan, values)) else max(values)
+
+
+def smallest(values):
+    return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+@given(st.lists(FLOATS, min_size=1, max_size=12))
+def test_nan_is_larger_than_any_number(values):
+    slots = np.zeros(len(values), np.int64)
+    for operation, start, naive in ((MAX, -math.inf, largest), (MIN, math.nan, smallest), (SUM, 0.0, sum)):
+        cells, running = np.full((1, 1), start), np.full((1, 1), start)
+        out = np.empty(len(values))
+        kernels.fold_floats(operation, slots, np.array(values), ALL_VALID, cells, 0)
+        kernels.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
+        assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
+        assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
+
+
+@given(
+    st.lists(st.one_of(st.just(NO_TIME), st.integers(-1000, 1000)), max_size=20),
+    st.integers(1, 50),
+    st.integers(0, 49),
+    st.integers(-300, 300),
+)
+def test_windows_are_assigned_also_before_1970(times, size, offset, closed):
+    offset %= size
+    starts, fate = np.empty(len(times), np.int64), np.empty(len(times), np.uint8)
+    late, timeless, first = kernels.assign_windows(np.array(times, np.int64), size, offset, closed, starts, fate)
+    naive = [None if t == NO_TIME else math.floor((t - offset) / size) * size + offset for t in times]
+    assert fate.tolist() == [2 if start is None else int(start <= closed) for start in naive]
+    assert [int(s) for s, f in zip(starts, fate, strict=True) if f != 2] == [s for s in naive if s is not None]
+    assert (late, timeless) == (fate.tolist().count(1), fate.tolist().count(2))
+    assert first == min((s for s in naive if s is not None and s > closed), default=2**63 - 1)
