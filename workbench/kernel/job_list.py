@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.reached import reached
 
 COLUMNS = ("job", "state", "records/s", "watermark", "checkpoints", "settings")
 
@@ -47,12 +48,4 @@ def _row(name: str, job: Any) -> tuple[str, ...]:
     rate = frame.metrics.get("numRecordsInPerSecond") or 0
     completed = frame.metrics.get("numberOfCompletedCheckpoints") or 0
     settings = ", ".join(f"{key}={value}" for key, value in frame.settings.items() if value is not None)
-    return (name, str(job.state), f"{float(rate):,.0f}", format_instant(_watermark(frame)), str(completed), settings)
-
-
-def _watermark(frame: Frame) -> int | None:
-    """The event time that the whole job has reached: the least of what its last tasks have received."""
-    senders = {edge.source for edge in frame.edges}
-    reached = [task.metrics.get("currentInputWatermark") for task in frame.tasks if task.vertex not in senders]
-    known = [int(time) for time in reached if time is not None]
-    return min(known) if known and len(known) == len(reached) else None
+    return (name, str(job.state), f"{float(rate):,.0f}", format_instant(reached(frame)), str(completed), settings)
