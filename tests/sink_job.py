@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from workbench.connectors.base import Sink
-from workbench.connectors.deferred import resolve
 from workbench.connectors.tables import Tables
 from workbench.elements import Records
 from workbench.operators.base import OperatorContext, Output
@@ -117,6 +116,11 @@ class SinkJob:
     @property
     def completed_offset(self) -> int:
         return self.stored[self.completed][0] if self.completed else 0
+
+
+def resolve(snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    """What the checkpoint's background writer does with deferred pieces: it calls them."""
+    return {name: value() if callable(value) else value for name, value in snapshot.items()}
 
 
 def _stored(snapshot: dict[str, Any]) -> dict[str, Any]:

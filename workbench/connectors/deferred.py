@@ -8,22 +8,11 @@ owns; when it raises, the checkpoint fails and the operator goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 
-from workbench.operators.base import Json, Snapshot
+from workbench.operators.base import Json
 
 Deferred = Callable[[], "pa.Table | Json"]
 """Computes a snapshot's value when the background writer calls it."""
-
-
-def resolve(snapshot: Mapping[str, Any]) -> Snapshot:
-    """The snapshot with every deferred piece replaced by the value that it computes.
-
-    Example:
-        >>> resolve({"offset": 7, "parts": lambda: ["a"]})
-        {'offset': 7, 'parts': ['a']}
-    """
-    return {name: value() if callable(value) else value for name, value in snapshot.items()}

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.connectors.base import Guarantee
+from workbench.connectors.deferred import Deferred
 from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_directory
 from workbench.elements import Records
 from workbench.errors import SettingError, SinkError, unknown
@@ -179,7 +180,8 @@ class _ParquetSinkLogic(Operator):
         def write() -> Json:
             return [pending.to_json() for pending in listed]
 
-        return cast("Snapshot", {"checkpoint": checkpoint_id, "pending": write})
+        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "pending": write}
+        return cast("Snapshot", pieces)
 
     def notify_complete(self, checkpoint_id: int) -> None:
         self._commit([pending for pending in self._pending if pending.epoch <= checkpoint_id])

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 
 from workbench.connectors.base import Guarantee
+from workbench.connectors.deferred import Deferred
 from workbench.connectors.part_files import PartFile, make_folder, read_verified
 from workbench.connectors.tables import Tables, last_per_key
 from workbench.elements import Records
@@ -144,7 +145,8 @@ class _TableSinkLogic(Operator):
             return [part.to_json() for part in listed]
 
         if self._folder is not None:
-            return cast("Snapshot", {"checkpoint": checkpoint_id, "parts": write})
+            pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "parts": write}
+            return cast("Snapshot", pieces)
         pending = {_rows_name(part.epoch, part.subtask): rows for part, rows in self._uncommitted}
         return {"checkpoint": checkpoint_id, "parts": write(), **pending}
 
@@ -230,7 +232,7 @@ class _TableSinkLogic(Operator):
 def _encode(rows: pa.Table) -> Any:
     buffer = io.BytesIO()
     with pa.ipc.new_file(buffer, rows.schema) as writer:
-        writer.write_table(rows)
+        writer.write_table(rows.combine_chunks())
     return buffer.getbuffer()
 
 
