@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError
 from workbench.operators import aggregations as agg
+from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregate import RollingAggregate
 from workbench.operators.base import OperatorContext
 from workbench.state import KeyPartitioner
@@ -210,7 +211,7 @@ def test_state_of_other_aggregates_is_refused():
 
 
 def test_accumulators_forget_cleared_slots():
-    accumulators = agg.Accumulators([agg.sum("n"), agg.min("x"), agg.count()], SCHEMA)
+    accumulators = Accumulators([agg.sum("n"), agg.min("x"), agg.count()], SCHEMA)
     accumulators.grow(3)
     accumulators.update(np.array([0, 1, 2]), batch([("a", i, i / 2, None, None) for i in (5, 6, 7)]))
     accumulators.clear(np.array([1]))

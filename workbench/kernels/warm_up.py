@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
+
+from numba.core.compiler_lock import global_compiler_lock
 
 from workbench.kernels import accumulate, hashing, key_table, partition, windows
 from workbench.kernels.compiled import KERNELS
@@ -11,7 +12,6 @@ from workbench.kernels.compiled import KERNELS
 _MODULES = (accumulate, hashing, key_table, partition, windows)
 """Imported so that their kernels are declared."""
 
-_lock = Lock()
 _ready: set[str] = set()
 
 
@@ -36,7 +36,7 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> None:
     """
     if is_warm():
         return
-    with _lock:
+    with global_compiler_lock:  # two threads may ask at once; the compiler takes the same lock
         for kernel in KERNELS:
             if kernel.name in _ready:
                 continue

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.aggregations import Accumulators, Aggregation, aggregate_fields
+from workbench.operators.accumulators import Accumulators
+from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, output_fields, owned_groups
 from workbench.state import KeyIndex

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.elements import Int64s
 from workbench.errors import CheckpointError, PlanError
-from workbench.operators.aggregations import Accumulators
+from workbench.operators.accumulators import Accumulators
 from workbench.operators.base import OperatorContext, Snapshot
 from workbench.state import KeyIndex, owned_rows
 from workbench.state.key_columns import check_keys

@@ -24,7 +24,8 @@ from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, SettingError
 from workbench.kernels import assign_windows
 from workbench.kernels.windows import Bytes
-from workbench.operators.aggregations import Accumulators, Aggregation, aggregate_fields
+from workbench.operators.accumulators import Accumulators
+from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, output_fields, owned_groups
 from workbench.state import KeyIndex

@@ -20,6 +20,8 @@ from workbench.kernels import hash_bytes, hash_ints, mix_hashes, route, scatter,
 from workbench.kernels.hashing import Bytes, Hashes
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
 
+_ALIGNMENT = 64  # bytes; where Arrow likes buffers to begin
+
 NULL_HASH = np.uint64(0x6E756C6C6B657921)
 """The hash of a null key of any type."""
 
@@ -41,7 +43,7 @@ class KeyPartitioner:
         >>> batch = pa.record_batch([["JFK", "LGA", "JFK"], [5, 7, 9]], schema=schema)
         >>> parts = KeyPartitioner(["origin"], schema, parallelism=2).split(Records(batch))
         >>> [None if part is None else part.batch.num_rows for part in parts]
-        [None, 3]
+        [3, None]
     """
 
     __slots__ = ("_keys", "_parallelism", "_target_of_group", "_widths")
@@ -77,31 +79,32 @@ class KeyPartitioner:
         """The rows by target: flat columns are scattered in one kernel, the others taken by Arrow."""
         n = len(records)
         columns: list[pa.Array] = list(records.batch.columns)
-        sources: list[int] = []
-        destinations: list[int] = []
-        widths: list[int] = []
-        order: pa.Array | None = None
-        for at, (column, width) in enumerate(zip(columns, self._widths, strict=True)):
-            if width and column.null_count == 0:
-                target = np.empty(n * width, np.uint8)
-                sources.append(column.buffers()[1].address + column.offset * width)
-                destinations.append(_address(target))
-                widths.append(width)
-                columns[at] = pa.Array.from_buffers(column.type, n, [None, pa.py_buffer(target)], 0)
-            else:
-                if order is None:
-                    rows = np.empty(n, np.int64)
-                    rows[positions] = np.arange(n)
-                    order = pa.array(rows)
-                columns[at] = column.take(order)
+        flat = [at for at, width in enumerate(self._widths) if width and columns[at].null_count == 0]
+        widths = [self._widths[at] for at in flat]
+        sources = [columns[at].buffers()[1].address + columns[at].offset * self._widths[at] for at in flat]
         times = records.timestamps
         if times is not None:
-            source, times = np.ascontiguousarray(times), np.empty(n, np.int64)
-            sources.append(_address(source))
-            destinations.append(_address(times))
+            times = np.ascontiguousarray(times)
             widths.append(8)
-        if sources:
-            scatter(positions, np.array(sources), np.array(destinations), np.array(widths))
+            sources.append(pa.py_buffer(times).address)
+        offsets = [0]  # of each column in one piece of memory for all
+        for width in widths:
+            offsets.append(offsets[-1] + -(-n * width // _ALIGNMENT) * _ALIGNMENT)
+        memory = pa.allocate_buffer(offsets[-1])
+        base = memory.address
+        destinations = [base + offset for offset in offsets[:-1]]
+        scatter(positions, _ints(sources), _ints(destinations), _ints(widths))
+        for at, offset in zip(flat, offsets, strict=False):
+            buffers = [None, memory.slice(offset, n * self._widths[at])]
+            columns[at] = pa.Array.from_buffers(columns[at].type, n, buffers, 0)
+        if times is not None:
+            times = np.frombuffer(memory, np.int64, n, offsets[-2])
+        if len(flat) < len(columns):
+            rows = np.empty(n, np.int64)
+            rows[positions] = np.arange(n)
+            order = pa.array(rows)
+            for at in set(range(len(columns))).difference(flat):
+                columns[at] = columns[at].take(order)
         return Records(pa.RecordBatch.from_arrays(columns, schema=records.batch.schema), times)
 
 
@@ -178,5 +181,5 @@ def _fixed_width(kind: pa.DataType) -> int:
     return width if width in (1, 2, 4, 8) else 0
 
 
-def _address(array: Bytes | Int64s) -> int:
-    return int(array.__array_interface__["data"][0])
+def _ints(values: list[int]) -> Int64s:
+    return np.array(values, np.int64)

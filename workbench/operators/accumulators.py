@@ -1,0 +1,236 @@
+"""The state of aggregates for many groups at once: cells in arrays that are indexed by a group's slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.elements import Int64s
+from workbench.errors import RecordError
+from workbench.kernels import fold_floats, fold_ints, running_floats, running_ints, warm_up
+from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM, Float64s, Valid
+from workbench.operators.aggregations import Aggregation, Function, is_time
+
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+_CELLS: dict[Function, tuple[int, ...]] = {
+    "count": (COUNT,),
+    "sum": (SUM, COUNT),
+    "min": (MIN, COUNT),
+    "max": (MAX, COUNT),
+    "mean": (SUM, COUNT),
+}
+_CELL_NAMES = {COUNT: "count", SUM: "sum", MIN: "min", MAX: "max"}
+_INT_START = {COUNT: 0, SUM: 0, MIN: 2**63 - 1, MAX: -(2**63)}
+_FLOAT_START = {SUM: 0.0, MIN: np.nan, MAX: -np.inf}
+_ALL_VALID: Valid = np.empty(0, np.uint8)
+_NO_INTS: Int64s = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One number per group; aggregates over the same column share cells."""
+
+    operation: int
+    column: str | None
+    float: bool
+
+    @property
+    def name(self) -> str:
+        return f"{_CELL_NAMES[self.operation]}({self.column or ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """A column of a batch as numbers: int64 or float64 by type, and which are not null."""
+
+    ints: Int64s | None
+    floats: Float64s | None
+    valid: Valid
+
+
+class Accumulators:
+    """The state of several aggregates for many groups: cells in arrays that are indexed by a group's slot.
+
+    Args:
+        aggregations: the functions; see ``Aggregation.output_type`` for errors.
+        schema: of the batches.
+
+    Example:
+        >>> from workbench.operators.aggregations import count, sum
+        >>> schema = pa.schema({"delay": pa.int64()})
+        >>> accumulators = Accumulators([sum("delay"), count()], schema)
+        >>> accumulators.grow(2)
+        >>> accumulators.update(np.array([0, 1, 0]), pa.record_batch([[5, 7, 9]], schema=schema))
+        >>> [column.to_pylist() for column in accumulators.results(np.array([0, 1]))]
+        [[14, 7], [2, 1]]
+    """
+
+    __slots__ = ("_cell_at", "_cells", "_floats", "_ints", "_only_for_null", "_plan", "_start")
+
+    def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
+        warm_up()
+        kinds = [aggregation.output_type(schema) for aggregation in aggregations]
+        self._cells: list[_Cell] = []
+        self._cell_at: dict[tuple[int, str | None], int] = {}
+        for aggregation in aggregations:
+            column = aggregation.column
+            decimal = column is not None and pa.types.is_floating(schema.field(column).type)
+            for operation in _CELLS[aggregation.function]:
+                if (operation, column) not in self._cell_at:
+                    self._cell_at[operation, column] = len(self._cells)
+                    self._cells.append(_Cell(operation, column, decimal and operation != COUNT))
+        self._plan: list[tuple[Function, pa.DataType, int, int | None]] = []
+        for aggregation, kind in zip(aggregations, kinds, strict=True):
+            cells = [self._cell_at[operation, aggregation.column] for operation in _CELLS[aggregation.function]]
+            self._plan.append((aggregation.function, kind, cells[0], cells[1] if len(cells) > 1 else None))
+        counted = {(COUNT, a.column) for a in aggregations if a.function in ("count", "mean")}
+        self._only_for_null = {at for name, at in self._cell_at.items() if name[0] == COUNT and name not in counted}
+        self._start = np.zeros(len(self._cells), np.int64)
+        for at, cell in enumerate(self._cells):
+            if cell.float:
+                self._start.view(np.float64)[at] = _FLOAT_START[cell.operation]
+            else:
+                self._start[at] = _INT_START[cell.operation]
+        self._ints: Int64s = np.empty((0, len(self._cells)), np.int64)
+        self._floats: Float64s = self._ints.view(np.float64)
+
+    def grow(self, slots: int) -> None:
+        """Make room for slots 0 to slots - 1; new ones are empty groups."""
+        held = len(self._ints)
+        if slots <= held:
+            return
+        capacity = slots if slots > 2 * held else 2 * held
+        cells = np.empty((capacity, len(self._cells)), np.int64)
+        cells[:held] = self._ints
+        cells[held:] = self._start
+        self._ints, self._floats = cells, cells.view(np.float64)
+
+    def clear(self, slots: Int64s) -> None:
+        """Make these slots empty groups again."""
+        self._ints[slots] = self._start
+
+    def retain(self, slots: Int64s) -> None:
+        """Keep only these slots; ``slots[i]`` becomes slot i, and there are no others."""
+        self._ints = self._ints[slots]
+        self._floats = self._ints.view(np.float64)
+
+    def update(self, slots: Int64s, batch: pa.RecordBatch) -> None:
+        """Fold each row of `batch` into its slot.
+
+        Raises:
+            RecordError: a sum of integers left the range of int64.
+        """
+        for cell, values, at in self._inputs(batch):
+            if values.floats is not None and cell.float:
+                fold_floats(cell.operation, slots, values.floats, values.valid, self._floats, at)
+            elif fold_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at):
+                raise _overflow(cell)
+
+    def running(self, slots: Int64s, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Fold each row of `batch` into its slot, and give each aggregate's value after each row, shape (n,).
+
+        Raises:
+            RecordError: a sum of integers left the range of int64.
+        """
+        after: list[Numbers | None] = []
+        for cell, values, at in self._inputs(batch):
+            if at in self._only_for_null and not len(values.valid):  # no row can leave its group without a value
+                fold_ints(COUNT, slots, _NO_INTS, _ALL_VALID, self._ints, at)
+                after.append(None)
+            elif values.floats is not None and cell.float:
+                floats = np.empty(len(slots), np.float64)
+                running_floats(cell.operation, slots, values.floats, values.valid, self._floats, at, floats)
+                after.append(floats)
+            else:
+                ints = np.empty(len(slots), np.int64)
+                if running_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at, ints):
+                    raise _overflow(cell)
+                after.append(ints)
+        return self._finish(after.__getitem__)
+
+    def results(self, slots: Int64s) -> list[pa.Array]:
+        """Each aggregate's value for these slots, shape (len(slots),)."""
+        return self._finish(lambda at: (self._floats if self._cells[at].float else self._ints)[slots, at])
+
+    def _inputs(self, batch: pa.RecordBatch) -> list[tuple[_Cell, _Values, int]]:
+        columns: dict[str | None, _Values] = {None: _Values(None, None, _ALL_VALID)}
+        for cell in self._cells:
+            if cell.column not in columns:
+                only_counted = all(c.operation == COUNT for c in self._cells if c.column == cell.column)
+                columns[cell.column] = _read(cell.column, batch.column(cell.column), only_counted)
+        return [(cell, columns[cell.column], at) for at, cell in enumerate(self._cells)]
+
+    def _finish(self, numbers: Callable[[int], Numbers | None]) -> list[pa.Array]:
+        """The aggregates' values from those of the cells; no numbers of a count means that it is nowhere zero."""
+        results: list[pa.Array] = []
+        for function, kind, value_at, count_at in self._plan:
+            values = numbers(value_at)
+            assert values is not None
+            counts = None if count_at is None else numbers(count_at)
+            mask = None
+            if counts is not None:
+                mask = counts == 0
+                if function == "mean":
+                    values = values / np.maximum(counts, 1)
+            column = pa.array(values, mask=mask if mask is not None and mask.any() else None)
+            results.append(_as_time(column, kind) if is_time(kind) else column)
+        return results
+
+    def state_fields(self) -> list[pa.Field]:
+        """The fields of ``state_columns``."""
+        return [pa.field(f"cell:{c.name}", pa.float64() if c.float else pa.int64()) for c in self._cells]
+
+    def state_columns(self, slots: Int64s) -> list[pa.Array]:
+        """A copy of the state of these slots, one column per cell."""
+        return [
+            pa.array((self._floats if cell.float else self._ints)[slots, at]) for at, cell in enumerate(self._cells)
+        ]
+
+    def load(self, slots: Int64s, table: pa.Table) -> None:
+        """Put state that ``state_columns`` gave into these slots; columns are found by their names."""
+        for at, field in enumerate(self.state_fields()):
+            target = self._floats if self._cells[at].float else self._ints
+            target[slots, at] = table.column(field.name).to_numpy()
+
+
+def _as_time(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column.cast(pa.int32()).view(kind) if pa.types.is_date32(kind) else column.view(kind)
+
+
+def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
+    valid = column.is_valid().cast(pa.uint8()).to_numpy() if column.null_count else _ALL_VALID
+    if only_counted:
+        return _Values(None, None, valid)
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return _Values(None, _numbers(column.cast(pa.float64())), valid)
+    if pa.types.is_date32(kind):
+        column = column.view(pa.int32())
+    elif is_time(kind):
+        column = column.view(pa.int64())
+    elif pa.types.is_uint64(kind) and (pc.max(column).as_py() or 0) > 2**63 - 1:
+        raise RecordError(
+            f"column {name!r} holds {pc.max(column)}, beyond int64: cast it to float64 before aggregating"
+        )
+    return _Values(_numbers(column.cast(pa.int64())), None, valid)
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """The values of a numeric column, 0 where it is null; a view where it can be."""
+    values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()
+    return values
+
+
+def _ints(values: _Values) -> Int64s:
+    return _NO_INTS if values.ints is None else values.ints
+
+
+def _overflow(cell: _Cell) -> RecordError:
+    return RecordError(f"{cell.name} left the range of int64: cast the column to float64 before aggregating")
