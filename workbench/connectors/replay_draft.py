@@ -37,6 +37,11 @@ class LogDraft:
                 f"no replay log can be written at {path} ({error.strerror}): choose another path"
             ) from error
 
+    @property
+    def rows(self) -> int:
+        """Records added so far."""
+        return sum(file.rows for channel in self._channels for file in channel)
+
     def add_channel(self) -> None:
         """Begin the next channel."""
         self._channels.append([])
@@ -64,7 +69,14 @@ class LogDraft:
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
         """Write the manifest, dated `now_us`, and give the folder its name, in place of a log that was there."""
         channels = tuple(tuple(channel) for channel in self._channels)
-        manifest = Manifest(schema, *self._times, channels, dict(fingerprint), tuple(notes), format_instant(now_us))
+        manifest = Manifest(
+            schema,
+            *self._times,
+            channels,
+            dict(fingerprint),
+            tuple(notes),
+            format_instant(now_us // 1_000_000 * 1_000_000),
+        )
         for number in range(len(channels)):
             _sync(self.folder / f"channel-{number}")
         target = self.folder / MANIFEST

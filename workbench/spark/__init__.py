@@ -1,1 +1,5 @@
-"""spark."""
+"""Spark prepares histories (and, later, runs whole pipelines); the only part that knows PySpark.
+
+PySpark is imported inside functions: importing this package, opening a history and replaying it needs no Java. What the
+replay itself needs stands in ``connectors``.
+"""

@@ -1,0 +1,8 @@
+"""Real data to learn and to test with, from a package that pip installs: the flights out of New York City in 2013, and the
+weather at its airports. Preparing data belongs here; how a history is written and read belongs to ``spark`` and ``connectors``.
+"""
+
+from workbench.datasets.flights import flights, flights_history
+from workbench.datasets.weather import weather, weather_history
+
+__all__ = ["flights", "flights_history", "weather", "weather_history"]

@@ -1,0 +1,133 @@
+"""All 336,776 flights that were to leave New York City in 2013, in the disorder in which they became known.
+
+A flight happens when it departs and becomes known when it lands. So a short flight overtakes a long one that left
+before it, and the disorder of the stream is real.
+
+==============================  ==========================  =====================================================
+flights                         ``departed`` (event time)   ``landed`` (arrival, never null)
+==============================  ==========================  =====================================================
+328,063 landed                  actual departure            actual landing
+458 left, no landing recorded   actual departure            scheduled landing + departure delay: when one missed it
+8,255 never left                null                        scheduled departure: when one knew
+==============================  ==========================  =====================================================
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.connectors.replay_log import Progress
+from workbench.datasets.package import DATA_FOLDER, data_file, identity, unpacked
+from workbench.spark.history import History, fresh_history
+from workbench.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+NOTES = (
+    "departed is the actual departure in UTC; it is null for the 8,255 flights that never left, which stay in the "
+    "history and become known at their scheduled departure",
+    "landed is the actual landing in UTC; for the 458 flights that left and have no recorded landing it is the scheduled "
+    "landing plus the departure delay",
+)
+
+_MINUTE_US = 60_000_000
+_DAY_US = 86_400_000_000
+
+# Airports that the package's list lacks; none of them has daylight saving time.
+_MISSING_ZONES = {
+    "BQN": "America/Puerto_Rico",
+    "PSE": "America/Puerto_Rico",
+    "SJU": "America/Puerto_Rico",
+    "STT": "America/St_Thomas",
+}
+
+# Whole numbers with gaps are written with a decimal point ("517.0").
+_COLUMNS = (
+    "year BIGINT, month BIGINT, day BIGINT, dep_time DOUBLE, sched_dep_time BIGINT, dep_delay DOUBLE, arr_time DOUBLE, "
+    "sched_arr_time BIGINT, arr_delay DOUBLE, carrier STRING, flight BIGINT, tailnum STRING, origin STRING, dest STRING, "
+    "air_time DOUBLE, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMP"
+)
+_WHOLE = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
+_AIRPORTS = "faa STRING, name STRING, lat DOUBLE, lon DOUBLE, alt BIGINT, tz BIGINT, dst STRING, tzone STRING"
+
+
+def flights(spark: SparkSession, folder: str | Path = DATA_FOLDER) -> DataFrame:
+    """The flights as a Spark frame: the package's 19 columns, ``departed`` and ``landed``.
+
+    Clock times in the source are local: a departure's in New York, a landing's in the time zone of the destination. Of
+    a landing only the time of day is recorded; the day is the one on which it lies within the 24 hours after departure.
+
+    Args:
+        spark: the session.
+        folder: where the zipped source is unpacked to, since Spark does not read zip files.
+    """
+    from pyspark.sql import functions
+
+    source = unpacked("flights.csv", Path(folder) / "sources")
+    flown = spark.read.csv(source.absolute().as_uri(), _COLUMNS, header=True)
+    flown = flown.withColumns({name: flown[name].cast("bigint") for name in _WHOLE})
+    airports = spark.read.csv(data_file("airports.csv").as_uri(), _AIRPORTS, header=True)
+    zones = functions.broadcast(airports.select(functions.col("faa").alias("dest"), "tzone"))
+    missing = functions.create_map(*[functions.lit(text) for pair in _MISSING_ZONES.items() for text in pair])
+
+    scheduled = _later(functions.col("time_hour"), functions.col("minute"))
+    departed = _later(scheduled, functions.col("dep_delay"))
+    zone = functions.coalesce("tzone", missing[functions.col("dest")])
+    landed = _next_at(functions.col("arr_time"), functions.col("departed"), zone)
+    expected = _later(_next_at(functions.col("sched_arr_time"), scheduled, zone), functions.col("dep_delay"))
+    return (
+        flown.join(zones, "dest", "left")
+        .withColumn("departed", departed)
+        .withColumn("landed", functions.coalesce(landed, expected, scheduled))
+        .select(*flown.columns, "departed", "landed")
+    )
+
+
+def flights_history(
+    path: str | Path = DATA_FOLDER / "flights.log", *, channels: int = 2, progress: bool | Progress = True
+) -> History:
+    """The flights as a history, prepared by Spark the first time; event time ``departed``, arrival ``landed``.
+
+    When it is there already and neither the data nor its preparation has changed, no Spark session is started.
+
+    Raises:
+        HistoryError: the package with the data, or Java, is missing.
+
+    Example:
+        >>> flights_history().rows
+        336776
+    """
+    source = identity(data_file("flights.csv.zip"), data_file("airports.csv"), Path(__file__))
+    history = fresh_history(path, source, ("departed", "landed", channels))
+    if history is not None:
+        return history
+    return History.from_spark(
+        flights(session(), Path(path).parent),
+        path,
+        event_time="departed",
+        arrival_time="landed",
+        channels=channels,
+        notes=NOTES,
+        source=source,
+        progress=progress,
+    )
+
+
+def _later(moment: Column, minutes: Column) -> Column:
+    from pyspark.sql import functions
+
+    return functions.timestamp_micros(functions.unix_micros(moment) + minutes * _MINUTE_US)
+
+
+def _next_at(clock: Column, after: Column, zone: Column) -> Column:
+    """The first moment after `after` at which clocks in `zone` show `clock` (517 for 5:17, 2400 for midnight)."""
+    from pyspark.sql import functions
+
+    local_us = functions.unix_micros(functions.from_utc_timestamp(after, zone))
+    minutes = (functions.floor(clock / 100) * 60 + clock % 100) % 1440
+    same_day_us = local_us - functions.pmod(local_us, functions.lit(_DAY_US)) + minutes * _MINUTE_US
+    same_day = functions.to_utc_timestamp(functions.timestamp_micros(same_day_us), zone)
+    next_day = functions.to_utc_timestamp(functions.timestamp_micros(same_day_us + _DAY_US), zone)
+    return functions.when(same_day > after, same_day).otherwise(next_day)

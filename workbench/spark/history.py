@@ -1,0 +1,258 @@
+"""Histories: recorded events that Spark, or Arrow, has prepared for replay."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from workbench.connectors.replay_log import Progress, ReplayLog, write_log
+from workbench.durations import format_instant
+from workbench.errors import HistoryError
+from workbench.spark.fingerprint import difference, fingerprint
+from workbench.spark.prepare import check_columns, write_with_spark
+from workbench.spark.progress import say, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """A history on disk, ready to be replayed; opening and replaying it needs neither Spark nor Java.
+
+    Attributes:
+        log: the replay log that holds it.
+        notice: one sentence that says whether it was written now, and why, or found unchanged.
+
+    Example:
+        >>> history = History.from_spark(df, "flights.log", event_time="departed", arrival_time="landed")
+        >>> history.rows
+        336776
+    """
+
+    log: ReplayLog
+    notice: str = ""
+
+    @staticmethod
+    def open(path: str | Path) -> History:
+        """Open a history that was written before.
+
+        Raises:
+            HistoryError: there is none at `path`, or it is damaged.
+        """
+        return History(ReplayLog.open(path), f"opened {path}")
+
+    @staticmethod
+    def from_spark(
+        df: DataFrame,
+        path: str | Path,
+        *,
+        event_time: str,
+        arrival_time: str,
+        channels: int = 2,
+        notes: Sequence[str] = (),
+        source: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+        progress: bool | Progress = True,
+    ) -> History:
+        """Let Spark order the records of a frame by arrival and write them for replay.
+
+        A history that is already at `path` is reused when nothing changed, and written anew when its source, the query,
+        the columns or the options have changed. A frame over files is compared by its query and its files' sizes and
+        modification times; any other by its records, which costs a Spark job. A query that depends on the time or on
+        chance is not seen to change: use `overwrite`.
+
+        Args:
+            df: the records; the frame is evaluated three times (to count, to find ranges, to write), so cache an
+                expensive one.
+            path: folder of the history, on this machine's disk.
+            event_time: column with the time at which something happened: a timestamp, a date or a bigint of
+                microseconds since 1970 (UTC); null where a record has none. Such records are replayed, and
+                event-time operators count and drop them.
+            arrival_time: column with the time at which it became known; never null. Records are replayed in its order.
+            channels: number of parts that can be read in parallel; each spans the whole time.
+            notes: sentences for whoever looks at the history.
+            source: what the records come from, by name, in place of looking at the frame.
+            overwrite: write it anew in any case.
+            progress: show a progress bar, or call this with the stage, the steps done and the steps in all.
+
+        Raises:
+            HistoryError: a time column is unknown or holds no times, or an arrival is null.
+        """
+        check_columns(df, event_time, arrival_time, channels)
+
+        def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
+            return write_with_spark(
+                df,
+                Path(path),
+                event_time=event_time,
+                arrival_time=arrival_time,
+                channels=channels,
+                fingerprint=marks,
+                notes=notes,
+                progress=report,
+            )
+
+        def identify(report: Progress) -> Mapping[str, str]:
+            return source if source is not None else fingerprint(df, report)
+
+        return _reuse_or_write(path, identify, write, (event_time, arrival_time, channels), overwrite, progress)
+
+    @staticmethod
+    def from_arrow(
+        table: pa.Table,
+        path: str | Path,
+        *,
+        event_time: str,
+        arrival_time: str,
+        channels: int = 2,
+        notes: Sequence[str] = (),
+        overwrite: bool = False,
+        progress: bool | Progress = True,
+    ) -> History:
+        """The same as ``from_spark`` for a table in memory, without Spark.
+
+        Raises:
+            HistoryError: a time column is unknown or holds no times, or an arrival is null.
+        """
+
+        def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
+            return write_log(
+                table,
+                path,
+                event_time=event_time,
+                arrival_time=arrival_time,
+                channels=channels,
+                fingerprint=marks,
+                notes=notes,
+                progress=report,
+            )
+
+        def identify(report: Progress) -> Mapping[str, str]:
+            return {"schema": table.schema.to_string(), "content": _content(table)}
+
+        return _reuse_or_write(path, identify, write, (event_time, arrival_time, channels), overwrite, progress)
+
+    @property
+    def path(self) -> Path:
+        """Folder of the history."""
+        return self.log.path
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return self.log.rows
+
+    @property
+    def channels(self) -> int:
+        """Number of parts that can be read in parallel."""
+        return self.log.channels
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the records."""
+        return self.log.schema
+
+    @property
+    def event_time(self) -> str:
+        """Name of the event-time column."""
+        return self.log.event_time
+
+    @property
+    def arrival_time(self) -> str:
+        """Name of the arrival-time column."""
+        return self.log.arrival_time
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What one should know about the records."""
+        return self.log.manifest.notes
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name, _ in self._facts())
+        lines = [f"  {name:<{width}}  {value}" for name, value in self._facts()]
+        return "\n".join([f"History {self.path}", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+            for name, value in self._facts()
+        )
+        return f"<table><caption>History {escape(str(self.path))}</caption>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        log = self.log
+        events = [file.event_us for file in log.manifest.files if file.event_us is not None]
+        facts = [("records", f"{log.rows:,} in {log.channels} channels")]
+        if log.rows:
+            facts.append(
+                (f"arrival ({log.arrival_time})", f"{format_instant(log.start_us)} to {format_instant(log.end_us)}")
+            )
+        if events:
+            first, last = min(first for first, _ in events), max(last for _, last in events)
+            facts.append((f"event time ({log.event_time})", _range(first, last)))
+        if log.rows_without_event_time:
+            facts.append(("no event time", f"{log.rows_without_event_time:,} records"))
+        facts.append(("columns", ", ".join(f"{column.name} {column.type}" for column in log.schema)))
+        return facts + [("note", note) for note in self.notes]
+
+
+def _range(first_us: int, last_us: int) -> str:
+    return f"{format_instant(first_us)} to {format_instant(last_us)}"
+
+
+def fresh_history(path: str | Path, source: Mapping[str, str], options: tuple[str, str, int]) -> History | None:
+    """The history at `path` if it was made from `source` with these options (time columns, channels), else None."""
+    log, notice = _kept(path, _marks(source, options))
+    return None if log is None else History(log, f"history {path}: {notice}")
+
+
+def _reuse_or_write(
+    path: str | Path,
+    identify: Callable[[Progress], Mapping[str, str]],
+    write: Callable[[Mapping[str, str], Progress], ReplayLog],
+    options: tuple[str, str, int],
+    overwrite: bool,
+    progress: bool | Progress,
+) -> History:
+    with shown(progress) as report:
+        marks = _marks(identify(report), options)
+        log, notice = (None, "written anew, as asked") if overwrite else _kept(path, marks)
+        if log is None:
+            log = write(marks, report)
+    notice = f"history {path}: {notice}"
+    say(progress, notice)
+    return History(log, notice)
+
+
+def _kept(path: str | Path, marks: Mapping[str, str]) -> tuple[ReplayLog | None, str]:
+    """The log at `path` if it is what `marks` describe, and what there is to say about it."""
+    if not Path(path).exists():
+        return None, "written"
+    try:
+        log = ReplayLog.open(path)
+    except HistoryError as error:
+        return None, f"written anew, because {error.message.split(':')[0]}"
+    stale = difference(log.manifest.fingerprint, marks)
+    if stale is not None:
+        return None, f"written anew, because {stale}"
+    return log, f"unchanged since {log.manifest.created_at} UTC, reused"
+
+
+def _marks(source: Mapping[str, str], options: tuple[str, str, int]) -> dict[str, str]:
+    event_time, arrival_time, channels = options
+    return {**source, "options": f"event_time={event_time} arrival_time={arrival_time} channels={channels}"}
+
+
+def _content(table: pa.Table) -> str:
+    """A hash of a table's records."""
+    digest = hashlib.sha256()
+    for batch in table.combine_chunks().to_batches():
+        digest.update(batch.serialize())
+    return digest.hexdigest()

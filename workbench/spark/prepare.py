@@ -1,0 +1,126 @@
+"""The Spark job behind a history: order the records by arrival, split them into channels, write Parquet."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.clock import SystemClock
+from workbench.connectors.replay_draft import LogDraft
+from workbench.connectors.replay_log import ROW_GROUP_ROWS, Progress, ReplayLog, log_schema, null_arrivals
+from workbench.errors import HistoryError, unknown
+from workbench.spark.fingerprint import row_hash
+from workbench.spark.progress import run_job
+from workbench.spark.session import spark_setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_CHANNEL = "workbench_channel"
+_FILE_ROWS = 1_000_000
+
+
+def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: int) -> None:
+    """Refuse what cannot become a history, before any job runs.
+
+    Raises:
+        HistoryError: a time column is missing or holds no times, names repeat, or there would be no channel.
+    """
+    from pyspark.sql.types import DateType, LongType, TimestampNTZType, TimestampType
+
+    if channels < 1:
+        raise HistoryError(f"channels is {channels}: a replay log has at least 1")
+    repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
+    if repeated:
+        raise HistoryError(f"columns {repeated} occur more than once: give every column a name of its own")
+    for role, name in (("event_time", event_time), ("arrival_time", arrival_time)):
+        if name not in df.columns:
+            raise HistoryError(unknown(f"{role} column", name, df.columns))
+        kind = df.schema[name].dataType
+        if not isinstance(kind, DateType | LongType | TimestampNTZType | TimestampType):
+            raise HistoryError(
+                f"{role} column {name!r} is of type {kind.simpleString()}: it must be a timestamp, a date or a bigint "
+                f"of microseconds since 1970 (UTC), for example to_timestamp({name})"
+            )
+
+
+def write_with_spark(
+    df: DataFrame,
+    path: Path,
+    *,
+    event_time: str,
+    arrival_time: str,
+    channels: int,
+    fingerprint: Mapping[str, str],
+    notes: Sequence[str],
+    progress: Progress,
+) -> ReplayLog:
+    """Write a replay log from a frame whose columns were checked.
+
+    A record's channel follows from a hash of all its values, so the same records always make the same channels. Ranges
+    of arrival are sorted side by side by Spark's tasks, and each writes one file per channel.
+
+    Raises:
+        HistoryError: an arrival is null, or the files did not reach this machine's disk.
+    """
+    draft = LogDraft(path, event_time, arrival_time)
+    try:
+        rows = _count(df, arrival_time, progress)
+        unordered = draft.folder / "spark"
+        if rows:
+            with spark_setting(df.sparkSession, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
+                run_job(
+                    df.sparkSession,
+                    lambda: _order(df, unordered, arrival_time, channels, rows),
+                    "order and write",
+                    progress,
+                )
+        for channel in range(channels):
+            progress("index", channel, channels)
+            draft.add_channel()
+            # Names begin with the number of the range.
+            for file in sorted((unordered / f"{_CHANNEL}={channel}").glob("part-*.parquet")):
+                draft.add_file(file)
+        if draft.rows != rows:
+            raise HistoryError(
+                f"Spark counted {rows} records and {draft.rows} of them are at {path.absolute()}: use a frame "
+                "that gives the same records each time, and a session whose workers share this machine's disk"
+            )
+        shutil.rmtree(unordered, ignore_errors=True)
+        draft.publish(log_schema(df.limit(0).toArrow().schema), fingerprint, notes, SystemClock().now_us())
+        progress("index", channels, channels)
+    finally:
+        draft.discard()
+    return ReplayLog.open(path)
+
+
+def _count(df: DataFrame, arrival_time: str, progress: Progress) -> int:
+    """The number of records, all of which have an arrival."""
+    from pyspark.sql import functions
+
+    arrival = df[f"`{arrival_time}`"]
+    counts = df.agg(functions.count("*").alias("rows"), functions.count_if(arrival.isNull()).alias("nulls"))
+    rows, nulls = run_job(df.sparkSession, counts.collect, "check", progress)[0]
+    if nulls:
+        first = df.filter(arrival.isNull()).limit(1).collect()[0]
+        raise HistoryError(null_arrivals(arrival_time, nulls, str(first)))
+    return int(rows)
+
+
+def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: int) -> None:
+    from pyspark.sql import functions
+
+    cores = df.sparkSession.sparkContext.defaultParallelism
+    ranges = max(min(cores, -(-rows // ROW_GROUP_ROWS)), -(-rows // _FILE_ROWS))
+    hashed = row_hash(df)
+    (
+        df.withColumn(_CHANNEL, functions.pmod(hashed, functions.lit(channels)))
+        .repartitionByRange(ranges, f"`{arrival_time}`")
+        .sortWithinPartitions(_CHANNEL, f"`{arrival_time}`", hashed)
+        .write.partitionBy(_CHANNEL)
+        .option("compression", "zstd")
+        .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
+        .parquet(folder.absolute().as_uri())
+    )
