@@ -69,13 +69,14 @@ class LogDraft:
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
         """Write the manifest, dated `now_us`, and give the folder its name, in place of a log that was there."""
         channels = tuple(tuple(channel) for channel in self._channels)
+        created_at = format_instant(now_us // 1_000_000 * 1_000_000)
         manifest = Manifest(
             schema,
             *self._times,
             channels,
             dict(fingerprint),
             tuple(notes),
-            format_instant(now_us // 1_000_000 * 1_000_000),
+            created_at,
         )
         for number in range(len(channels)):
             _sync(self.folder / f"channel-{number}")

@@ -1,5 +1,7 @@
-"""Real data to learn and to test with, from a package that pip installs: the flights out of New York City in 2013, and the
-weather at its airports. Preparing data belongs here; how a history is written and read belongs to ``spark`` and ``connectors``.
+"""Real data to learn and to test with: the flights out of New York City in 2013, and the weather at its airports.
+
+The data comes from a package that pip installs. Preparing it belongs here; how a history is written and read belongs to
+``spark`` and ``connectors``.
 """
 
 from workbench.datasets.flights import flights, flights_history

