@@ -1,1 +1,103 @@
-"""Streaming Workbench."""
+"""The Streaming Workbench: a Flink-like streaming runtime in the notebook's own kernel, to see, to touch and to trust.
+
+The map of what is exported:
+
+* histories: `History` (written by Spark, replayed without), `datasets`;
+* streams: `Stream`, and the `KeyedStream` and `WindowedStream` that it turns into;
+* columns: `col`, `lit`, `expr`, `when`, `coalesce`;
+* windows: `tumbling`; aggregates: `count`, `sum`, `min`, `max`, `mean`;
+* sinks: `TableSink`, `ParquetSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
+* jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
+* errors: `WorkbenchError` is the base of all.
+
+In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``.
+
+Example::
+
+    import workbench as wb
+    from workbench import col
+
+    flights = wb.Stream.replay(history, speed="3600x", out_of_orderness="12h")
+    delays = (flights.filter("dep_delay IS NOT NULL")
+        .key_by("origin").window(wb.tumbling("1h"))
+        .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay")))
+    job = delays.sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
+"""
+
+from importlib import import_module
+from typing import Any
+
+from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
+from workbench.connectors.callback_sink import CallbackSink, DiscardSink
+from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.print_sink import PrintSink
+from workbench.connectors.table_sink import TableSink
+from workbench.errors import (
+    CheckpointError,
+    CorruptCheckpointError,
+    ExpressionError,
+    HistoryError,
+    JobError,
+    PlanError,
+    RecordError,
+    SettingError,
+    SinkError,
+    WorkbenchError,
+)
+from workbench.expressions import coalesce, col, expr, lit, when
+from workbench.operators.aggregations import count, max, mean, min, sum
+from workbench.runtime.settings import TUNABLE as SETTINGS
+from workbench.spark.history import History
+from workbench.windows import tumbling
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SETTINGS",
+    "CallbackSink",
+    "CheckpointError",
+    "CorruptCheckpointError",
+    "DiscardSink",
+    "ExpressionError",
+    "History",
+    "HistoryError",
+    "Job",
+    "JobError",
+    "KeyedStream",
+    "ParquetSink",
+    "Pipeline",
+    "PlanError",
+    "PrintSink",
+    "RecordError",
+    "SettingError",
+    "SinkError",
+    "Stream",
+    "TableSink",
+    "WindowedStream",
+    "WorkbenchError",
+    "coalesce",
+    "col",
+    "count",
+    "expr",
+    "job",
+    "jobs",
+    "lit",
+    "load_ipython_extension",
+    "max",
+    "mean",
+    "min",
+    "sum",
+    "tumbling",
+    "unload_ipython_extension",
+    "when",
+]
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Called by ``%load_ext workbench``: adds the magics and opens the way for the sidebar."""
+    import_module("workbench.kernel").load_ipython_extension(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Called by ``%unload_ext workbench``."""
+    import_module("workbench.kernel").unload_ipython_extension(ipython)

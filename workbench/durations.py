@@ -12,7 +12,15 @@ from datetime import UTC, datetime, timedelta
 
 from workbench.errors import SettingError
 
-_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
 _PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|m|h|d)\s*")
 _LIMIT_US = 2**62
 
@@ -50,7 +58,9 @@ def parse_duration(value: str | timedelta, name: str) -> int:
     if match is None:
         if value.strip().startswith("-"):
             raise SettingError(f"{name} is {value!r}: a duration cannot be negative")
-        raise SettingError(f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'")
+        raise SettingError(
+            f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'"
+        )
     us = round(float(match[1]) * _UNITS_US[match[2]])
     if us > _LIMIT_US:
         raise SettingError(f"{name} is {value!r}: longer than time can be counted")
@@ -85,7 +95,9 @@ def parse_speed(value: str | float, name: str = "speed") -> float:
         try:
             speed = float(text.removesuffix("x"))
         except ValueError:
-            raise SettingError(f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'") from None
+            raise SettingError(
+                f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'"
+            ) from None
     else:
         speed = float(value)
     if math.isnan(speed) or speed <= 0:
@@ -108,7 +120,9 @@ def parse_instant(value: str | datetime, name: str) -> int:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise SettingError(f"{name} is {value!r}: write an ISO time such as '2013-07-01' or '2013-07-01T06:00'") from None
+            raise SettingError(
+                f"{name} is {value!r}: write an ISO time such as '2013-07-01' or '2013-07-01T06:00'"
+            ) from None
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

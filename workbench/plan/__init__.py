@@ -1,1 +1,18 @@
-"""plan."""
+"""From what the user wrote to what runs: the logical graph, the physical graph and its drawing layout.
+
+Belongs here: uids, chaining, exchange strategies, parallelism, slots, layout. Does not: anything that runs.
+"""
+
+from workbench.plan.logical import Input, LogicalGraph, Node, WatermarkStrategy
+from workbench.plan.physical import Edge, PhysicalGraph, Vertex, build_physical_graph
+
+__all__ = [
+    "Edge",
+    "Input",
+    "LogicalGraph",
+    "Node",
+    "PhysicalGraph",
+    "Vertex",
+    "WatermarkStrategy",
+    "build_physical_graph",
+]

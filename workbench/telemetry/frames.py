@@ -11,7 +11,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 JobState = Literal[
-    "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "CANCELED", "FINISHED", "FAILED", "SUSPENDED"
+    "CREATED",
+    "INITIALIZING",
+    "RUNNING",
+    "FAILING",
+    "RESTARTING",
+    "CANCELLING",
+    "CANCELED",
+    "FINISHED",
+    "FAILED",
+    "SUSPENDED",
 ]
 Exchange = Literal["forward", "hash", "rebalance", "broadcast"]
 

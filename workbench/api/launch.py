@@ -1,0 +1,203 @@
+"""Puts a job together: plan, storage, master, driver and telemetry, and starts it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from workbench.api.job import Job
+from workbench.api.registry import check_free, register
+from workbench.clock import SystemClock
+from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.replay_source import ReplaySource
+from workbench.connectors.table_sink import TableSink
+from workbench.connectors.tables import Tables
+from workbench.drivers.live import LiveDriver
+from workbench.errors import CheckpointError, PlanError, SettingError
+from workbench.kernels import warm_up
+from workbench.plan.logical import LogicalGraph
+from workbench.plan.physical import PhysicalGraph, build_physical_graph
+from workbench.runtime.coordinator import CheckpointCoordinator
+from workbench.runtime.deployment import JobServices
+from workbench.runtime.master import Master
+from workbench.runtime.settings import Settings
+from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, MemoryStorage, check_name
+from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.sampler import Sampler
+
+
+class Runnable(Protocol):
+    """What can be run: a pipeline."""
+
+    def logical_graph(self) -> LogicalGraph:
+        """Its operators."""
+        ...
+
+
+class _JobSampler(Sampler):
+    """Also gives the checkpoint directory free when the job has ended."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.storage: CheckpointStorage | None = None
+        self.driver: LiveDriver | None = None
+
+    def on_end(self, time_us: int) -> None:
+        """Close the directory behind everything that is still to be written to it."""
+        if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
+            self.driver.submit(self.storage.close, lambda result: None)
+
+
+def start_job(
+    pipeline: Runnable,
+    name: str,
+    values: dict[str, object],
+    *,
+    checkpoint_dir: str | Path | None,
+    resume: bool,
+    restore: str | None,
+    retained_checkpoints: int,
+    max_restarts: int,
+) -> Job:
+    """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
+    check_name(name, "job name")
+    check_free(name)
+    settings = Settings(retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"))
+    settings = replace(settings, max_restarts=max_restarts)
+    for setting, value in values.items():
+        settings = settings.with_value(setting, value)
+    if (resume or restore) and checkpoint_dir is None:
+        raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
+    logical = pipeline.logical_graph()
+    graph = build_physical_graph(logical, settings.parallelism)
+    warm_up()
+    storage, manifest, first_id = _open_storage(checkpoint_dir, resume, restore)
+    try:
+        _check_sinks(logical, fresh=manifest is None)
+        return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id)
+    except BaseException:
+        if isinstance(storage, DirectoryStorage):
+            storage.close()
+        raise
+
+
+def _start(
+    pipeline: Runnable,
+    name: str,
+    values: dict[str, object],
+    logical: LogicalGraph,
+    graph: PhysicalGraph,
+    settings: Settings,
+    storage: CheckpointStorage,
+    manifest: Manifest | None,
+    first_id: int,
+) -> Job:
+    clock = SystemClock()
+    recorder = Recorder()
+    sampler = _JobSampler(recorder)
+    driver = LiveDriver(name, clock, sampler.sample)
+    directory = storage.directory if isinstance(storage, DirectoryStorage) else None
+    if directory is not None and manifest is None:
+        shutil.rmtree(directory / "tables", ignore_errors=True)  # of a run that never completed a checkpoint
+    services = JobServices(
+        job=name,
+        clock=clock,
+        tables=Tables(),
+        data_dir=directory,
+        paces={
+            uid: node.spec.open_pace(clock.now_us())
+            for node, uid in logical.uids.items()
+            if isinstance(node.spec, ReplaySource)
+        },
+    )
+    coordinator = CheckpointCoordinator(
+        job=name,
+        storage=storage,
+        background=driver,
+        parallelism={uid: vertex.parallelism for vertex in graph.vertices for uid in vertex.uids},
+        first_id=first_id,
+    )
+    master = Master(
+        logical=logical,
+        graph=graph,
+        settings=settings,
+        services=services,
+        storage=storage,
+        coordinator=coordinator,
+        stage=driver,
+        observer=sampler,
+        restore_from=manifest,
+    )
+    sampler.master = master
+    sampler.storage = storage
+    sampler.driver = driver
+
+    def rerun(savepoint: str) -> Job:
+        return start_job(
+            pipeline,
+            name,
+            values,
+            checkpoint_dir=directory,
+            resume=False,
+            restore=savepoint,
+            retained_checkpoints=settings.retained_checkpoints,
+            max_restarts=settings.max_restarts,
+        )
+
+    job = Job(name, master, driver, recorder, rerun)
+    register(job)
+    driver.run(master)
+    return job
+
+
+def _open_storage(
+    checkpoint_dir: str | Path | None, resume: bool, restore: str | None
+) -> tuple[CheckpointStorage, Manifest | None, int]:
+    """The storage, the checkpoint to begin with, and the id of the first new one."""
+    if checkpoint_dir is None:
+        return MemoryStorage(), None, 1
+    storage = DirectoryStorage(Path(checkpoint_dir))
+    try:
+        manifests = storage.manifests()
+        manifest = manifests[-1] if manifests else None
+        if restore is not None:
+            manifest = storage.savepoint(restore)
+            if manifest is None:
+                raise CheckpointError(f"there is no savepoint {restore!r} in {str(checkpoint_dir)!r}")
+        elif manifest is not None and not resume:
+            raise CheckpointError(
+                f"the checkpoint directory {str(checkpoint_dir)!r} already holds checkpoints of job {manifest.job!r} "
+                f"(the latest is {manifest.checkpoint_id}): pass resume=True to continue it, or choose another directory"
+            )
+        first_id = storage.highest_id() + 1
+        if manifest is not None:
+            first_id = max(first_id, manifest.checkpoint_id + 1)
+        storage.remove_incomplete()
+    except BaseException:
+        storage.close()
+        raise
+    return storage, manifest, first_id
+
+
+def _check_sinks(logical: LogicalGraph, *, fresh: bool) -> None:
+    """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
+    taken: set[object] = set()
+    for node in logical.nodes:
+        spec = node.spec
+        if isinstance(spec, TableSink | ParquetSink):
+            place = spec.name if isinstance(spec, TableSink) else spec.folder.absolute()
+            if place in taken:
+                raise PlanError(
+                    f"two sinks write to {str(place)!r}: give each its own name or path", origin=node.origin
+                )
+            taken.add(place)
+        if fresh and isinstance(spec, ParquetSink):
+            spec.check_fresh()
+
+
+def _at_least_one(value: int, name: str) -> int:
+    if value < 1:
+        raise SettingError(f"{name} is {value}: keep at least one")
+    return value

@@ -1,0 +1,90 @@
+"""Pipelines: one or more streams that end in sinks, ready to run as one job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workbench.api.job import Job
+from workbench.api.launch import start_job
+from workbench.api.picture import graph_svg
+from workbench.plan.logical import LogicalGraph, Node
+from workbench.plan.physical import build_physical_graph
+
+
+class Pipeline:
+    """What `Stream.sink_to` gives; add pipelines to run several sinks as one job.
+
+    Example::
+
+        both = delays.sink_to(wb.TableSink("delays")) + delays.sink_to(wb.ParquetSink("out"))
+        job = both.run("delays", parallelism=2)
+    """
+
+    def __init__(self, sinks: tuple[Node, ...]) -> None:
+        self._sinks = sinks
+
+    def __add__(self, other: Pipeline) -> Pipeline:
+        return Pipeline(self._sinks + other._sinks)
+
+    def logical_graph(self) -> LogicalGraph:
+        """The operators and what feeds them (F1-1)."""
+        return LogicalGraph.collect(self._sinks)
+
+    def __repr__(self) -> str:
+        graph = self.logical_graph()
+        return "Pipeline: " + " -> ".join(graph.uids[node] for node in graph.nodes)
+
+    def _repr_html_(self) -> str:
+        return graph_svg(build_physical_graph(self.logical_graph(), 1), title="pipeline")
+
+    def run(
+        self,
+        name: str = "job",
+        *,
+        parallelism: int = 1,
+        buffer_timeout: str | None = "100ms",
+        buffer_size: int = 16_384,
+        checkpoint_interval: str | None = "5s",
+        checkpoint_dir: str | Path | None = None,
+        resume: bool = False,
+        restore: str | None = None,
+        retained_checkpoints: int = 3,
+        max_restarts: int = 3,
+    ) -> Job:
+        """Run it as a job in this process; returns at once.
+
+        Args:
+            name: of the job, one at a time.
+            parallelism: subtasks of every operator.
+            buffer_timeout: a partial buffer is shipped after this time; ``"0ms"``: every record at once; None or
+                ``"disabled"``: only full buffers.
+            buffer_size: records in a full buffer.
+            checkpoint_interval: time between checkpoints; None or ``"disabled"``: only the final one.
+            checkpoint_dir: where checkpoints are kept; without it they live in memory, so the job recovers from a
+                failed task but not from the end of the process.
+            resume: continue from the latest complete checkpoint of `checkpoint_dir` (start afresh where there is
+                none); without it a directory that holds checkpoints is refused.
+            restore: start from this savepoint of `checkpoint_dir` instead.
+            retained_checkpoints: complete checkpoints that are kept.
+            max_restarts: failures after which the job fails for good.
+
+        Raises:
+            SettingError, PlanError, CheckpointError: a setting, the pipeline or the directory cannot be used.
+            JobError: a job of that name is running.
+        """
+        settings: dict[str, object] = {
+            "parallelism": parallelism,
+            "buffer_timeout": buffer_timeout,
+            "buffer_size": buffer_size,
+            "checkpoint_interval": checkpoint_interval,
+        }
+        return start_job(
+            self,
+            name,
+            settings,
+            checkpoint_dir=checkpoint_dir,
+            resume=resume,
+            restore=restore,
+            retained_checkpoints=retained_checkpoints,
+            max_restarts=max_restarts,
+        )

@@ -1,0 +1,51 @@
+"""The jobs of this process, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.errors import JobError, unknown
+
+if TYPE_CHECKING:
+    from workbench.api.job import Job
+
+_jobs: dict[str, Job] = {}
+
+
+def jobs() -> dict[str, Job]:
+    """All jobs of this process, in the order of their start; one that ended stays until its name is used again.
+
+    Example:
+        >>> "no such job" in jobs()
+        False
+    """
+    return _jobs.copy()
+
+
+def job(name: str) -> Job:
+    """The job of that name.
+
+    Raises:
+        JobError: there is none; the error lists all names.
+    """
+    found = _jobs.get(name)
+    if found is None:
+        raise JobError(unknown("job", name, _jobs.copy()))
+    return found
+
+
+def check_free(name: str) -> None:
+    """Refuse a name that a running job has.
+
+    Raises:
+        JobError: such a job runs.
+    """
+    found = _jobs.get(name)
+    if found is not None and not found.over:
+        raise JobError(f"a job {name!r} is {found.state}: stop it first (job.stop()), or choose another name")
+
+
+def register(job: Job) -> None:
+    """Make a job known; it takes the place of an ended one of the same name."""
+    _jobs.pop(job.name, None)
+    _jobs[job.name] = job

@@ -1,0 +1,93 @@
+"""What `Job.status()` and `Job.metrics()` give: plain data that shows itself well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from workbench.durations import format_instant
+from workbench.telemetry.frames import Frame
+
+_CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
+
+
+class Status(dict[str, Any]):
+    """A dictionary with a readable form.
+
+    Keys: job, state, paused; the settings buffer_timeout, buffer_size, checkpoint_interval, speed, parallelism; position
+    and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
+    records_out_per_second; late_records; restarts; last_checkpoint (id), checkpoints (complete); backpressure; failure.
+    """
+
+    @staticmethod
+    def of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
+        """The status from the newest frame; settings are those in force now."""
+        status = Status(job=job, state=state, paused=paused, **settings)
+        if frame is None:
+            return status
+        sources = {edge.source for edge in frame.edges} - {edge.target for edge in frame.edges}
+        inputs = [v for v in frame.vertices if v.id in sources or len(frame.vertices) == 1]
+        ends = {edge.target for edge in frame.edges} - {edge.source for edge in frame.edges}
+        outputs = [v for v in frame.vertices if v.id in ends or len(frame.vertices) == 1]
+        watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
+        known = [int(w) for w in watermarks if w is not None]
+        status.update(
+            position=None if frame.replay is None else format_instant(frame.replay.position_us),
+            watermark=format_instant(min(known) if known else None),
+            records_in=sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
+            records_out=sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
+            records_in_per_second=round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
+            records_out_per_second=round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
+            late_records=sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
+            restarts=frame.metrics["numRestarts"],
+            last_checkpoint=frame.metrics["lastCompletedCheckpointId"],
+            checkpoints=frame.metrics["numberOfCompletedCheckpoints"],
+            committed_rows=dict(frame.tables),
+            backpressure=frame.backpressure,
+            failure=frame.failure,
+        )
+        return status
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name in self)
+        return "\n".join(f"{name:<{width}}  {_show(value)}" for name, value in self.items() if value not in (None, ""))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='{_CELL}'>{escape(name)}</th><td style='{_CELL}'>{escape(_show(value))}</td></tr>"
+            for name, value in self.items()
+            if value not in (None, "")
+        )
+        return f"<table>{rows}</table>"
+
+
+class Table(list[dict[str, Any]]):
+    """A list of rows that shows itself as a table."""
+
+    def __repr__(self) -> str:
+        return (
+            "\n".join(", ".join(f"{name}={_show(value)}" for name, value in row.items()) for row in self) or "no tasks"
+        )
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<i>no tasks yet</i>"
+        head = "".join(f"<th style='{_CELL}'>{escape(name)}</th>" for name in self[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td style='{_CELL}'>{escape(_show(value))}</td>" for value in row.values()) + "</tr>"
+            for row in self
+        )
+        return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "-" if value is None else "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**15 else format_instant(value)
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_show(item)}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,160 @@
+"""The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
+
+Tasks of one slot are stepped in turn by one thread; a slot whose tasks have nothing to do sleeps until the other end of
+one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in a cell
+never reaches them.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from workbench.clock import SystemClock
+from workbench.runtime.deployment import Execution, Slot
+from workbench.runtime.master import Master
+from workbench.runtime.messages import Failed
+from workbench.runtime.task import Outcome
+
+T = TypeVar("T")
+LONGEST_SLEEP_S = 0.05
+"""A sleeping slot looks around this often, whatever happens."""
+
+
+class LiveDriver:
+    """Runs one job on threads; it is the master's stage and does its background work.
+
+    Args:
+        name: of the job; its threads are named after it.
+        clock: the machine's.
+        on_tick: called on the master's thread between its steps, at most every `tick_s` seconds (telemetry samples here).
+    """
+
+    def __init__(self, name: str, clock: SystemClock, on_tick: Callable[[], None], tick_s: float = 0.1) -> None:
+        self._name = name
+        self._clock = clock
+        self._on_tick = on_tick
+        self._tick_us = int(tick_s * 1e6)
+        self._news = threading.Event()
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._halts: dict[int, threading.Event] = {}
+        self._threads: dict[int, list[threading.Thread]] = {}
+        self._master: Master | None = None
+        self.ended = threading.Event()
+
+    # life --------------------------------------------------------------------------------------------------------
+
+    def run(self, master: Master) -> None:
+        """Start the job's threads; returns at once."""
+        self._master = master
+        master.call(master.start)
+        threading.Thread(target=self._write, name=f"{self._name} writer", daemon=True).start()
+        threading.Thread(target=self._run_master, name=f"{self._name} master", daemon=True).start()
+
+    def wake(self) -> None:
+        """The master has something to do."""
+        self._news.set()
+
+    def start(self, execution: Execution) -> None:
+        """Start one thread for each slot."""
+        halt = threading.Event()
+        self._halts[execution.number] = halt
+        threads = [
+            threading.Thread(
+                target=self._run_slot,
+                args=(slot, halt),
+                name=f"{self._name} {slot.name} #{execution.number}",
+                daemon=True,
+            )
+            for slot in execution.slots
+        ]
+        self._threads[execution.number] = threads
+        for thread in threads:
+            thread.start()
+
+    def stop(self, execution: Execution) -> None:
+        """End the slot threads of an attempt and wait until each has left its step."""
+        halt = self._halts.pop(execution.number, None)
+        if halt is None:
+            return
+        halt.set()
+        for slot in execution.slots:
+            slot.waker.wake()
+        for thread in self._threads.pop(execution.number):
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Run `work` on the writer's thread, `done` on the master's."""
+
+        def job() -> None:
+            result: Any
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001  the one who asked handles it
+                result = error
+            assert self._master is not None
+            self._master.call(lambda: done(result))
+
+        self._work.put(job)
+
+    # threads -----------------------------------------------------------------------------------------------------
+
+    def _run_master(self) -> None:
+        master = self._master
+        assert master is not None
+        tick_due = self._clock.now_us()
+        while True:
+            self._news.clear()
+            master.step()
+            now = self._clock.now_us()
+            if now >= tick_due or master.over:
+                tick_due = now + self._tick_us
+                self._on_tick()
+            if master.over and not master.has_news:
+                break
+            due = master.next_due_us()
+            wait_us = (tick_due if due is None else min(due, tick_due)) - self._clock.now_us()
+            if wait_us > 0 and not master.has_news:
+                self._news.wait(wait_us / 1e6)
+        self._work.put(None)
+        self.ended.set()
+
+    def _write(self) -> None:
+        while (job := self._work.get()) is not None:
+            job()
+
+    def _run_slot(self, slot: Slot, halt: threading.Event) -> None:
+        waker = slot.waker
+        bell = threading.Event()
+        waker.wake = bell.set
+        now_us = self._clock.now_us
+        tasks = slot.tasks
+        while not halt.is_set():
+            if self._step_all(tasks, halt):
+                continue
+            # Say that this slot sleeps, then look once more: whoever pushes from now on rings the bell.
+            bell.clear()
+            waker.parked = True
+            if not self._step_all(tasks, halt) and not halt.is_set():
+                due = [time for task in tasks if (time := task.next_due_us()) is not None]
+                sleep_s = min(LONGEST_SLEEP_S, (min(due) - now_us()) / 1e6) if due else LONGEST_SLEEP_S
+                if sleep_s > 0:
+                    bell.wait(sleep_s)
+            waker.parked = False
+
+    def _step_all(self, tasks: list[Any], halt: threading.Event) -> bool:
+        """Step every task of a slot once; whether any of them progressed."""
+        progressed = False
+        for task in tasks:
+            try:
+                if task.step() is Outcome.PROGRESSED:
+                    progressed = True
+            except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
+                assert self._master is not None
+                self._master.report(Failed(task.name, error))
+                halt.wait()  # this attempt is over; the master will end it
+                return False
+        return progressed

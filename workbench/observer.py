@@ -1,0 +1,16 @@
+"""Who is told what happens in a job."""
+
+from __future__ import annotations
+
+
+class JobObserver:
+    """Told by a job's master, on the master's turn; every hook has a do-nothing default and must return quickly."""
+
+    def on_event(self, time_us: int, kind: str, text: str) -> None:
+        """Something for the job's log: `kind` is state, failure, recovery, tune, checkpoint or notice."""
+
+    def on_checkpoint(self, time_us: int, checkpoint_id: int) -> None:
+        """A checkpoint is complete."""
+
+    def on_end(self, time_us: int) -> None:
+        """The job has ended for good."""

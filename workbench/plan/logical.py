@@ -1,0 +1,153 @@
+"""The logical graph: what the user wrote, as data (F1-1).
+
+A node holds a frozen spec (what) and its inputs (from where, by which exchange). Nodes refer to their inputs, so a stream
+is just its last node; the graph is collected from the sinks when a job is built, and only then do nodes get their uids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+
+from workbench.connectors.base import Sink, Source
+from workbench.errors import PlanError
+from workbench.operators.base import OperatorSpec
+from workbench.origin import Origin
+
+ExchangeKind = Literal["forward", "hash", "rebalance", "broadcast"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkStrategy:
+    """How a source tells event time: the largest event time seen minus a bound, per split.
+
+    Attributes:
+        out_of_orderness_us: how much later than a later event an event may still come.
+        idle_after_us: a split that had nothing to read for so long no longer holds the watermark back; None: never.
+    """
+
+    out_of_orderness_us: int = 0
+    idle_after_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Input:
+    """One input of a node.
+
+    Attributes:
+        node: where the records come from.
+        exchange: how they are spread over subtasks; None leaves it to the planner (forward, or rebalance where the
+            parallelism differs).
+        keys: for a hash exchange.
+        tag: of a side output, or None for the main output.
+    """
+
+    node: Node
+    exchange: ExchangeKind | None = None
+    keys: tuple[str, ...] = ()
+    tag: str | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the records on this input."""
+        return self.node.schema if self.tag is None else self.node.side_schemas[self.tag]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operator, source or sink of the logical graph.
+
+    Attributes:
+        spec: what it does.
+        inputs: none for a source.
+        schema: of its output; of what it takes for a sink.
+        side_schemas: by tag.
+        watermarks: of a source with event time.
+        origin: the user's line.
+        uid: given by the user; otherwise derived from the spec's kind when the graph is collected.
+        parallelism: given by the user; otherwise the job's.
+    """
+
+    spec: Source | OperatorSpec | Sink
+    inputs: tuple[Input, ...]
+    schema: pa.Schema
+    side_schemas: dict[str, pa.Schema]
+    watermarks: WatermarkStrategy | None = None
+    origin: Origin | None = None
+    uid: str | None = None
+    parallelism: int | None = None
+
+    @property
+    def role(self) -> Literal["source", "operator", "sink"]:
+        """Sources have no inputs; a sink is what can `check` a schema."""
+        if not self.inputs:
+            return "source"
+        return "sink" if hasattr(self.spec, "check") else "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalGraph:
+    """All nodes in an order in which inputs come first, with their uids."""
+
+    nodes: tuple[Node, ...]
+    uids: dict[Node, str]
+
+    @staticmethod
+    def collect(sinks: Sequence[Node]) -> LogicalGraph:
+        """The graph that feeds these sinks.
+
+        Raises:
+            PlanError: no sink, or two nodes with the same uid.
+        """
+        if not sinks:
+            raise PlanError("the pipeline has no sink: end it with sink_to(wb.TableSink('name'))")
+        order: list[Node] = []
+        seen: set[int] = set()
+
+        def visit(node: Node) -> None:
+            if id(node) in seen:
+                return
+            seen.add(id(node))
+            for item in node.inputs:
+                visit(item.node)
+            order.append(node)
+
+        for sink in sinks:
+            visit(sink)
+        uids: dict[Node, str] = {}
+        taken: set[str] = set()
+        for node in order:
+            if node.uid is not None:
+                if node.uid in taken:
+                    raise PlanError(f"two operators have the uid {node.uid!r}: give each its own", origin=node.origin)
+                taken.add(node.uid)
+                uids[node] = node.uid
+        for node in order:
+            if node.uid is None:
+                base = _base_name(node)
+                uid, count = base, 1
+                while uid in taken:
+                    count += 1
+                    uid = f"{base}-{count}"
+                taken.add(uid)
+                uids[node] = uid
+        return LogicalGraph(tuple(order), uids)
+
+    def used_tags(self, node: Node) -> frozenset[str]:
+        """The side outputs of `node` that something consumes."""
+        return frozenset(
+            item.tag for other in self.nodes for item in other.inputs if item.node is node and item.tag is not None
+        )
+
+
+def _base_name(node: Node) -> str:
+    name = getattr(node.spec, "name", None)
+    return name if node.role == "sink" and isinstance(name, str) and name else node.spec.kind
+
+
+def with_uid(node: Node, uid: str) -> Node:
+    """The same node under a uid of the user's choice."""
+    return replace(node, uid=uid)

@@ -1,0 +1,158 @@
+"""The physical graph: vertices of chained operators, their parallelism, the exchanges between them, and slots (F1-2, F2-2).
+
+An operator is chained to its input when the records would not change subtask anyway: one input, a forward exchange and
+the same parallelism. A chain runs as one task, without a buffer between its operators. Subtask i of every vertex shares
+slot i, so a slot holds one whole parallel slice of the pipeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.errors import PlanError
+from workbench.plan.logical import ExchangeKind, Input, LogicalGraph, Node
+
+SLOTS_PER_TASKMANAGER = 2
+MAX_PARALLELISM = 128
+"""Number of key groups: the finest that keyed state can be split."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """An exchange between two vertices.
+
+    Attributes:
+        id: ``"v1->v2"``, numbered from the second edge between the same two on.
+        source, target: vertices.
+        producer: the node of the source vertex whose output it carries; `tag` names a side output.
+        port: which input of the target's head operator it feeds.
+        exchange, keys: how records are spread over the target's subtasks.
+    """
+
+    id: str
+    source: Vertex
+    target: Vertex
+    producer: Node
+    tag: str | None
+    port: int
+    exchange: ExchangeKind
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Vertex:
+    """A chain of operators that runs as one task per subtask.
+
+    Attributes:
+        id: ``"v0"``, ``"v1"``, ... in topological order.
+        nodes: head first; every other node's single input is an earlier one.
+        uids: of the nodes, in the same order.
+        parallelism: number of subtasks.
+        ins, outs: edges, by port and by creation.
+        x, y: place in the drawing, 0 to 1.
+    """
+
+    id: str
+    nodes: list[Node]
+    uids: list[str]
+    parallelism: int
+    ins: list[Edge] = field(default_factory=list)
+    outs: list[Edge] = field(default_factory=list)
+    x: float = 0.0
+    y: float = 0.5
+
+    @property
+    def name(self) -> str:
+        """The head operator's uid; tasks are called ``name[subtask]``."""
+        return self.uids[0]
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the head reads from outside."""
+        return self.nodes[0].role == "source"
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalGraph:
+    """Vertices in topological order and the edges between them."""
+
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def slots(self) -> int:
+        """How many slots the job needs: the largest parallelism."""
+        return max(vertex.parallelism for vertex in self.vertices)
+
+    def slot_name(self, subtask: int) -> str:
+        """``"tm-0/slot-1"``: the TaskManager (the failure domain) and its slot that run this subtask index."""
+        return f"tm-{subtask // SLOTS_PER_TASKMANAGER}/slot-{subtask % SLOTS_PER_TASKMANAGER}"
+
+    def vertex_of(self, uid: str) -> Vertex | None:
+        """The vertex whose chain holds the operator `uid`."""
+        return next((vertex for vertex in self.vertices if uid in vertex.uids), None)
+
+
+def build_physical_graph(graph: LogicalGraph, parallelism: int) -> PhysicalGraph:
+    """Choose exchanges, chain operators, and lay the drawing out.
+
+    Raises:
+        PlanError: a parallelism that is not between 1 and MAX_PARALLELISM.
+    """
+    if not 1 <= parallelism <= MAX_PARALLELISM:
+        raise PlanError(f"parallelism is {parallelism}: it must be between 1 and {MAX_PARALLELISM}")
+    home: dict[Node, Vertex] = {}
+    vertices: list[Vertex] = []
+    for node in graph.nodes:
+        width = node.parallelism or parallelism
+        if len(node.inputs) == 1 and _chains(node.inputs[0], width, parallelism):
+            vertex = home[node.inputs[0].node]
+            vertex.nodes.append(node)
+            vertex.uids.append(graph.uids[node])
+        else:
+            vertex = Vertex(f"v{len(vertices)}", [node], [graph.uids[node]], width)
+            vertices.append(vertex)
+        home[node] = vertex
+    edges: list[Edge] = []
+    for vertex in vertices:
+        for port, item in enumerate(vertex.nodes[0].inputs):
+            edges.append(_connect(item, home[item.node], vertex, port, edges))
+    physical = PhysicalGraph(tuple(vertices), tuple(edges))
+    _lay_out(physical)
+    return physical
+
+
+def _chains(item: Input, width: int, parallelism: int) -> bool:
+    return item.exchange in (None, "forward") and (item.node.parallelism or parallelism) == width
+
+
+def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge]) -> Edge:
+    exchange: ExchangeKind = item.exchange or ("forward" if source.parallelism == target.parallelism else "rebalance")
+    if exchange == "forward" and source.parallelism != target.parallelism:
+        raise PlanError(
+            f"forward from {source.name!r} (parallelism {source.parallelism}) to {target.name!r} "
+            f"(parallelism {target.parallelism}): use rebalance()",
+            origin=target.nodes[0].origin,
+        )
+    twins = sum(edge.source is source and edge.target is target for edge in edges)
+    edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
+    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys)
+    source.outs.append(edge)
+    target.ins.append(edge)
+    return edge
+
+
+def _lay_out(graph: PhysicalGraph) -> None:
+    """Layers by the longest way from a source; within a layer, by the mean place of what feeds a vertex."""
+    depth: dict[str, int] = {}
+    layers: dict[int, list[Vertex]] = {}
+    for vertex in graph.vertices:
+        depth[vertex.id] = max((depth[edge.source.id] + 1 for edge in vertex.ins), default=0)
+        layers.setdefault(depth[vertex.id], []).append(vertex)
+    last = max(layers)
+    for level in sorted(layers):
+        row = layers[level]
+        row.sort(key=lambda v: sum(e.source.y for e in v.ins) / len(v.ins) if v.ins else 0.0)
+        for place, vertex in enumerate(row):
+            vertex.x = level / last if last else 0.5
+            vertex.y = (place + 0.5) / len(row)

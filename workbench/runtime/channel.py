@@ -1,0 +1,107 @@
+"""The FIFO from one sending subtask to one receiving subtask, and how sides wake each other.
+
+One thread pushes and one thread polls. Every counter has one owner, and ``deque`` appends and pops are atomic, so there
+is no lock on the data path. The queue stands for two places at once: the first `credit` buffers have been granted by
+the receiver and lie in its input pool; what is behind them still lies in the sender's output pool (F2-3, F2-4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from workbench.elements import CheckpointBarrier, Element, Records
+
+
+class Waker:
+    """Lets one side of a channel wake the other's slot when that sleeps.
+
+    A driver that sleeps replaces `wake`; `parked` spares the call while the slot is running.
+    """
+
+    __slots__ = ("parked", "wake")
+
+    def __init__(self) -> None:
+        self.parked = False
+        self.wake: Callable[[], None] = lambda: None
+
+
+class Channel:
+    """A bounded-by-credit FIFO of elements.
+
+    Args:
+        edge: id of the edge that it belongs to.
+        source, target: names of the two tasks.
+        credit: buffers that the receiver grants.
+        sender, receiver: wakers of the two tasks' slots.
+    """
+
+    __slots__ = (
+        "buffers_received",
+        "buffers_sent",
+        "credit",
+        "edge",
+        "elements",
+        "receiver",
+        "records_received",
+        "records_sent",
+        "sender",
+        "source",
+        "target",
+    )
+
+    def __init__(self, edge: str, source: str, target: str, credit: int, sender: Waker, receiver: Waker) -> None:
+        self.edge = edge
+        self.source = source
+        self.target = target
+        self.credit = credit
+        self.sender = sender
+        self.receiver = receiver
+        self.elements: deque[Element] = deque()
+        self.buffers_sent = 0
+        self.records_sent = 0
+        self.buffers_received = 0
+        self.records_received = 0
+
+    def push(self, element: Element) -> None:
+        """Append an element (the sender's side)."""
+        if type(element) is Records:
+            self.buffers_sent += 1
+            self.records_sent += element.batch.num_rows
+        self.elements.append(element)
+        if self.receiver.parked:
+            self.receiver.wake()
+
+    def poll(self) -> Element | None:
+        """Take the oldest element (the receiver's side)."""
+        if not self.elements:
+            return None
+        element = self.elements.popleft()
+        if type(element) is Records:
+            self.buffers_received += 1
+            self.records_received += element.batch.num_rows
+            if self.sender.parked:
+                self.sender.wake()
+        return element
+
+    @property
+    def queued_buffers(self) -> int:
+        """Buffers in flight; control elements need no buffer."""
+        return max(self.buffers_sent - self.buffers_received, 0)
+
+    @property
+    def queued_records(self) -> int:
+        """Records in flight."""
+        return max(self.records_sent - self.records_received, 0)
+
+    @property
+    def on_sender_side(self) -> int:
+        """Buffers beyond the receiver's credit."""
+        return max(self.queued_buffers - self.credit, 0)
+
+    def barriers(self) -> tuple[int, ...]:
+        """Ids of the checkpoint barriers that are queued now; for observers, from any thread."""
+        try:
+            return tuple(e.checkpoint_id for e in tuple(self.elements) if type(e) is CheckpointBarrier)
+        except RuntimeError:  # the queue changed while it was copied: this look is skipped, the next one will do
+            return ()

@@ -1,0 +1,267 @@
+"""Turns a physical graph into the tasks and channels of one attempt, with the state that they start from (F2-1, F2-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.clock import Clock
+from workbench.connectors.base import SourceReader
+from workbench.connectors.pace import Pace
+from workbench.connectors.replay_source import ReplaySource
+from workbench.connectors.tables import Tables
+from workbench.errors import CheckpointError
+from workbench.operators.base import Counters, OperatorContext, Snapshot
+from workbench.plan.logical import LogicalGraph, Node
+from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
+from workbench.runtime.chain import Emitter, Link
+from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.encoding import decode
+from workbench.runtime.input_gate import InputChannel
+from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.settings import Settings
+from workbench.runtime.source_task import SourceTask
+from workbench.runtime.storage import CheckpointStorage, Manifest
+from workbench.runtime.task import Task, TaskHost
+from workbench.state.key_groups import KeyPartitioner
+
+States = dict[str, list[Snapshot]]
+"""The snapshots of all former subtasks, by operator uid."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place that runs one parallel slice: tasks stepped by the same thread."""
+
+    name: str
+    waker: Waker = field(default_factory=Waker)
+    tasks: list[Task] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """What a job has for all its attempts.
+
+    Attributes:
+        job: its name.
+        clock: processing time.
+        tables: committed rows.
+        data_dir: durable folder for committed tables, or None.
+        paces: of the replay sources, by uid.
+    """
+
+    job: str
+    clock: Clock
+    tables: Tables
+    data_dir: Path | None
+    paces: dict[str, Pace]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One attempt: its tasks, by slot, and its channels."""
+
+    number: int
+    slots: tuple[Slot, ...]
+    tasks: tuple[Task, ...]
+    channels: tuple[Channel, ...]
+
+    @property
+    def sources(self) -> list[SourceTask]:
+        """The tasks that read from outside."""
+        return [task for task in self.tasks if isinstance(task, SourceTask)]
+
+    def task(self, name: str) -> Task | None:
+        """The task of that name."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+
+def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
+    """All states of a checkpoint, verified before anything is restored.
+
+    Raises:
+        CorruptCheckpointError: a file is missing, torn or altered.
+        CheckpointError: it holds the state of an operator that this pipeline does not have.
+    """
+    states: States = {}
+    for file in manifest.files:
+        for uid, snapshot in decode(storage.read(manifest, file), file.file).items():
+            states.setdefault(uid, []).append(snapshot)
+    known = {uid for vertex in graph.vertices for uid in vertex.uids}
+    for uid, snapshots in states.items():
+        if uid not in known and any(snapshots):
+            raise CheckpointError(
+                f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of an operator {uid!r} that this "
+                f"pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
+                "or choose another checkpoint_dir"
+            )
+    return states
+
+
+def deploy(
+    logical: LogicalGraph,
+    graph: PhysicalGraph,
+    settings: Settings,
+    services: JobServices,
+    host: TaskHost,
+    number: int,
+    states: States | None,
+) -> Execution:
+    """Build, open and (with `states`) restore every task of an attempt."""
+    slots = tuple(Slot(graph.slot_name(index)) for index in range(graph.slots))
+    channels = _channels(graph, slots, settings)
+    tasks: list[Task] = []
+    try:
+        for vertex in graph.vertices:
+            for subtask in range(vertex.parallelism):
+                builder = _TaskBuilder(logical, settings, services, number, vertex, subtask, states)
+                task = builder.build(host, slots[subtask], channels)
+                slots[subtask].tasks.append(task)
+                tasks.append(task)
+    except BaseException:
+        for task in tasks:
+            task.close()
+        raise
+    flat = tuple(channel for edge in graph.edges for channel in channels[edge.id].values())
+    return Execution(number, slots, tuple(tasks), flat)
+
+
+_Channels = dict[str, dict[tuple[int, int], Channel]]
+
+
+def _channels(graph: PhysicalGraph, slots: Sequence[Slot], settings: Settings) -> _Channels:
+    """By edge, then by (sending, receiving) subtask: all pairs, or only equal ones for forward."""
+    found: _Channels = {}
+    for edge in graph.edges:
+        found[edge.id] = {
+            (i, j): Channel(
+                edge.id,
+                f"{edge.source.name}[{i}]",
+                f"{edge.target.name}[{j}]",
+                settings.buffers_per_channel,
+                slots[i].waker,
+                slots[j].waker,
+            )
+            for i in range(edge.source.parallelism)
+            for j in range(edge.target.parallelism)
+            if edge.exchange != "forward" or i == j
+        }
+    return found
+
+
+@dataclass(slots=True)
+class _TaskBuilder:
+    logical: LogicalGraph
+    settings: Settings
+    services: JobServices
+    number: int
+    vertex: Vertex
+    subtask: int
+    states: States | None
+
+    def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
+        links = self._links()
+        outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
+        root = links[self.vertex.nodes[0]]
+        root.connect()
+        shared: dict[str, Any] = {
+            "name": f"{self.vertex.name}[{self.subtask}]",
+            "vertex": self.vertex.id,
+            "subtask": self.subtask,
+            "slot": slot.name,
+            "root": root,
+            "outputs": outputs,
+            "settings": self.settings,
+            "clock": self.services.clock,
+            "host": host,
+            "waker": slot.waker,
+        }
+        if not self.vertex.is_source:
+            inputs = [
+                InputChannel(channel, edge.port)
+                for edge in self.vertex.ins
+                for (_, target), channel in channels[edge.id].items()
+                if target == self.subtask
+            ]
+            return OperatorTask(inputs=inputs, **shared)
+        reader = self._reader()
+        task = SourceTask(reader=reader, watermarks=self.vertex.nodes[0].watermarks, **shared)
+        if self.states is not None:
+            task.restore_watermarks(self.states.get(self.vertex.name, []))
+        return task
+
+    def _links(self) -> dict[Node, Link]:
+        links: dict[Node, Link] = {}
+        for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
+            counters = Counters()
+            operator = self._operator(node)
+            link = Link(uid, operator, counters)
+            if node.role != "source":
+                operator.open(self._context(uid, counters))
+                if self.states is not None and self.states.get(uid):
+                    operator.restore(self.states[uid])
+            links[node] = link
+            if node is not self.vertex.nodes[0]:
+                links[node.inputs[0].node].children.append((node.inputs[0].tag, link))
+        return links
+
+    def _operator(self, node: Node) -> Any:
+        spec: Any = node.spec
+        if node.role == "source":
+            return Emitter()
+        if node.role == "sink":
+            return spec.create(node.inputs[0].schema)
+        if getattr(spec, "late_tag", None) is not None and spec.late_tag not in self.logical.used_tags(node):
+            spec = replace(spec, late_tag=None)  # nobody takes the late records: they are counted as dropped
+        return spec.create([item.schema for item in node.inputs])
+
+    def _reader(self) -> SourceReader:
+        node = self.vertex.nodes[0]
+        uid = self.vertex.name
+        spec: Any = node.spec
+        reader: SourceReader = (
+            spec.create(self.services.paces[uid]) if isinstance(spec, ReplaySource) else spec.create()
+        )
+        reader.open(self._context(uid, Counters()))
+        if self.states is not None and self.states.get(uid):
+            reader.restore(self.states[uid])
+        return reader
+
+    def _context(self, uid: str, counters: Counters) -> OperatorContext:
+        services = self.services
+        return OperatorContext(
+            job=services.job,
+            uid=uid,
+            subtask=self.subtask,
+            parallelism=self.vertex.parallelism,
+            max_parallelism=MAX_PARALLELISM,
+            clock=services.clock,
+            counters=counters,
+            attempt=self.number,
+            tables=services.tables,
+            data_dir=services.data_dir,
+        )
+
+    def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
+        own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
+        partitioner = None
+        if edge.exchange == "hash":
+            schema = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
+            partitioner = KeyPartitioner(edge.keys, schema, edge.target.parallelism, MAX_PARALLELISM)
+        output = EdgeOutput(
+            own,
+            edge.exchange,
+            partitioner,
+            self.services.clock.now_us,
+            self.settings.buffer_size,
+            self.settings.buffer_timeout_us,
+        )
+        link = links[edge.producer]
+        if edge.tag is None:
+            link.edges.append(output)
+        else:
+            link.side_edges.setdefault(edge.tag, []).append(output)
+        return output

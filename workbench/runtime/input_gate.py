@@ -1,0 +1,101 @@
+"""The receiving end: fair polling of the channels of one task, and the minimum watermark over them (F2-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Element
+from workbench.runtime.channel import Channel
+
+
+class InputChannel:
+    """The receiver's view of a channel.
+
+    Attributes:
+        port: the input of the head operator that it feeds.
+        watermark_us: last watermark received; NO_TIME before the first.
+        idle: does not take part in the minimum.
+        blocked: not polled, because its barrier has come and others' have not.
+        finished: the end has come.
+    """
+
+    __slots__ = ("blocked", "channel", "finished", "idle", "port", "watermark_us")
+
+    def __init__(self, channel: Channel, port: int) -> None:
+        self.channel = channel
+        self.port = port
+        self.watermark_us = NO_TIME
+        self.idle = False
+        self.blocked = False
+        self.finished = False
+
+
+class InputGate:
+    """All input channels of one task."""
+
+    __slots__ = ("_next", "channels", "open_channels")
+
+    def __init__(self, channels: Sequence[InputChannel]) -> None:
+        self.channels = tuple(channels)
+        self.open_channels = len(self.channels)
+        self._next = 0
+
+    def poll(self) -> tuple[InputChannel, Element] | None:
+        """The next element of an unblocked channel, in turn; None when there is nothing to take."""
+        channels = self.channels
+        count = len(channels)
+        start = self._next
+        for offset in range(count):
+            index = start + offset
+            if index >= count:
+                index -= count
+            channel = channels[index]
+            if channel.blocked or not channel.channel.elements:
+                continue
+            element = channel.channel.poll()
+            assert element is not None
+            self._next = index + 1 if index + 1 < count else 0
+            return channel, element
+        return None
+
+    def finish(self, channel: InputChannel) -> bool:
+        """Note the end of a channel; whether it was the last open one."""
+        channel.finished = True
+        channel.blocked = False
+        self.open_channels -= 1
+        return self.open_channels == 0
+
+
+class WatermarkValve:
+    """Combines the watermarks of several inputs: the minimum over those that are active, and monotone.
+
+    With every input idle the output is idle too, and its watermark is the largest that any input reached: nothing is
+    held back by what no longer speaks.
+    """
+
+    __slots__ = ("_channels", "holder", "idle", "output_us")
+
+    def __init__(self, channels: Sequence[InputChannel]) -> None:
+        self._channels = tuple(channels)
+        self.output_us = NO_TIME
+        self.idle = False
+        self.holder: InputChannel | None = None
+
+    def advance(self) -> int | None:
+        """The new watermark, or None when the minimum has not grown."""
+        lowest, holder, furthest, active = MAX_TIME, None, NO_TIME, False
+        for channel in self._channels:
+            furthest = max(furthest, channel.watermark_us)
+            if channel.finished or channel.idle:
+                continue
+            active = True
+            if holder is None or channel.watermark_us < lowest:
+                lowest, holder = channel.watermark_us, channel
+        self.idle = not active
+        self.holder = holder
+        candidate = lowest if active else furthest
+        if candidate <= self.output_us:
+            return None
+        self.output_us = candidate
+        return candidate

@@ -1,0 +1,404 @@
+"""The master of one job: its life cycle, its recovery, and the one door through which it is changed (F2-1, F2-7).
+
+Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come in
+through the inbox; what the master wants done to a running attempt it asks of its driver.
+
+Life cycle::
+
+    CREATED -> INITIALIZING -> RUNNING -> FINISHED
+                    ^            |  \\---> CANCELLING -> CANCELED
+                    |            v
+               RESTARTING <- FAILING ---> FAILED
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from workbench.durations import format_instant, format_speed
+from workbench.elements import CheckpointBarrier
+from workbench.errors import CheckpointError, JobError, WorkbenchError
+from workbench.observer import JobObserver
+from workbench.plan.logical import LogicalGraph
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.coordinator import Attempt, CheckpointCoordinator, CheckpointRecord, Kind
+from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.messages import (
+    Abort,
+    Apply,
+    Command,
+    Complete,
+    Crash,
+    Drained,
+    Failed,
+    Finish,
+    Finished,
+    Pause,
+    Report,
+    SnapshotTaken,
+    Trigger,
+)
+from workbench.runtime.settings import Settings
+from workbench.runtime.storage import CheckpointStorage, Manifest
+
+LAST_CHECKPOINT_TRIES = 3
+ACTIVE = frozenset({"CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
+
+
+class Stage(Protocol):
+    """What a driver does for a master."""
+
+    def start(self, execution: Execution) -> None:
+        """Step the tasks of this attempt from now on."""
+        ...
+
+    def stop(self, execution: Execution) -> None:
+        """Step them no longer; when this returns, none of them is in a step."""
+        ...
+
+    def wake(self) -> None:
+        """The master has something to do."""
+        ...
+
+
+class Master:
+    """One job.
+
+    Args:
+        logical, graph: the plan.
+        settings: in force at the start.
+        services: clock, tables, paces.
+        storage: of its checkpoints.
+        coordinator: of its checkpoints.
+        stage: the driver.
+        observer: is told what happens.
+        restore_from: a complete checkpoint or savepoint to begin with.
+    """
+
+    def __init__(
+        self,
+        *,
+        logical: LogicalGraph,
+        graph: PhysicalGraph,
+        settings: Settings,
+        services: JobServices,
+        storage: CheckpointStorage,
+        coordinator: CheckpointCoordinator,
+        stage: Stage,
+        observer: JobObserver,
+        restore_from: Manifest | None = None,
+    ) -> None:
+        self.logical = logical
+        self.graph = graph
+        self.settings = settings
+        self.services = services
+        self.storage = storage
+        self.coordinator = coordinator
+        self.stage = stage
+        self.observer = observer
+        self.state = "CREATED"
+        self.paused = False
+        self.execution: Execution | None = None
+        self.failure: Exception | None = None
+        self.restarts = 0
+        self.restored_us: int | None = None
+        self.started_us = services.clock.now_us()
+        self.ended_us: int | None = None
+        self._failures = 0
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._restore_from = restore_from
+        self._restart_due_us: int | None = None
+        self._drained: set[str] = set()
+        self._finished: set[str] = set()
+        self._last: CheckpointRecord | None = None
+        self._last_failures = 0
+        self._stopping = False
+        self._wanted: list[tuple[Kind, str | None]] = []
+        self._savepoint_waiters: dict[str, Callable[[], None]] = {}
+        coordinator.on_failed = self._checkpoint_failed
+
+    # the door ----------------------------------------------------------------------------------------------------
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Have `action` run on the master's turn; callable from any thread, returns at once."""
+        self._inbox.append(action)
+        self.stage.wake()
+
+    def report(self, report: Report) -> None:
+        """Take a report of a task or the driver (see `TaskHost`)."""
+        execution = self.execution
+        self.call(lambda: self._on_report(report, execution))
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended for good."""
+        return self.state not in ACTIVE
+
+    def next_due_us(self) -> int | None:
+        """When ``step`` has something to do although nothing comes in."""
+        due = [self._restart_due_us] if self.state == "RESTARTING" else []
+        if self.state == "RUNNING":
+            due.append(self.coordinator.next_due_us(self.settings))
+        if not self.coordinator.settled:
+            return None  # what the background says will wake the master
+        wanted = [time for time in due if time is not None]
+        return min(wanted) if wanted else None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something lies in the inbox."""
+        return bool(self._inbox)
+
+    def step(self) -> None:
+        """Handle everything that has come in, then what is due."""
+        while self._inbox:
+            self._inbox.popleft()()
+        now = self._now()
+        if self.state == "RUNNING":
+            self.coordinator.step(self.settings, now)
+            self._trigger_wanted()
+        elif self.state == "RESTARTING" and self.coordinator.settled and now >= (self._restart_due_us or 0):
+            self._begin_attempt()
+
+    # commands: each runs on the master's turn ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin the first attempt."""
+        self._begin_attempt()
+
+    def apply(self, settings: Settings, text: str) -> None:
+        """Put other settings in force."""
+        interval_changed = settings.checkpoint_interval_us != self.settings.checkpoint_interval_us
+        self.settings = settings
+        if interval_changed and self.state == "RUNNING":
+            self.coordinator.reschedule(settings, self._now())
+        self._to_all(Apply(settings))
+        self._event("tune", text)
+
+    def set_speed(self, speed: float) -> None:
+        """Replay at another speed."""
+        for pace in self.services.paces.values():
+            pace.set_speed(speed, self._now())
+        self._poke_sources()
+        self._event("tune", f"speed = {format_speed(speed)}")
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop reading, or read on."""
+        if paused == self.paused:
+            return
+        self.paused = paused
+        for pace in self.services.paces.values():
+            (pace.pause if paused else pace.resume)(self._now())
+        self._poke_sources()
+        self._event("tune", "paused" if paused else "resumed")
+
+    def seek(self, position_us: int) -> None:
+        """Go to another place of the replayed history."""
+        for pace in self.services.paces.values():
+            pace.seek(position_us, self._now())
+        self._poke_sources()
+        self._event("tune", f"sought to {format_instant(position_us)}")
+
+    def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
+        """Take a checkpoint as soon as none is in progress."""
+        self._wanted.append((kind, savepoint))
+
+    def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
+        """Have `done` called once when the savepoint of that name is complete or has failed."""
+        self._savepoint_waiters[name] = done
+
+    def crash(self, task: str) -> None:
+        """Make a task fail."""
+        target = self.execution.task(task) if self.execution is not None else None
+        if target is not None and self.state == "RUNNING":
+            target.post(Crash())
+
+    def stop(self) -> None:
+        """Take a last checkpoint, so that what was processed is committed, then end."""
+        if self.state == "RUNNING":
+            self._stopping = True
+            self.checkpoint("manual")
+        else:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End at once; what is not committed is lost to this run."""
+        if self.over:
+            return
+        self._set_state("CANCELLING")
+        self._end_attempt("the job was canceled")
+        self._end("CANCELED")
+
+    # attempts ----------------------------------------------------------------------------------------------------
+
+    def _begin_attempt(self) -> None:
+        self._restart_due_us = None
+        self._set_state("INITIALIZING")
+        number = 0 if self.execution is None else self.execution.number + 1
+        manifest = self.coordinator.latest or self._restore_from
+        try:
+            states: States | None = None
+            if manifest is not None:
+                states = read_states(self.storage, manifest, self.graph)
+            elif number:
+                for uid, pace in self.services.paces.items():
+                    pace.restart(self._replay_start(uid), self._now())
+            execution = deploy(self.logical, self.graph, self.settings, self.services, self, number, states)
+        except Exception as error:  # noqa: BLE001  whatever opening or restoring raises ends the job, with its message
+            self.failure = error
+            self._event("failure", f"could not start: {error}")
+            self._end("FAILED")
+            return
+        if manifest is not None:
+            self.restored_us = self._now()
+            self._event("recovery", f"restored from {manifest.place} (checkpoint {manifest.checkpoint_id})")
+        self.execution = execution
+        self._drained.clear()
+        self._finished.clear()
+        self.coordinator.start(
+            Attempt(
+                [task.name for task in execution.tasks],
+                trigger=self._trigger_sources,
+                complete=self._checkpoint_complete,
+                abort=lambda checkpoint_id: self._to_all(Abort(checkpoint_id)),
+            ),
+            self.settings,
+            self._now(),
+        )
+        if manifest is not None:
+            # The checkpoint may have been completed without its commit having reached the sinks: say it again.
+            self._to_all(Complete(manifest.checkpoint_id))
+        self._set_state("RUNNING")
+        if self.paused:
+            self._poke_sources()
+        self.stage.start(execution)
+
+    def _replay_start(self, uid: str) -> int:
+        node = next(node for node, own in self.logical.uids.items() if own == uid)
+        return int(node.spec.log.start_us)  # type: ignore[union-attr]
+
+    def _end_attempt(self, reason: str) -> None:
+        execution = self.execution
+        self.coordinator.stop(reason, self._now())
+        if execution is not None:
+            self.stage.stop(execution)
+            for task in execution.tasks:
+                task.close()
+
+    def _on_failed(self, task: str, error: Exception) -> None:
+        if self.state != "RUNNING":
+            return
+        injected = isinstance(error, JobError)
+        self.failure = error
+        self._event("failure", f"{task} failed: {_sentence(error)}")
+        self._set_state("FAILING")
+        self._last = None
+        self._wanted = [wanted for wanted in self._wanted if wanted[0] != "final"]
+        self._end_attempt(f"{task} failed")
+        self._failures += not injected
+        if self._stopping:
+            self._end("FAILED")
+        elif self._failures > self.settings.max_restarts:
+            self._event("notice", f"gave up after {self._failures} failures")
+            self._end("FAILED")
+        else:
+            self.restarts += 1
+            self._restart_due_us = self._now() + self.settings.restart_delay_us
+            self._set_state("RESTARTING")
+
+    # reports -----------------------------------------------------------------------------------------------------
+
+    def _on_report(self, report: Report, execution: Execution | None) -> None:
+        if execution is not self.execution or self.state != "RUNNING":
+            return  # of an attempt that is over
+        match report:
+            case SnapshotTaken():
+                self.coordinator.snapshot_taken(report, self._now)
+            case Drained(task):
+                self._drained.add(task)
+                assert execution is not None
+                if len(self._drained) == len(execution.sources):
+                    self.checkpoint("final")
+            case Finished(task):
+                self._finished.add(task)
+                assert execution is not None
+                if len(self._finished) == len(execution.tasks):
+                    self._end_attempt("the job has ended")
+                    self._end("CANCELED" if self._stopping and not self._drained else "FINISHED")
+            case Failed(task, error):
+                self._on_failed(task, error)
+
+    def _checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._to_all(Complete(checkpoint_id))
+        self._tell_savepoint(self.coordinator.history[-1].savepoint)
+        self.coordinator.retain(self.settings)
+        self.observer.on_checkpoint(self._now(), checkpoint_id)
+        if self._last is not None and self._last.checkpoint_id == checkpoint_id and self.execution is not None:
+            for source in self.execution.sources:
+                source.post(Finish())
+
+    def _tell_savepoint(self, name: str | None) -> None:
+        if name is not None and (done := self._savepoint_waiters.pop(name, None)) is not None:
+            done()
+
+    def _checkpoint_failed(self, record: CheckpointRecord) -> None:
+        self._event("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
+        self._tell_savepoint(record.savepoint)
+        if record is self._last and self.state == "RUNNING":
+            # Without this checkpoint the tail would never be committed.
+            self._last_failures += 1
+            if self._last_failures > LAST_CHECKPOINT_TRIES:
+                self.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+                self._end_attempt("the last checkpoint failed")
+                self._end("FAILED")
+            else:
+                self.checkpoint(record.kind)
+
+    # small things ------------------------------------------------------------------------------------------------
+
+    def _trigger_wanted(self) -> None:
+        while self._wanted and self.coordinator.pending is None:
+            kind, savepoint = self._wanted[0]
+            record = self.coordinator.trigger(kind, self.settings, self._now(), savepoint)
+            if record is None:
+                return
+            self._wanted.pop(0)
+            if kind == "final" or (self._stopping and savepoint is None):
+                self._last = record
+
+    def _trigger_sources(self, barrier: CheckpointBarrier) -> None:
+        assert self.execution is not None
+        for source in self.execution.sources:
+            source.post(Trigger(barrier))
+
+    def _to_all(self, command: Command) -> None:
+        if self.execution is not None and self.state in ("RUNNING", "INITIALIZING"):
+            for task in self.execution.tasks:
+                task.post(command)
+
+    def _poke_sources(self) -> None:
+        if self.execution is not None:
+            for source in self.execution.sources:
+                source.post(Pause(self.paused))
+
+    def _now(self) -> int:
+        return self.services.clock.now_us()
+
+    def _set_state(self, state: str) -> None:
+        self.state = state
+        self._event("state", state)
+
+    def _end(self, state: str) -> None:
+        self.ended_us = self._now()
+        self._wanted.clear()
+        self._set_state(state)
+        self.observer.on_end(self.ended_us)
+
+    def _event(self, kind: str, text: str) -> None:
+        self.observer.on_event(self._now(), kind, text)
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,108 @@
+"""What is said between tasks and the job's master: commands go to a task's mailbox, reports to the master's inbox.
+
+Owners apply messages between two steps, so a command needs no lock and never meets a half-done step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.elements import CheckpointBarrier
+from workbench.operators.base import Snapshot
+from workbench.runtime.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """To a source: begin this checkpoint."""
+
+    barrier: CheckpointBarrier
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """To a task: the checkpoint is complete and durable; commit up to it."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """To a task: the checkpoint was given up; stop aligning for it."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """To a task: these settings are in force from now on."""
+
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """To a source: read on, or do not."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """To a source: everything is committed; send the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """To a task: fail now, as if its code had raised."""
+
+
+Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """From a task: its state as of a barrier, still to be written.
+
+    Attributes:
+        task: its name.
+        barrier: of the checkpoint.
+        states: by operator uid.
+        start_delay_us: from the trigger to the first barrier's arrival.
+        alignment_us: from the first barrier to the last.
+        sync_us: time that copying the state took.
+        taken_us: processing time.
+    """
+
+    task: str
+    barrier: CheckpointBarrier
+    states: dict[str, Snapshot]
+    start_delay_us: int
+    alignment_us: int
+    sync_us: int
+    taken_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """From a source: everything has been read and sent."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """From a task: the end went through it."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """From a driver: a task's step raised."""
+
+    task: str
+    error: Exception
+
+
+Report = SnapshotTaken | Drained | Finished | Failed

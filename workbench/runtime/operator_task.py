@@ -1,0 +1,65 @@
+"""A task that takes its input from channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker, Records, Watermark, WatermarkStatus
+from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
+from workbench.runtime.policy import AlignedBarriers
+from workbench.runtime.task import LATENCY_SAMPLES, Outcome, Task
+
+
+class OperatorTask(Task):
+    """Polls its input gate and lets the chain process what comes (see `Task` for the other arguments).
+
+    Args:
+        inputs: its channels, in the order of the edges and sending subtasks.
+    """
+
+    def __init__(self, *, inputs: Sequence[InputChannel], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.gate = InputGate(inputs)
+        self.valve = WatermarkValve(inputs)
+        self.policy = AlignedBarriers(self.gate, self.take_snapshot)
+
+    def _advance(self, now_us: int) -> Outcome:
+        if not self.pool.has_room:
+            return Outcome.NO_CREDIT
+        polled = self.gate.poll()
+        if polled is None:
+            return Outcome.NO_INPUT
+        channel, element = polled
+        match element:
+            case Records():
+                self.root.receive(element, channel.port)
+            case Watermark(timestamp_us):
+                channel.watermark_us = max(channel.watermark_us, timestamp_us)
+                self._advance_event_time()
+            case CheckpointBarrier():
+                self.policy.on_barrier(channel, element, now_us)
+            case LatencyMarker(marked_us):
+                self.latency_us[self.latency_count % LATENCY_SAMPLES] = now_us - marked_us
+                self.latency_count += 1
+                self._emit_marker(element)
+            case WatermarkStatus(idle):
+                channel.idle = idle
+                self._advance_event_time()
+            case EndOfStream():
+                last = self.gate.finish(channel)
+                self._advance_event_time()
+                self.policy.on_end(now_us)
+                if last:
+                    self._finish()
+                    return Outcome.FINISHED
+        return Outcome.PROGRESSED
+
+    def _advance_event_time(self) -> None:
+        was_idle = self.valve.idle
+        watermark_us = self.valve.advance()
+        if watermark_us is not None:
+            self._emit_watermark(watermark_us)
+        if self.valve.idle != was_idle and self.gate.open_channels:
+            for output in self.outputs:
+                output.emit_status(WatermarkStatus(self.valve.idle))

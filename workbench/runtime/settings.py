@@ -1,0 +1,100 @@
+"""What can be set for a job, and what of it can be tuned while the job runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from workbench.durations import format_duration, parse_duration
+from workbench.errors import SettingError, unknown
+
+TUNABLE = ("buffer_timeout", "buffer_size", "checkpoint_interval", "speed")
+"""Settings that a running job takes, by the names that people write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A job's settings; replaced as a whole when something is tuned.
+
+    Attributes:
+        parallelism: subtasks of every vertex that does not say otherwise.
+        buffer_size: records in a full buffer.
+        buffer_timeout_us: a partial buffer is shipped after this time; 0: at once; None: only when full.
+        buffers_per_channel: the receiver's credit for each channel.
+        floating_buffers: further buffers of a task's output pool, shared by its channels.
+        checkpoint_interval_us: None: no periodic checkpoints.
+        checkpoint_timeout_us: a checkpoint that takes longer is aborted.
+        retained_checkpoints: how many complete ones stay on disk.
+        watermark_interval_us: how often a source tells its watermark.
+        latency_interval_us: how often a source sends a latency marker.
+        max_restarts: failures after which the job fails for good; those that a person injects do not count.
+        restart_delay_us: time between a failure and the new attempt.
+    """
+
+    parallelism: int = 1
+    buffer_size: int = 16_384
+    buffer_timeout_us: int | None = 100_000
+    buffers_per_channel: int = 2
+    floating_buffers: int = 4
+    checkpoint_interval_us: int | None = None
+    checkpoint_timeout_us: int = 600_000_000
+    retained_checkpoints: int = 3
+    watermark_interval_us: int = 100_000
+    latency_interval_us: int = 200_000
+    max_restarts: int = 3
+    restart_delay_us: int = 100_000
+
+    def shown(self) -> dict[str, str | int | None]:
+        """The settings as people write them."""
+        return {
+            "parallelism": self.parallelism,
+            "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
+            "buffer_size": self.buffer_size,
+            "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
+        }
+
+    def with_value(self, name: str, value: object) -> Settings:
+        """These settings with one value replaced by what a person wrote.
+
+        Raises:
+            SettingError: an unknown name, or a value that this setting cannot take.
+
+        Example:
+            >>> Settings().with_value("buffer_timeout", "5ms").buffer_timeout_us
+            5000
+        """
+        if name == "buffer_timeout":
+            return replace(self, buffer_timeout_us=parse_optional_duration(value, name))
+        if name == "checkpoint_interval":
+            interval = parse_optional_duration(value, name)
+            if interval == 0:
+                raise SettingError(
+                    "checkpoint_interval is 0: write a time such as '5s', or 'disabled' for no checkpoints"
+                )
+            return replace(self, checkpoint_interval_us=interval)
+        if name == "buffer_size":
+            return replace(self, buffer_size=_positive(value, name))
+        if name == "parallelism":
+            return replace(self, parallelism=_positive(value, name))
+        raise SettingError(unknown("setting", name, TUNABLE))
+
+
+def parse_optional_duration(value: object, name: str) -> int | None:
+    """Microseconds, or None for ``"disabled"`` (also None and ``"off"``)."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("disabled", "off", "none")):
+        return None
+    return parse_duration(value, name)  # type: ignore[arg-type]
+
+
+def show_optional_duration(us: int | None) -> str:
+    """``"50ms"``, or ``"disabled"``."""
+    return "disabled" if us is None else format_duration(us)
+
+
+def _positive(value: object, name: str) -> int:
+    try:
+        number = int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
+    if number < 1:
+        raise SettingError(f"{name} is {value!r}: it must be above zero")
+    return int(number)

@@ -1,0 +1,268 @@
+"""Where checkpoints are kept: in a directory, or in memory for jobs that need not outlive their process.
+
+A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the manifest
+is written last, under a temporary name, flushed, and renamed, and it holds a checksum of every file. What has no manifest
+is the rest of a checkpoint that never completed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from workbench.connectors.part_files import sync_directory, write_durably
+from workbench.errors import CheckpointError, CorruptCheckpointError
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_CHECKPOINT = re.compile(r"chk-([0-9]{8})")
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One task's file in a checkpoint."""
+
+    task: str
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a complete checkpoint consists of.
+
+    Attributes:
+        checkpoint_id: from 1.
+        job: the job's name.
+        kind: periodic, manual, savepoint or final.
+        triggered_us, completed_us: processing times.
+        parallelism: of every operator, by uid.
+        files: one for each task.
+    """
+
+    checkpoint_id: int
+    job: str
+    kind: str
+    triggered_us: int
+    completed_us: int
+    parallelism: dict[str, int]
+    files: tuple[StateFile, ...]
+    format: int = FORMAT
+    place: str = field(default="", compare=False)
+    """Folder of this checkpoint within the storage."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all files."""
+        return sum(file.size for file in self.files)
+
+
+def check_name(name: str, what: str) -> str:
+    """`name` if it can be a file's name.
+
+    Raises:
+        CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
+    """
+    if not _NAME.fullmatch(name):
+        raise CheckpointError(f"{what} {name!r} cannot be a file name: use letters, digits, '.', '-' and '_'")
+    return name
+
+
+def folder_of(checkpoint_id: int, savepoint: str | None) -> str:
+    """The folder of a checkpoint within the storage."""
+    return f"savepoints/{savepoint}" if savepoint else f"chk-{checkpoint_id:08d}"
+
+
+class CheckpointStorage(Protocol):
+    """Keeps the files of checkpoints; every method may be slow and is called off the data path."""
+
+    def write(self, place: str, task: str, data: bytes) -> StateFile:
+        """Write one task's file durably."""
+        ...
+
+    def complete(self, place: str, manifest: Manifest) -> None:
+        """Make the checkpoint complete, durably and at once."""
+        ...
+
+    def discard(self, place: str) -> None:
+        """Remove a checkpoint or the rest of one."""
+        ...
+
+    def manifests(self) -> Sequence[Manifest]:
+        """All complete checkpoints, oldest first; savepoints are not among them."""
+        ...
+
+    def savepoint(self, name: str) -> Manifest | None:
+        """A complete savepoint."""
+        ...
+
+    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+        """A file's bytes, checked against its checksum."""
+        ...
+
+    def path_of(self, place: str) -> str:
+        """Where a person finds it; empty in memory."""
+        ...
+
+
+class MemoryStorage:
+    """Keeps checkpoints in this process: tasks recover from them, the process does not."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], bytes] = {}
+        self._manifests: dict[str, Manifest] = {}
+
+    def write(self, place: str, task: str, data: bytes) -> StateFile:
+        self._files[place, task] = data
+        return StateFile(task, task, len(data), hashlib.sha256(data).hexdigest())
+
+    def complete(self, place: str, manifest: Manifest) -> None:
+        self._manifests[place] = manifest
+
+    def discard(self, place: str) -> None:
+        self._manifests.pop(place, None)
+        for key in [key for key in self._files if key[0] == place]:
+            del self._files[key]
+
+    def manifests(self) -> Sequence[Manifest]:
+        found = [manifest for place, manifest in self._manifests.items() if place.startswith("chk-")]
+        return sorted(found, key=lambda manifest: manifest.checkpoint_id)
+
+    def savepoint(self, name: str) -> Manifest | None:
+        return self._manifests.get(f"savepoints/{name}")
+
+    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+        return self._files[manifest.place, file.task]
+
+    def path_of(self, place: str) -> str:
+        return ""
+
+
+class DirectoryStorage:
+    """Keeps checkpoints in a directory of its own, which one process at a time may hold.
+
+    Raises:
+        CheckpointError: the directory cannot be written, or another process holds it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock: IO[str] | None = (self.directory / "lock").open("w")
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint directory {str(directory)!r} cannot be written ({error.strerror}): "
+                "choose another checkpoint_dir or change its permissions"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise CheckpointError(
+                f"the checkpoint directory {str(directory)!r} is in use by another job: stop that job or choose another"
+            ) from None
+
+    def close(self) -> None:
+        """Let another job have the directory."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def write(self, place: str, task: str, data: bytes) -> StateFile:
+        folder = self._folder(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{_file_name(task)}.arrow"
+        write_durably(folder / name, data)
+        return StateFile(task, name, len(data), hashlib.sha256(data).hexdigest())
+
+    def complete(self, place: str, manifest: Manifest) -> None:
+        folder = self._folder(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        content = asdict(manifest)
+        del content["place"]
+        write_durably(folder / "manifest.json", json.dumps(content, indent=1, sort_keys=True).encode())
+        sync_directory(folder.parent)
+
+    def discard(self, place: str) -> None:
+        folder = self._folder(place)
+        if folder.exists():
+            (folder / "manifest.json").unlink(
+                missing_ok=True
+            )  # first, so that half a folder is never taken for a whole
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def manifests(self) -> Sequence[Manifest]:
+        found = [self._manifest(folder) for folder in self._folders() if (folder / "manifest.json").exists()]
+        return sorted(found, key=lambda manifest: manifest.checkpoint_id)
+
+    def savepoint(self, name: str) -> Manifest | None:
+        folder = self._folder(f"savepoints/{check_name(name, 'savepoint')}")
+        return self._manifest(folder) if (folder / "manifest.json").exists() else None
+
+    def highest_id(self) -> int:
+        """The largest id of any checkpoint, complete or not; 0 when there is none."""
+        return max((int(folder.name[4:]) for folder in self._folders()), default=0)
+
+    def remove_incomplete(self) -> None:
+        """Remove what never completed."""
+        for folder in self._folders():
+            if not (folder / "manifest.json").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+        path = self._folder(manifest.place) / file.file
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise CorruptCheckpointError(
+                f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} cannot be read ({error.strerror})"
+            ) from error
+        if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.sha256:
+            raise CorruptCheckpointError(
+                f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} does not match its checksum; "
+                "to go on from an earlier checkpoint, delete this one's folder yourself"
+            )
+        return data
+
+    def path_of(self, place: str) -> str:
+        return str(self._folder(place))
+
+    def _folder(self, place: str) -> Path:
+        folder = (self.directory / place).resolve()
+        if not folder.is_relative_to(self.directory.resolve()):
+            raise CheckpointError(f"{place!r} is outside of the checkpoint directory")
+        return folder
+
+    def _folders(self) -> list[Path]:
+        return sorted(folder for folder in self.directory.iterdir() if _CHECKPOINT.fullmatch(folder.name))
+
+    def _manifest(self, folder: Path) -> Manifest:
+        path = folder / "manifest.json"
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+            files = tuple(StateFile(**file) for file in content.pop("files"))
+            manifest = Manifest(**content, files=files, place=str(folder.relative_to(self.directory.resolve())))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise CorruptCheckpointError(
+                f"the manifest {path} cannot be read ({error}); "
+                "to go on from an earlier checkpoint, delete this one's folder yourself"
+            ) from error
+        if manifest.format != FORMAT:
+            raise CheckpointError(f"{path} has format {manifest.format}; this version reads format {FORMAT}")
+        return manifest
+
+
+def _file_name(task: str) -> str:
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", task).strip("-.")
+    if re.fullmatch(r"[A-Za-z0-9_.-]+\[[0-9]+\]", task):  # the usual case; distinct tasks keep distinct names
+        return safe
+    return f"{safe[:60]}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"

@@ -1,0 +1,253 @@
+"""A task: one subtask of one vertex, as a passive state machine.
+
+A driver calls ``step()``. A step applies the commands that were posted, takes at most one input element or one chunk from
+a source, never waits, and says how it ended. Everything that a task counts are plain integers that it alone writes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from workbench.clock import Clock
+from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker, Watermark
+from workbench.errors import JobError
+from workbench.operators.base import Operator, Snapshot
+from workbench.runtime.chain import Link
+from workbench.runtime.channel import Waker
+from workbench.runtime.messages import (
+    Abort,
+    Apply,
+    Command,
+    Complete,
+    Crash,
+    Finish,
+    Finished,
+    Pause,
+    Report,
+    SnapshotTaken,
+    Trigger,
+)
+from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.policy import TaskPolicy
+from workbench.runtime.settings import Settings
+
+LATENCY_SAMPLES = 512
+
+
+class Outcome(Enum):
+    """How a step ended."""
+
+    PROGRESSED = "progressed"
+    NO_INPUT = "no input"
+    NO_CREDIT = "no credit"
+    WAITING = "waiting for a time"
+    FINISHED = "finished"
+
+
+class Load:
+    """How a task spends its time, in microseconds of the clock (busy, idle, back-pressured)."""
+
+    __slots__ = ("backpressured_us", "busy_us", "idle_us", "last", "last_us")
+
+    def __init__(self, now_us: int) -> None:
+        self.busy_us = 0
+        self.idle_us = 0
+        self.backpressured_us = 0
+        self.last = Outcome.NO_INPUT
+        self.last_us = now_us
+
+    def waited_until(self, now_us: int) -> None:
+        """Count the time since the last step: it was spent blocked on output, or idle."""
+        if self.last is Outcome.NO_CREDIT:
+            self.backpressured_us += now_us - self.last_us
+        else:
+            self.idle_us += now_us - self.last_us
+        self.last_us = now_us
+
+    def stepped_until(self, now_us: int, outcome: Outcome) -> None:
+        """Count the time of a step."""
+        if outcome is Outcome.PROGRESSED:
+            self.busy_us += now_us - self.last_us
+            self.last_us = now_us
+        self.last = outcome
+
+
+class TaskHost(Protocol):
+    """Where a task reports to."""
+
+    def report(self, report: Report) -> None:
+        """Take a report; called from the task's thread, returns at once."""
+        ...
+
+
+class Task:
+    """What source tasks and operator tasks share: mailbox, chain, outputs, snapshots and counts.
+
+    Args:
+        name: ``"aggregate[1]"``.
+        vertex: id of its vertex.
+        subtask: index from 0.
+        slot: name of its slot.
+        root: head of the chain, connected.
+        outputs: all outputs of the chain.
+        settings: in force at the start.
+        clock: processing time.
+        host: takes its reports.
+        waker: of the slot that steps it.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        vertex: str,
+        subtask: int,
+        slot: str,
+        root: Link,
+        outputs: Sequence[EdgeOutput],
+        settings: Settings,
+        clock: Clock,
+        host: TaskHost,
+        waker: Waker,
+    ) -> None:
+        self.name = name
+        self.vertex = vertex
+        self.subtask = subtask
+        self.slot = slot
+        self.root = root
+        self.links = tuple(root.walk())
+        self.outputs = tuple(outputs)
+        self.pool = OutputPool(self.outputs, settings.floating_buffers)
+        self.settings = settings
+        self.host = host
+        self.waker = waker
+        self.finished = False
+        self.mailbox: deque[Command] = deque()
+        self.output_watermark_us: int | None = None
+        self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
+        self.latency_count = 0
+        self._now_us: Callable[[], int] = clock.now_us
+        self.load = Load(clock.now_us())
+        self._timed = [link for link in self.links if type(link.operator).next_time_us is not Operator.next_time_us]
+        self._marker_turn = 0
+        self.policy: TaskPolicy
+
+    def post(self, command: Command) -> None:
+        """Leave a command; it is applied at the start of the next step. Callable from any thread."""
+        self.mailbox.append(command)
+        if self.waker.parked:
+            self.waker.wake()
+
+    def step(self) -> Outcome:
+        """Do one piece of work; an exception means that the task has failed."""
+        now = self._now_us()
+        self.load.waited_until(now)
+        if self.finished:
+            return Outcome.FINISHED
+        worked = False
+        while self.mailbox:
+            self._apply(self.mailbox.popleft(), now)
+            worked = True
+            if self.finished:
+                return Outcome.FINISHED
+        for output in self.outputs:
+            worked |= output.ship_due(now)
+        for link in self._timed:
+            due = link.operator.next_time_us()
+            if due is not None and due <= now:
+                link.operator.on_time(now, link)
+                worked = True
+        outcome = self._advance(now)
+        if worked and outcome is not Outcome.FINISHED:
+            outcome = Outcome.PROGRESSED
+        self.load.stepped_until(self._now_us(), outcome)
+        return outcome
+
+    def next_due_us(self) -> int | None:
+        """The processing time at which a step is wanted although nothing may have come in; None: none."""
+        due: int | None = None
+        for output in self.outputs:
+            due = _earlier(due, output.next_due_us())
+        for link in self._timed:
+            due = _earlier(due, link.operator.next_time_us())
+        return due
+
+    def close(self) -> None:
+        """Release the operators' resources."""
+        for link in self.links:
+            link.operator.close()
+
+    # what subclasses do ------------------------------------------------------------------------------------------
+
+    def _advance(self, now_us: int) -> Outcome:
+        raise NotImplementedError  # abstract
+
+    def _pause(self, paused: bool) -> None:
+        raise JobError(f"{self.name} cannot be paused: only sources can")
+
+    def _source_state(self) -> Snapshot:
+        return {}
+
+    # commands ----------------------------------------------------------------------------------------------------
+
+    def _apply(self, command: Command, now_us: int) -> None:
+        match command:
+            case Trigger(barrier):
+                self.policy.on_trigger(barrier, now_us)
+            case Complete(checkpoint_id):
+                for link in self.links:
+                    link.operator.notify_complete(checkpoint_id)
+            case Abort(checkpoint_id):
+                self.policy.on_abort(checkpoint_id)
+            case Apply(settings):
+                self.settings = settings
+                for output in self.outputs:
+                    output.buffer_size = settings.buffer_size
+                    output.buffer_timeout_us = settings.buffer_timeout_us
+            case Pause(paused):
+                self._pause(paused)
+            case Finish():
+                self._finish()
+            case Crash():
+                raise JobError(f"{self.name} was failed on purpose")
+
+    # control elements --------------------------------------------------------------------------------------------
+
+    def take_snapshot(self, barrier: CheckpointBarrier, start_delay_us: int, alignment_us: int) -> None:
+        """Copy the state of the chain, send the barrier on, and report what is to be written."""
+        begin = self._now_us()
+        states = {link.uid: link.operator.snapshot(barrier.checkpoint_id) for link in self.links}
+        states[self.root.uid] = {**states[self.root.uid], **self._source_state()}
+        for output in self.outputs:
+            output.emit_event(barrier)
+        end = self._now_us()
+        self.host.report(SnapshotTaken(self.name, barrier, states, start_delay_us, alignment_us, end - begin, end))
+
+    def _emit_watermark(self, watermark_us: int) -> None:
+        self.root.on_watermark(watermark_us)
+        self.output_watermark_us = watermark_us
+        watermark = Watermark(watermark_us)
+        for output in self.outputs:
+            output.emit_watermark(watermark)
+
+    def _emit_marker(self, marker: LatencyMarker) -> None:
+        self._marker_turn += 1
+        for output in self.outputs:
+            output.emit_marker(marker, self._marker_turn)
+
+    def _finish(self) -> None:
+        self.finished = True
+        for output in self.outputs:
+            output.emit_event(EndOfStream())
+        self.host.report(Finished(self.name))
+
+
+def _earlier(a: int | None, b: int | None) -> int | None:
+    if a is None:
+        return b
+    return a if b is None else min(a, b)

@@ -1,0 +1,44 @@
+"""The history of checkpoints as frames."""
+
+from __future__ import annotations
+
+from workbench.runtime.coordinator import Acknowledgement, CheckpointCoordinator, CheckpointRecord
+from workbench.telemetry.frames import CheckpointFrame, SubtaskCheckpointFrame
+
+
+def checkpoint_frames(coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
+    """All remembered checkpoints, oldest first."""
+    return tuple(_checkpoint(coordinator, record, now_us) for record in tuple(coordinator.history))
+
+
+def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, now_us: int) -> CheckpointFrame:
+    acks = record.acknowledgements.copy()
+    return CheckpointFrame(
+        id=record.checkpoint_id,
+        state=record.state,
+        kind=record.kind,
+        triggered_us=record.triggered_us,
+        acknowledged=record.acknowledged,
+        total=len(record.tasks),
+        duration_ms=((record.ended_us or now_us) - record.triggered_us) / 1_000,
+        size_bytes=record.size_bytes,
+        reason=record.reason,
+        path=coordinator.path_of(record) if record.state == "COMPLETED" else "",
+        subtasks=tuple(_subtask(task, acks.get(task), record.triggered_us) for task in record.tasks),
+    )
+
+
+def _subtask(task: str, ack: Acknowledgement | None, triggered_us: int) -> SubtaskCheckpointFrame:
+    if ack is None:
+        return SubtaskCheckpointFrame(task, acknowledged=False)
+    written = ack.written_us
+    return SubtaskCheckpointFrame(
+        task=task,
+        acknowledged=ack.file is not None,
+        start_delay_ms=ack.start_delay_us / 1_000,
+        alignment_ms=ack.alignment_us / 1_000,
+        sync_ms=ack.sync_us / 1_000,
+        async_ms=None if written is None else (written - ack.taken_us) / 1_000,
+        end_to_end_ms=None if written is None else (written - triggered_us) / 1_000,
+        size_bytes=ack.file.size if ack.file is not None else 0,
+    )

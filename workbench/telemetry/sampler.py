@@ -1,0 +1,126 @@
+"""Reads a running job's counts into frames.
+
+Tasks own plain integers and never publish anything; the sampler reads them from its own thread. A value may be a moment
+older than its neighbour, but each is one that really was. Rates are differences between two frames, divided by the time
+between them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from workbench.durations import format_speed
+from workbench.observer import JobObserver
+from workbench.runtime.master import Master
+from workbench.telemetry.checkpoints import checkpoint_frames
+from workbench.telemetry.diagnosis import explain
+from workbench.telemetry.frames import EventFrame, Frame, ReplayFrame
+from workbench.telemetry.graph import EdgeSampler, vertex_frames
+from workbench.telemetry.latency import latency_frames
+from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.tasks import TaskSampler, channel_frames
+
+EVENTS = 100
+
+
+class Sampler(JobObserver):
+    """Samples one job into a recorder, and keeps the job's log."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._events: deque[EventFrame] = deque(maxlen=EVENTS)
+        self._tasks = TaskSampler()
+        self._edges = EdgeSampler()
+        self._sequence = 0
+        self._restarting_us = 0
+        self._failing_since_us: int | None = None
+        self.master: Master | None = None
+
+    def on_event(self, time_us: int, kind: str, text: str) -> None:
+        """Keep a line of the log, and count the time spent restarting."""
+        self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
+        if kind == "state" and text == "FAILING":
+            self._failing_since_us = time_us
+        elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
+            self._restarting_us += time_us - self._failing_since_us
+            self._failing_since_us = None
+
+    def sample(self) -> None:
+        """Read everything into one frame; called on the master's turn."""
+        master = self.master
+        assert master is not None
+        now = master.services.clock.now_us()
+        execution = master.execution
+        channels = channel_frames(execution, master.graph) if execution is not None else ()
+        tasks = self._tasks.sample(execution, now) if execution is not None else ()
+        vertices = vertex_frames(master.graph, tasks)
+        edges = self._edges.sample(master.graph, execution, channels, now)
+        running = master.state == "RUNNING"
+        frame = Frame(
+            job=master.services.job,
+            state=master.state,  # type: ignore[arg-type]
+            sequence=self._sequence,
+            time_us=now,
+            started_us=master.started_us,
+            settings={**master.settings.shown(), "speed": self._speed(master)},
+            metrics=self._job_metrics(master, now),
+            vertices=vertices,
+            edges=edges,
+            tasks=tasks,
+            channels=channels,
+            checkpoints=checkpoint_frames(master.coordinator, now),
+            latency=latency_frames(execution) if execution is not None else (),
+            replay=self._replay(master, now),
+            events=tuple(self._events),
+            tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
+            backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
+            failure=None if master.failure is None else str(master.failure),
+        )
+        self._sequence += 1
+        self._recorder.append(frame)
+
+    def _job_metrics(self, master: Master, now: int) -> dict[str, float | int | str | None]:
+        coordinator = master.coordinator
+        done = [record for record in coordinator.history if record.state == "COMPLETED"]
+        last = done[-1] if done else None
+        restarting_us = self._restarting_us
+        if self._failing_since_us is not None:
+            restarting_us += now - self._failing_since_us
+        end = master.ended_us or now
+        return {
+            "numRestarts": master.restarts,
+            "runningTime": (end - master.started_us - restarting_us) // 1_000,
+            "restartingTime": restarting_us // 1_000,
+            "lastCheckpointDuration": None
+            if last is None or last.ended_us is None
+            else (last.ended_us - last.triggered_us) / 1_000,
+            "lastCheckpointSize": None if last is None else last.size_bytes,
+            "lastCompletedCheckpointId": None if last is None else last.checkpoint_id,
+            "lastCheckpointExternalPath": None if last is None else master.storage.path_of(last.place),
+            "lastCheckpointRestoreTimestamp": None if master.restored_us is None else master.restored_us // 1_000,
+            "numberOfInProgressCheckpoints": int(coordinator.pending is not None),
+            "numberOfCompletedCheckpoints": coordinator.completed,
+            "numberOfFailedCheckpoints": coordinator.failed,
+            **self._tasks.job_rates(master.graph),
+        }
+
+    def _speed(self, master: Master) -> str | None:
+        paces = list(master.services.paces.values())
+        return format_speed(paces[0].speed) if paces else None
+
+    def _replay(self, master: Master, now: int) -> ReplayFrame | None:
+        paces = master.services.paces
+        if not paces:
+            return None
+        uid, pace = next(iter(paces.items()))
+        log = next(node for node, own in master.logical.uids.items() if own == uid).spec.log  # type: ignore[union-attr]
+        pending = 0 if master.execution is None else self._tasks.pending(master.execution, uid)
+        return ReplayFrame(
+            speed=pace.speed,
+            paused=master.paused,
+            position_us=pace.position_us(master.ended_us or now),
+            start_us=log.start_us,
+            end_us=log.end_us,
+            records_read=log.rows - pending if master.execution is not None else 0,
+            records_total=log.rows,
+        )

@@ -1,0 +1,201 @@
+"""What each task and each channel is doing, under Flink's metric names."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.deployment import Execution
+from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.source_task import SourceTask
+from workbench.runtime.task import Outcome, Task
+from workbench.telemetry.frames import ChannelFrame, TaskFrame
+
+HORIZON_US = 1_000_000
+"""Rates are taken over the last second: smooth enough to read, quick enough to show what a tuning did."""
+
+Metrics = dict[str, float | int | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    time_us: int
+    records_in: int
+    records_out: int
+    busy_us: int
+    idle_us: int
+    backpressured_us: int
+
+
+class TaskSampler:
+    """Turns counts into rates; remembers a second of samples for each task of the running attempt."""
+
+    def __init__(self) -> None:
+        self._attempt = -1
+        self._past: dict[str, deque[_Counts]] = {}
+        self._rates: dict[str, tuple[float, float]] = {}
+
+    def sample(self, execution: Execution, now_us: int) -> tuple[TaskFrame, ...]:
+        """A frame for each task, in the order of the graph."""
+        if execution.number != self._attempt:
+            self._attempt = execution.number
+            self._past.clear()
+            self._rates.clear()
+        reference = _reference_time(execution, now_us)
+        return tuple(self._task(task, now_us, reference) for task in execution.tasks)
+
+    def job_rates(self, graph: PhysicalGraph) -> dict[str, float]:
+        """Records per second that the sources read and that the sinks received."""
+        sources = {vertex.name for vertex in graph.vertices if vertex.is_source}
+        sinks = {vertex.name for vertex in graph.vertices if any(node.role == "sink" for node in vertex.nodes)}
+        rates = {"numRecordsInPerSecond": 0.0, "numRecordsOutPerSecond": 0.0}
+        for name, (rate_in, rate_out) in self._rates.items():
+            vertex = name[: name.rindex("[")]
+            if vertex in sources:
+                rates["numRecordsInPerSecond"] += rate_in
+            if vertex in sinks:
+                rates["numRecordsOutPerSecond"] += rate_out
+        return rates
+
+    def pending(self, execution: Execution, uid: str) -> int:
+        """Records that the readers of a source have not read yet."""
+        return sum(_pending(task) or 0 for task in execution.sources if task.root.uid == uid)
+
+    def _task(self, task: Task, now_us: int, reference_us: int) -> TaskFrame:
+        counts = _counts(task, now_us)
+        past = self._past.setdefault(task.name, deque())
+        while len(past) > 1 and now_us - past[0].time_us > HORIZON_US:
+            past.popleft()
+        first = past[0] if past else None
+        past.append(counts)
+        metrics: Metrics = {
+            "numRecordsIn": counts.records_in,
+            "numRecordsOut": counts.records_out,
+            **self._rates_of(task.name, first, counts),
+            "isBackPressured": task.load.last is Outcome.NO_CREDIT,
+            "numBuffersOut": sum(channel.buffers_sent for output in task.outputs for channel in output.channels),
+            "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
+            "outputQueueLength": task.pool.used,
+            "numLateRecordsDropped": sum(link.counters.numLateRecordsDropped for link in task.links),
+            "numFiredTimers": sum(link.counters.numFiredTimers for link in task.links),
+            "numRecordsWithoutTimestamp": sum(link.counters.numRecordsWithoutTimestamp for link in task.links),
+            "currentOutputWatermark": task.output_watermark_us,
+        }
+        holder: str | None = None
+        splits: dict[str, int | None] = {}
+        watermark = task.output_watermark_us
+        if isinstance(task, OperatorTask):
+            channels = [item.channel for item in task.gate.channels]
+            received = sum(min(channel.queued_buffers, channel.credit) for channel in channels)
+            metrics["inputQueueLength"] = received
+            metrics["inPoolUsage"] = received / sum(channel.credit for channel in channels)
+            watermark = _time(task.valve.output_us)
+            holder = None if task.valve.holder is None else task.valve.holder.channel.source
+        elif isinstance(task, SourceTask):
+            metrics["pendingRecords"] = _pending(task)
+            times = task.splits.copy()
+            bound = task.watermarks.out_of_orderness_us if task.watermarks is not None else 0
+            for split, time in times.items():
+                known = None if time.idle or time.largest_us == NO_TIME else time.largest_us - bound - 1
+                splits[split] = known
+            told = [(value, split) for split, value in splits.items() if value is not None]
+            holder = f"split {min(told)[1]}" if told else None
+            quiet = [now_us - time.active_us for time in times.values()]
+            metrics["sourceIdleTime"] = min(quiet) // 1_000 if quiet else 0
+        metrics["currentInputWatermark"] = watermark
+        metrics["watermarkLag"] = None if watermark in (None, MAX_TIME) else reference_us - watermark
+        state = "FINISHED" if task.finished else "RUNNING"
+        return TaskFrame(task.name, task.vertex, task.subtask, task.slot, state, metrics, holder, splits)
+
+    def _rates_of(self, name: str, first: _Counts | None, now: _Counts) -> Metrics:
+        shares = (0.0, 1_000.0, 0.0)
+        rate_in = rate_out = 0.0
+        if first is not None and now.time_us > first.time_us:
+            seconds = (now.time_us - first.time_us) / 1e6
+            rate_in = (now.records_in - first.records_in) / seconds
+            rate_out = (now.records_out - first.records_out) / seconds
+            spent = (
+                now.busy_us - first.busy_us,
+                now.idle_us - first.idle_us,
+                now.backpressured_us - first.backpressured_us,
+            )
+            if sum(spent) > 0:
+                busy, idle, pressed = (1_000 * part / sum(spent) for part in spent)
+                shares = (busy, idle, pressed)
+        self._rates[name] = (rate_in, rate_out)
+        return {
+            "numRecordsInPerSecond": rate_in,
+            "numRecordsOutPerSecond": rate_out,
+            "busyTimeMsPerSecond": shares[0],
+            "idleTimeMsPerSecond": shares[1],
+            "backPressuredTimeMsPerSecond": shares[2],
+        }
+
+
+def channel_frames(execution: Execution, graph: PhysicalGraph) -> tuple[ChannelFrame, ...]:
+    """A frame for each channel, in the order of the graph's edges."""
+    inputs = {
+        id(item.channel): item
+        for task in execution.tasks
+        if isinstance(task, OperatorTask)
+        for item in task.gate.channels
+    }
+    frames = []
+    for channel in execution.channels:
+        queued = channel.queued_buffers
+        item = inputs[id(channel)]
+        frames.append(
+            ChannelFrame(
+                edge=channel.edge,
+                source=channel.source,
+                target=channel.target,
+                inputQueueLength=min(queued, channel.credit),
+                outputQueueLength=max(queued - channel.credit, 0),
+                capacity=channel.credit,
+                queued_records=channel.queued_records,
+                currentChannelWatermark=_time(item.watermark_us),
+                idle=item.idle,
+                blocked=item.blocked,
+                finished=item.finished,
+                barriers=channel.barriers(),
+            )
+        )
+    return tuple(frames)
+
+
+def _counts(task: Task, now_us: int) -> _Counts:
+    records_out = sum(link.counters.numRecordsOut for link in task.links if link.edges)
+    # A link that leads nowhere is a sink: what it took is what it sent outside.
+    records_out += sum(
+        link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)
+    )
+    load = task.load
+    waiting_us = max(now_us - load.last_us, 0)
+    pressed = load.last is Outcome.NO_CREDIT
+    return _Counts(
+        now_us,
+        task.root.counters.numRecordsIn,
+        records_out,
+        load.busy_us,
+        load.idle_us + (0 if pressed else waiting_us),
+        load.backpressured_us + (waiting_us if pressed else 0),
+    )
+
+
+def _reference_time(execution: Execution, now_us: int) -> int:
+    """What watermarks are compared with: the replay's place in history, or the clock where nothing is replayed."""
+    positions = [
+        position for task in execution.sources if (position := getattr(task.reader, "position_us", None)) is not None
+    ]
+    return max(positions) if positions else now_us
+
+
+def _pending(task: SourceTask) -> int | None:
+    pending = getattr(task.reader, "pending_records", None)
+    return None if pending is None else int(pending())
+
+
+def _time(us: int) -> int | None:
+    return None if us == NO_TIME else us
