@@ -5,7 +5,8 @@ tree. `compile_expression` checks it against a schema and turns it into Arrow co
 text that Spark runs. Aggregates and windows do not belong here: an expression sees one row.
 """
 
+from workbench.expressions.building import coalesce, col, expr, lit, when
 from workbench.expressions.compiling import Compiled, compile_expression
-from workbench.expressions.expression import Expression, coalesce, col, expr, lit, when
+from workbench.expressions.expression import Expression
 
 __all__ = ["Compiled", "Expression", "coalesce", "col", "compile_expression", "expr", "lit", "when"]

@@ -117,7 +117,8 @@ def _float_remainder(dividend: Datum, divisor: Datum) -> Datum:
 def _floats(value: Datum) -> np.ndarray | float:
     if isinstance(value, pa.Scalar):
         return np.nan if value.as_py() is None else float(value.as_py())
-    return value.to_numpy(zero_copy_only=False)
+    values: np.ndarray = value.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _negate(scope: Scope, tree: Tree) -> Node:

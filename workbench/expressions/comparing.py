@@ -47,7 +47,8 @@ def _read_times(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
             converted = cast(node, wanted, node.text)
             if converted is None or converted.constant is None or not converted.constant.is_valid:
                 raise scope.error(
-                    f"{node.text} is not a time that {time.text} ({type_name(time.type)}) can meet: write '2013-01-31 06:00:00'"
+                    f"{node.text} is compared with {time.text} ({type_name(time.type)}) but is not a time: "
+                    "write it as '2013-01-31 06:00:00'"
                 )
             node = converted
         read.append(node)
@@ -166,6 +167,14 @@ def _is(scope: Scope, tree: Tree) -> Node:
     return apply("coalesce", [equal, constant(pa.scalar(False), "")], _BOOL, text)
 
 
+def _named(scope: Scope, tree: Tree) -> Node:
+    """Functions that the parser has no node for."""
+    kernel = {"isnull": "is_null", "isnotnull": "is_valid"}.get(tree.name.lower())
+    if kernel is None or len(tree.expressions) != 1:
+        raise scope.unsupported(tree)
+    return apply(kernel, [scope.node(tree.expressions[0])], _BOOL, render(tree))
+
+
 BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     exp.EQ: _comparison("equal"),
     exp.NEQ: _comparison("not_equal"),
@@ -181,4 +190,5 @@ BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     exp.Or: _logic("or_kleene", "OR"),
     exp.Not: _not,
     exp.Is: _is,
+    exp.Anonymous: _named,
 }

@@ -101,8 +101,9 @@ _BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
 }
 
 _SUPPORTED = (
-    "+ - * / % DIV, = <> < <= > >= <=>, AND OR NOT, IS NULL, IN, BETWEEN, LIKE, ILIKE, RLIKE, CASE, CAST, INTERVAL, and the functions "
-    "abs, ceil, coalesce, concat, contains, date_trunc, day, dayofmonth, dayofweek, dayofyear, endswith, exp, floor, greatest, hour, if, "
-    "ifnull, isnan, isnotnull, isnull, least, length, ln, lower, ltrim, minute, mod, month, nullif, nvl, power, quarter, replace, round, "
-    "rtrim, second, sqrt, startswith, substring, to_date, trim, try_divide, unix_timestamp, upper, year"
+    "arithmetic (+ - * / % DIV, INTERVAL), comparisons (= <> < <= > >= <=>, IS NULL, IN, BETWEEN, LIKE, ILIKE, RLIKE), "
+    "AND, OR, NOT, CASE, CAST and the functions abs, ceil, coalesce, concat, contains, date_trunc, day, dayofmonth, "
+    "dayofweek, dayofyear, endswith, exp, floor, greatest, hour, if, ifnull, isnan, isnotnull, isnull, least, "
+    "length, ln, lower, ltrim, minute, mod, month, nullif, nvl, power, quarter, replace, round, rtrim, second, sqrt, "
+    "startswith, substring, to_date, trim, try_divide, unix_timestamp, upper, year"
 )

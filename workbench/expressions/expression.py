@@ -1,11 +1,10 @@
-"""Building expressions with Python operators."""
+"""The expression as a Python value: operators and methods that build the tree."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import NoReturn
 
@@ -14,7 +13,7 @@ from sqlglot.dialects.spark import Spark
 
 from workbench.errors import ExpressionError
 from workbench.expressions.sql import Tree, parse_sql, render
-from workbench.origin import Origin, caller
+from workbench.origin import caller
 
 _SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Func, exp.Paren, exp.Cast)
@@ -62,7 +61,8 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         raise ExpressionError(
-            f"expression {self.sql!r} has no truth value: use & | ~ instead of and or not, and is_in or between instead of in or a < x < b",
+            f"expression {self.sql!r} has no truth value: use & | ~ instead of and or not, "
+            "is_in instead of in, between instead of a < b < c",
             origin=caller(),
         )
 
@@ -110,14 +110,14 @@ class Expression:
         return Expression(exp.Neg(this=_operand(self)))
 
     def abs(self) -> Expression:
-        return Expression(exp.Abs(this=_tree(self)))
+        return Expression(exp.Abs(this=tree_of(self)))
 
     def __abs__(self) -> Expression:
         return self.abs()
 
     def round(self, decimals: int = 0) -> Expression:
         """Rounded half away from zero, as SQL does."""
-        return Expression(exp.Round(this=_tree(self), decimals=_tree(decimals)))
+        return Expression(exp.Round(this=tree_of(self), decimals=tree_of(decimals)))
 
     # Comparison
 
@@ -153,7 +153,7 @@ class Expression:
             raise ExpressionError(
                 f"is_in takes a list of values, not the text {values!r}: write is_in([{values!r}])", origin=caller()
             )
-        return Expression(exp.In(this=_operand(self), expressions=[_tree(value) for value in values]))
+        return Expression(exp.In(this=_operand(self), expressions=[tree_of(value) for value in values]))
 
     def is_null(self) -> Expression:
         return Expression(exp.Is(this=_operand(self), expression=exp.Null()))
@@ -181,130 +181,47 @@ class Expression:
     # Text
 
     def lower(self) -> Expression:
-        return Expression(exp.Lower(this=_tree(self)))
+        return Expression(exp.Lower(this=tree_of(self)))
 
     def upper(self) -> Expression:
-        return Expression(exp.Upper(this=_tree(self)))
+        return Expression(exp.Upper(this=tree_of(self)))
 
     def length(self) -> Expression:
         """The number of characters."""
-        return Expression(exp.Length(this=_tree(self)))
+        return Expression(exp.Length(this=tree_of(self)))
 
     def contains(self, text: object) -> Expression:
-        return Expression(exp.Contains(this=_tree(self), expression=_tree(text)))
+        return Expression(exp.Contains(this=tree_of(self), expression=tree_of(text)))
 
     def startswith(self, text: object) -> Expression:
-        return Expression(exp.StartsWith(this=_tree(self), expression=_tree(text)))
+        return Expression(exp.StartsWith(this=tree_of(self), expression=tree_of(text)))
 
     def endswith(self, text: object) -> Expression:
-        return Expression(exp.EndsWith(this=_tree(self), expression=_tree(text)))
+        return Expression(exp.EndsWith(this=tree_of(self), expression=tree_of(text)))
 
     def rlike(self, pattern: str) -> Expression:
         """Whether the regular expression `pattern` is found anywhere in the text."""
-        return Expression(exp.RegexpLike(this=_operand(self), expression=_tree(pattern)))
+        return Expression(exp.RegexpLike(this=_operand(self), expression=tree_of(pattern)))
 
     def like(self, pattern: str) -> Expression:
         """Whether the whole text matches `pattern`, in which ``%`` is any text and ``_`` any character."""
-        return Expression(exp.Like(this=_operand(self), expression=_tree(pattern)))
+        return Expression(exp.Like(this=_operand(self), expression=tree_of(pattern)))
 
     # Types and names
 
     def cast(self, type_name: str) -> Expression:
         """Converted to a Spark SQL type: int, bigint, float, double, string, boolean, timestamp, date and others."""
-        return expr(f"CAST(0 AS {type_name})")._with_cast_of(self)
-
-    def _with_cast_of(self, value: Expression) -> Expression:
-        tree = self._tree.copy()
-        tree.set("this", _tree(value))
+        tree = parse_sql(f"CAST(NULL AS {type_name})", caller())
+        tree.set("this", tree_of(self))
         return Expression(tree)
 
     def alias(self, name: str) -> Expression:
         """The same value under the name `name` in ``select``."""
-        return Expression(exp.Alias(this=_tree(self), alias=_identifier(name)))
+        return Expression(exp.Alias(this=tree_of(self), alias=identifier(name)))
 
 
-@dataclass(frozen=True, slots=True)
-class When:
-    """A condition that still lacks its value: ``when(condition).then(value)``."""
-
-    condition: Expression
-    before: tuple[tuple[Expression, object], ...] = ()
-
-    def then(self, value: object) -> Case:
-        """The value where the condition is true."""
-        return Case((*self.before, (self.condition, value)))
-
-
-class Case(Expression):
-    """``CASE WHEN ...``; without `otherwise` it is null where no condition is true."""
-
-    __slots__ = ("_branches",)
-
-    def __init__(self, branches: tuple[tuple[Expression, object], ...]) -> None:
-        self._branches = branches
-        super().__init__(exp.Case(ifs=[exp.If(this=_tree(test), true=_tree(value)) for test, value in branches]))
-
-    def when(self, condition: Expression | str) -> When:
-        """Another condition, looked at where none before it is true."""
-        return When(_condition(condition), self._branches)
-
-    def otherwise(self, value: object) -> Expression:
-        """The value where no condition is true."""
-        tree = self._tree.copy()
-        tree.set("default", _tree(value))
-        return Expression(tree)
-
-
-def col(name: str) -> Expression:
-    """The column `name`, exactly as the schema writes it.
-
-    Example:
-        >>> (col("dep_delay") > 15).sql
-        'dep_delay > 15'
-    """
-    if not isinstance(name, str) or not name:
-        raise ExpressionError(f"col takes a column's name, not {name!r}", origin=caller())
-    return Expression(exp.Column(this=_identifier(name)))
-
-
-def lit(value: object) -> Expression:
-    """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant)."""
-    return Expression(_tree(value))
-
-
-def expr(text: str, origin: Origin | None = None) -> Expression:
-    """An expression from Spark SQL text.
-
-    Raises:
-        ExpressionError: the text is not one SQL expression.
-
-    Example:
-        >>> expr("dep_delay IS NOT NULL AND carrier <> 'AA'").columns
-        ('dep_delay', 'carrier')
-    """
-    return Expression(parse_sql(text, origin or caller()))
-
-
-def when(condition: Expression | str) -> When:
-    """Begin a choice.
-
-    Example:
-        >>> when(col("delay") > 60).then("bad").when(col("delay") > 15).then("late").otherwise("good").sql
-        "CASE WHEN delay > 60 THEN 'bad' WHEN delay > 15 THEN 'late' ELSE 'good' END"
-    """
-    return When(_condition(condition))
-
-
-def coalesce(first: Expression, *others: object) -> Expression:
-    """The first value that is not null."""
-    return Expression(exp.Coalesce(this=_tree(first), expressions=[_tree(other) for other in others]))
-
-
-def _condition(value: Expression | str) -> Expression:
-    return value if isinstance(value, Expression) else expr(value)
-
-
-def _identifier(name: str) -> Tree:
+def identifier(name: str) -> Tree:
+    """A name, in backticks where it needs them."""
     simple = _SIMPLE_NAME.fullmatch(name) and name.upper() not in Spark.Tokenizer.KEYWORDS
     return exp.Identifier(this=name, quoted=not simple)
 
@@ -315,11 +232,11 @@ def _binary(node: Tree, left: object, right: object) -> Expression:
 
 def _operand(value: object) -> Tree:
     """The tree of an operand, in parentheses where precedence could change its meaning."""
-    tree = _tree(value)
+    tree = tree_of(value)
     return tree if isinstance(tree, _ATOMS) and not isinstance(tree, exp.Connector) else exp.Paren(this=tree)
 
 
-def _tree(value: object) -> Tree:
+def tree_of(value: object) -> Tree:
     """A fresh tree of an expression or constant (sqlglot nodes know their parent, so they are never shared)."""
     if isinstance(value, Expression):
         tree = value.tree
@@ -344,8 +261,9 @@ def _tree(value: object) -> Tree:
         return exp.cast(exp.Literal.string(value.isoformat()), "date", dialect="spark")
     item = getattr(value, "item", None)  # a numpy scalar
     if callable(item):
-        return _tree(item())
+        return tree_of(item())
     raise ExpressionError(
-        f"{value!r} ({type(value).__name__}) cannot stand in an expression: use None, bool, int, float, str, date or datetime",
+        f"{value!r} ({type(value).__name__}) cannot stand in an expression: "
+        "use None, bool, int, float, str, date or datetime",
         origin=caller(),
     )

@@ -75,9 +75,9 @@ def _is_nan(scope: Scope, tree: Tree) -> Node:
     return apply("coalesce", [test, constant(pa.scalar(False), "")], _BOOL, render(tree))
 
 
-def _of_text(kernel: str, name: str, type_: pa.DataType = _TEXT) -> Builder:
+def _of_text(kernel: str, name: str) -> Builder:
     def build(scope: Scope, tree: Tree) -> Node:
-        return apply(kernel, [scope.string(tree.this, name)], type_, render(tree))
+        return apply(kernel, [scope.string(tree.this, name)], _TEXT, render(tree))
 
     return build
 
@@ -112,7 +112,8 @@ def _escape(scope: Scope, tree: Tree) -> Node:
         raise scope.error(f"{render(tree)}: ESCAPE takes one character after LIKE")
     node = scope.string(like.this, "LIKE")
     pattern = like_pattern(scope, scope.constant_text(like.expression, "LIKE"), escape)
-    return _match(node, pattern, render(tree), isinstance(like, exp.ILike))
+    result = _match(node, pattern, render(tree), isinstance(like, exp.ILike))
+    return apply("invert", [result], _BOOL, render(tree)) if like.args.get("negate") else result
 
 
 def like_pattern(scope: Scope, pattern: str, escape: str) -> str:
@@ -123,7 +124,8 @@ def like_pattern(scope: Scope, pattern: str, escape: str) -> str:
             following = next(characters, None)
             if following not in ("%", "_", escape):
                 raise scope.error(
-                    f"the LIKE pattern {pattern!r} has {escape!r} before neither % nor _ nor {escape}: write {escape * 2} for the character"
+                    f"the LIKE pattern {pattern!r} has {escape!r} before neither % nor _: "
+                    f"write {escape * 2} for the character itself"
                 )
             parts.append(re.escape(following))
         else:
@@ -140,11 +142,12 @@ def _match(node: Node, pattern: str, text: str, ignore_case: bool = False) -> No
 def _rlike(scope: Scope, tree: Tree) -> Node:
     node, pattern = scope.string(tree.this, "RLIKE"), scope.constant_text(tree.expression, "RLIKE")
     try:
-        return _match(node, pattern, render(tree))
+        pc.match_substring_regex(pa.scalar(""), pattern)
     except pa.ArrowInvalid:
         raise scope.error(
-            f"{pattern!r} is not a regular expression that can be used: RE2 syntax, without look-around and back-references"
+            f"the regular expression {pattern!r} is not valid: write it in RE2's syntax, without look-around"
         ) from None
+    return _match(node, pattern, render(tree))
 
 
 def _concat(scope: Scope, tree: Tree) -> Node:

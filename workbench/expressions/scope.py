@@ -15,6 +15,17 @@ from workbench.expressions.sql import Tree, render
 from workbench.expressions.types import is_number, operand_type, type_name
 from workbench.origin import Origin
 
+# The parts of a syntax node that the builders look at. A node with any other is refused: its meaning would be lost.
+_PARTS = frozenset(
+    {
+        *("this", "expression", "expressions", "is_string", "quoted", "negate", "safe", "ignore_nulls", "to", "unit"),
+        *("low", "high", "ifs", "default", "true", "false", "decimals", "start", "length", "position", "replacement"),
+        *("table", "query", "unnest", "field"),
+    }
+)
+# unix_timestamp's format concerns text, which is refused as its operand.
+_PARTS_WITHOUT_EFFECT = {exp.StrToUnix: {"format"}}
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -37,11 +48,17 @@ class Scope:
     def node(self, tree: Tree) -> Node:
         """Compile a part."""
         builder = self.builders.get(type(tree))
-        if builder is not None:
-            return builder(self, tree)
+        parts = {key for key, part in tree.args.items() if part}
+        if builder is not None and parts <= _PARTS | _PARTS_WITHOUT_EFFECT.get(type(tree), set()):
+            node = builder(self, tree)
+            return apply("invert", [node], node.type, render(tree)) if tree.args.get("negate") else node
         if isinstance(tree, exp.AggFunc):
             raise self.error(f"{render(tree)} is an aggregate, which needs a window: use it in aggregate(...)")
-        raise self.error(f"{render(tree)} is not supported: supported are {self.supported}")
+        raise self.unsupported(tree)
+
+    def unsupported(self, tree: Tree) -> ExpressionError:
+        """The error for a part that cannot be compiled."""
+        return self.error(f"{render(tree)} is not supported: supported are {self.supported}")
 
     def error(self, message: str) -> ExpressionError:
         """The error to raise: the fact, preceded by the whole expression."""
@@ -104,7 +121,8 @@ class Scope:
     def needs(self, what: str, wanted: str, node: Node, cast_to: str) -> ExpressionError:
         """The error for an operand of the wrong type."""
         return self.error(
-            f"{what} needs {wanted}, but {node.text} is {type_name(node.type)}: convert it with CAST({node.text} AS {cast_to})"
+            f"{what} needs {wanted}, but {node.text} is {type_name(node.type)}: "
+            f"convert it with CAST({node.text} AS {cast_to})"
         )
 
 

@@ -62,7 +62,7 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
     clauses = [key for key, value in select.args.items() if value and key != "expressions"]
     if len(statements) != 1 or clauses or len(select.expressions) != 1:
         raise ExpressionError(
-            f"expression {text!r} is more than one expression: write a single condition or value, without FROM, WHERE or commas",
+            f"expression {text!r} is not a single condition or value: leave out SELECT, FROM, WHERE and commas",
             origin=origin,
         )
     return select.expressions[0]
@@ -81,4 +81,7 @@ def _describe(text: str, error: ParseError) -> str:
         )
     if problem.startswith("Expecting"):
         return f"expression {text!r} lacks {problem.split()[1]!r} after {word!r} at {line}position {position}"
-    return f"expression {text!r} cannot be read at {word!r}, {line}position {position}: check for a missing operator, quote or parenthesis"
+    return (
+        f"expression {text!r} cannot be read at {word!r}, {line}position {position}: "
+        "check for a missing operator, quote or parenthesis"
+    )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.casts import cast, widen
-from workbench.expressions.node import Node, apply
+from workbench.expressions.node import Node, apply, constant
 from workbench.expressions.scope import Scope
 from workbench.expressions.sql import Tree, render
 from workbench.expressions.types import INSTANT, LOCAL, is_time
@@ -60,22 +60,18 @@ def _truncate(scope: Scope, tree: Tree) -> Node:
 
 
 def _to_date(scope: Scope, tree: Tree) -> Node:
-    return _converted(scope, tree, pa.date32())
+    node = scope.node(tree.this)
+    day = cast(node, pa.date32(), render(tree))
+    if day is None:
+        raise scope.needs("to_date", "a timestamp or text", node, "timestamp")
+    return day
 
 
 def _seconds(scope: Scope, tree: Tree) -> Node:
-    node, text = _time(scope, tree.this, "unix_timestamp"), render(tree)
-    seconds = cast(widen(node, INSTANT), pa.int64(), text)
-    assert seconds is not None, "instants convert to seconds"
-    return seconds
-
-
-def _converted(scope: Scope, tree: Tree, type_: pa.DataType) -> Node:
-    node = scope.node(tree.this)
-    result = cast(node, type_, render(tree))
-    if result is None:
-        raise scope.needs("to_date", "a timestamp or text", node, "timestamp")
-    return result
+    """Whole seconds since 1970, cut off towards zero as Spark does (a CAST to bigint rounds down)."""
+    instant, text = widen(_time(scope, tree.this, "unix_timestamp"), INSTANT), render(tree)
+    micros = apply("cast", [instant], pa.int64(), text, pc.CastOptions.unsafe(pa.int64()))
+    return apply("divide", [micros, constant(pa.scalar(1_000_000, pa.int64()), "")], pa.int64(), text)
 
 
 BUILDERS: dict[type, Builder] = {

@@ -41,6 +41,7 @@ def type_name(type_: pa.DataType) -> str:
 
 
 def is_number(type_: pa.DataType) -> bool:
+    """Whether it is an integer, floating-point or decimal type."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
+from workbench.expressions.types import type_name
 from workbench.operators.base import Operator, Output
 from workbench.origin import Origin
 
@@ -49,7 +50,8 @@ class Filter:
         compiled = compile_expression(self.condition, schema, self.origin)
         if not pa.types.is_boolean(compiled.type):
             raise ExpressionError(
-                f"filter needs a condition that is true or false, but {self.condition.sql!r} is {compiled.type}: compare it with a value",
+                f"filter needs a condition that is true or false, but {self.condition.sql!r} is "
+                f"{type_name(compiled.type)}: compare it with a value",
                 origin=self.origin,
             )
         return compiled

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.errors import RecordError
 from workbench.operators.base import Operator, Output
 from workbench.operators.user_function import (
     Record,
     SchemaLike,
-    build_batch,
+    UserFunction,
     declared_schema,
     function_name,
-    raised,
     shorten,
 )
 from workbench.origin import Origin
@@ -62,35 +61,30 @@ class FlatMapLogic(Operator):
     """Runs the function over each batch and emits all that came of it as one batch."""
 
     def __init__(self, spec: FlatMap, schema: pa.Schema) -> None:
-        self._spec = spec
+        self._function = spec.function
+        self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
 
     def process(self, records: Records, port: int, out: Output) -> None:
         sources = records.batch.to_pylist()
-        rows: list[Record] = []
-        counts = []
-        for source in sources:
-            made = self._call(source)
-            rows.extend(made)
-            counts.append(len(made))
+        made = [self._call(source) for source in sources]
+        rows = list(chain.from_iterable(made))
         if not rows:
             return
-        origins = [source for source, count in zip(sources, counts, strict=True) for _ in range(count)]
-        spec = self._spec
-        batch = build_batch(rows, origins, self._schema, spec.kind, spec.function, spec.origin)
+        counts = [len(results) for results in made]
+        parents = list(chain.from_iterable(map(repeat, sources, counts)))
+        batch = self._user.batch(rows, parents, self._schema)
         times = records.timestamps
         out.emit(Records(batch, None if times is None else np.repeat(times, counts)))
 
     def _call(self, source: Record) -> list[Record]:
-        spec = self._spec
         try:
-            result = spec.function(source)
+            result = self._function(source)
             if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
                 return list(result)
         except Exception as error:
-            raise raised(spec.kind, spec.function, source, error, spec.origin) from error
-        raise RecordError(
-            f"{spec.kind} function {function_name(spec.function)!r} returned {shorten(result)} ({type(result).__name__}), expected an "
-            f"iterable of dicts, on record {shorten(source)}: return a list or use yield",
-            origin=spec.origin,
+            raise self._user.raised(source, error) from error
+        raise self._user.error(
+            f"returned {shorten(result)} ({type(result).__name__}), expected an iterable of dicts, "
+            f"on record {shorten(source)}: return a list or use yield"
         )

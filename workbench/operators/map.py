@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Operator, Output
-from workbench.operators.user_function import Record, SchemaLike, build_batch, declared_schema, function_name, raised
+from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
 
 
@@ -54,17 +54,17 @@ class MapLogic(Operator):
     """Runs the function over each batch."""
 
     def __init__(self, spec: Map, schema: pa.Schema) -> None:
-        self._spec = spec
+        self._function = spec.function
+        self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        spec, function = self._spec, self._spec.function
+        function = self._function
         sources = records.batch.to_pylist()
         rows: list[Record] = []
         for source in sources:
             try:
                 rows.append(function(source))
             except Exception as error:
-                raise raised(spec.kind, function, source, error, spec.origin) from error
-        batch = build_batch(rows, sources, self._schema, spec.kind, function, spec.origin)
-        out.emit(Records(batch, records.timestamps))
+                raise self._user.raised(source, error) from error
+        out.emit(Records(self._user.batch(rows, sources, self._schema), records.timestamps))

@@ -52,7 +52,7 @@ class MapBatches:
             kind = schema.field(self.event_time).type
             if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
                 raise PlanError(
-                    f"event-time column {self.event_time!r} is {kind}: it must be a timestamp, a date or int64 microseconds",
+                    f"event-time column {self.event_time!r} is {kind}: use a timestamp, a date or int64 microseconds",
                     origin=self.origin,
                 )
         return schema
@@ -91,8 +91,8 @@ class MapBatchesLogic(Operator):
             times = event_times(batch.column(spec.event_time))
         elif times is not None and batch.num_rows != len(records):
             raise RecordError(
-                f"{self._name} returned {batch.num_rows} rows for {len(records)}, so their event times are unknown: keep the number "
-                "of rows, or name the column that holds them with event_time=...",
+                f"{self._name} returned {batch.num_rows} rows for {len(records)}, so their event times are "
+                "unknown: keep the number of rows, or name the column that holds them with event_time=...",
                 origin=spec.origin,
             )
         if batch.num_rows:
@@ -110,7 +110,8 @@ class MapBatchesLogic(Operator):
         wanted = [(item.name, item.type) for item in self._schema]
         if found != wanted:
             raise RecordError(
-                f"{self._name} returned the columns {_show(batch.schema)}, expected {_show(self._schema)}: declare the output with schema=...",
+                f"{self._name} returned the columns {_show(batch.schema)}, expected {_show(self._schema)}: "
+                "declare the output with schema=...",
                 origin=self._spec.origin,
             )
         return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)

@@ -56,8 +56,8 @@ class Union:
         for position, (left, right) in enumerate(zip_longest(first, other), start=1):
             if left is None or right is None or left.name != right.name or left.type != right.type:
                 raise PlanError(
-                    f"union needs equal columns, but column {position} is {_show(left)} in the first stream and {_show(right)} "
-                    f"in stream {number}: make them equal with select",
+                    f"union needs equal columns, but column {position} is {_show(left)} in the first stream "
+                    f"and {_show(right)} in stream {number}: make them equal with select",
                     origin=self.origin,
                 )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -13,9 +14,17 @@ from workbench.origin import Origin
 Record = dict[str, Any]
 """One record as Python values by column name."""
 
-SchemaLike = pa.Schema | Mapping[str, pa.DataType]
+SchemaLike: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 _SHOWN = 200
+_CONVERSION_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
 
 
 def function_name(function: Callable[..., object]) -> str:
@@ -31,9 +40,9 @@ def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) ->
     """
     try:
         declared = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise PlanError(
-            f"{operator} got the schema {schema!r}: pass a pyarrow.Schema or a dict such as {{'origin': pyarrow.string()}}",
+            f"{operator} got the schema {schema!r}: pass a pyarrow.Schema or a dict such as {{'a': pyarrow.string()}}",
             origin=origin,
         ) from error
     if not len(declared):
@@ -50,85 +59,77 @@ def shorten(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def raised(
-    operator: str, function: Callable[..., object], record: object, error: Exception, origin: Origin | None
-) -> RecordError:
-    """The error for an exception in a user's function."""
-    return RecordError(
-        f"{operator} function {function_name(function)!r} raised {type(error).__name__}: {error} on record {shorten(record)}",
-        origin=origin,
-    )
+@dataclass(frozen=True)
+class UserFunction:
+    """A user's function on records, and what is said when it goes wrong.
 
-
-def build_batch(
-    rows: Sequence[Record],
-    sources: Sequence[Record],
-    schema: pa.Schema,
-    operator: str,
-    function: Callable[..., object],
-    origin: Origin | None,
-) -> pa.RecordBatch:
-    """The rows that a function returned as a batch of `schema`.
-
-    Args:
-        rows: what the function returned.
-        sources: for each row the record that it was made from.
-
-    Raises:
-        RecordError: a row is not a dict of exactly the schema's columns, or a value does not fit its type.
+    Attributes:
+        operator: the operator that calls it, for errors.
+        function: takes one record.
+        origin: the user's line, or None.
     """
-    names = set(schema.names)
-    for row, source in zip(rows, sources, strict=True):
-        if not isinstance(row, dict) or row.keys() != names:
-            raise _misfit(row, source, schema, operator, function, origin)
-    try:
-        return pa.RecordBatch.from_pylist(rows, schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError, ValueError) as error:
-        raise _unfit_value(rows, sources, schema, operator, function, origin) from error
 
+    operator: str
+    function: Callable[..., object]
+    origin: Origin | None
 
-def _misfit(
-    row: object,
-    source: Record,
-    schema: pa.Schema,
-    operator: str,
-    function: Callable[..., object],
-    origin: Origin | None,
-) -> RecordError:
-    wanted = f"a dict with the columns {', '.join(schema.names)}"
-    if isinstance(row, dict):
-        missing = [name for name in schema.names if name not in row]
-        extra = [str(name) for name in row if name not in schema.names]
-        faults = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has the undeclared {', '.join(extra)}"] * bool(
-            extra
+    def error(self, fact: str) -> RecordError:
+        """An error that names the function."""
+        return RecordError(f"{self.operator} function {function_name(self.function)!r} {fact}", origin=self.origin)
+
+    def raised(self, record: Record, error: Exception) -> RecordError:
+        """The error for an exception in the function."""
+        return self.error(f"raised {type(error).__name__}: {error} on record {shorten(record)}")
+
+    def batch(self, rows: Sequence[Record], sources: Sequence[Record], schema: pa.Schema) -> pa.RecordBatch:
+        """The rows that the function returned as a batch of `schema`.
+
+        Args:
+            rows: what the function returned.
+            sources: for each row the record that it was made from.
+            schema: the declared one.
+
+        Raises:
+            RecordError: a row is not a dict of exactly the schema's columns, or a value does not fit its type.
+        """
+        names = set(schema.names)
+        for row, source in zip(rows, sources, strict=True):
+            if not isinstance(row, dict) or row.keys() != names:
+                raise self._wrong_columns(row, source, schema)
+        columns = [self._column([row[item.name] for row in rows], sources, item) for item in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _column(self, values: list[Any], sources: Sequence[Record], item: pa.Field) -> pa.Array:
+        # Arrow cuts the fraction off a float that goes into a column of integers.
+        if pa.types.is_integer(item.type) and any(issubclass(type_, float) for type_ in set(map(type, values))):
+            for value, source in zip(values, sources, strict=True):
+                if isinstance(value, float) and not value.is_integer():
+                    raise self._unfit(value, source, item)
+        try:
+            return pa.array(values, item.type)
+        except _CONVERSION_ERRORS as error:
+            for value, source in zip(values, sources, strict=True):
+                try:
+                    pa.array([value], item.type)
+                except _CONVERSION_ERRORS:
+                    raise self._unfit(value, source, item) from error
+            raise
+
+    def _unfit(self, value: object, source: Record, item: pa.Field) -> RecordError:
+        return self.error(
+            f"returned {shorten(value)} for column {item.name!r}, which is declared as {item.type}, "
+            f"on record {shorten(source)}"
         )
-        found = f"a dict that {' and '.join(faults)}"
-    else:
+
+    def _wrong_columns(self, row: object, source: Record, schema: pa.Schema) -> RecordError:
         found = f"{shorten(row)} ({type(row).__name__})"
-    return RecordError(
-        f"{operator} function {function_name(function)!r} returned {found}, expected {wanted}, on record {shorten(source)}",
-        origin=origin,
-    )
-
-
-def _unfit_value(
-    rows: Sequence[Record],
-    sources: Sequence[Record],
-    schema: pa.Schema,
-    operator: str,
-    function: Callable[..., object],
-    origin: Origin | None,
-) -> RecordError:
-    for row, source in zip(rows, sources, strict=True):
-        for item in schema:
-            try:
-                pa.array([row[item.name]], item.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError, ValueError):
-                return RecordError(
-                    f"{operator} function {function_name(function)!r} returned {shorten(row[item.name])} for column {item.name!r}, "
-                    f"which is declared as {item.type}, on record {shorten(source)}",
-                    origin=origin,
-                )
-    return RecordError(
-        f"{operator} function {function_name(function)!r} returned values that do not fit {schema.names}", origin=origin
-    )
+        if isinstance(row, dict):
+            missing = [name for name in schema.names if name not in row]
+            extra = [str(name) for name in row if name not in schema.names]
+            faults = [
+                f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has also", extra)) if names
+            ]
+            found = f"a dict that {' and '.join(faults)}"
+        return self.error(
+            f"returned {found}, expected a dict with the columns {', '.join(schema.names)}, on record {shorten(source)}"
+        )

@@ -1,0 +1,301 @@
+"""Expressions: the text they build, the values they give (by hand and by DuckDB), and what their errors say."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+
+import duckdb
+import pyarrow as pa
+import pytest
+import sqlglot
+from expression_table import EXPRESSIONS, TABLE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import ExpressionError
+from workbench.expressions import Expression, coalesce, col, compile_expression, expr, lit, when
+from workbench.origin import Origin
+
+BATCH = TABLE.to_batches()[0]
+
+
+def values(expression: Expression | str, batch: pa.RecordBatch = BATCH) -> list[object]:
+    compiled = compile_expression(expression, batch.schema)
+    result = compiled(batch)
+    assert result.type == compiled.type
+    assert len(result) == batch.num_rows
+    return list(result.to_pylist())
+
+
+def message(expression: Expression | str, schema: pa.Schema = TABLE.schema) -> str:
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(expression, schema)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("built", "sql"),
+    [
+        (col("dep_delay") > 15, "dep_delay > 15"),
+        (15 < col("dep_delay"), "dep_delay > 15"),  # noqa: SIM300 - Python reflects the comparison
+        ((col("a") + 1) * 2, "(a + 1) * 2"),
+        (1 - col("a") / 2, "1 - (a / 2)"),
+        (-col("a") % 3, "(-a) % 3"),
+        ((col("a") == 1) & ~(col("b") != 2), "(a = 1) AND (NOT (b <> 2))"),
+        (col("p") | col("q"), "p OR q"),
+        (col("Dep Delay").is_null(), "`Dep Delay` IS NULL"),
+        (col("select").is_not_null(), "`select` IS NOT NULL"),
+        (~col("s").is_in(["a", "b"]), "NOT (s IN ('a', 'b'))"),
+        (col("a").between(1, 2.5), "a BETWEEN 1 AND 2.5"),
+        (col("a").cast("bigint"), "CAST(a AS BIGINT)"),
+        ((col("a") / 2).alias("half"), "a / 2 AS half"),
+        (abs(col("a")), "ABS(a)"),
+        (col("f").round(2), "ROUND(f, 2)"),
+        (col("s").lower().length(), "LENGTH(LOWER(s))"),
+        (col("s").contains("it's"), "CONTAINS(s, 'it\\'s')"),
+        (col("s").rlike(r"\d+"), r"s RLIKE '\\d+'"),
+        (col("s").like("a%"), "s LIKE 'a%'"),
+        (coalesce(col("a"), col("b"), 0), "COALESCE(a, b, 0)"),
+        (col("a").eq_null_safe(None), "a <=> NULL"),
+        (when(col("a") > 1).then("x").when("b > 2").then("y"), "CASE WHEN a > 1 THEN 'x' WHEN b > 2 THEN 'y' END"),
+        (when(col("a") > 1).then(1).otherwise(col("b")), "CASE WHEN a > 1 THEN 1 ELSE b END"),
+        (lit(dt.datetime(2013, 1, 1, 6)), "CAST('2013-01-01 06:00:00' AS TIMESTAMP)"),
+    ],
+)
+def test_python_builds_spark_sql(built: Expression, sql: str) -> None:
+    assert built.sql == sql
+    assert expr(sql).sql == sql
+
+
+def test_columns_are_named_once_in_order() -> None:
+    assert expr("b > a AND b < `Dep Delay`").columns == ("b", "a", "Dep Delay")
+
+
+def test_repr_and_name() -> None:
+    assert repr(col("a") > 1) == "expr('a > 1')"
+    assert [col("a").name, (col("a") + 1).alias("next").name, (col("a") + 1).name] == ["a", "next", "a + 1"]
+
+
+def test_truth_value_is_refused() -> None:
+    with pytest.raises(
+        ExpressionError, match=r"expression 'a > 1' has no truth value: use & \| ~ instead of and or not"
+    ):
+        bool(col("a") > 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a > 1", [False, None, True, False, False, True]),
+        ("p AND q", [True, None, False, False, None, False]),
+        ("p OR q", [True, True, None, True, None, False]),
+        ("a / b", [0.5, None, None, -7 / 3, None, -25.0]),
+        ("a % b", [1, None, None, -1, None, 0]),
+        ("a DIV b", [0, None, None, -2, None, -25]),
+        ("a + 9223372036854775807", [None, None, None, 9223372036854775800, 9223372036854775807, None]),
+        ("-9223372036854775808 % -1", [0] * 6),
+        ("f * 2 <=> 3", [True, False, False, False, False, False]),
+        ("a IN (1, NULL)", [True, None, None, None, None, None]),
+        ("TRY_CAST(n AS int)", [12, -3, None, None, None, 7]),
+        ("CAST(f AS int)", [1, None, 0, -2, 1234, 0]),
+        ("CAST(1e300 AS int)", [None] * 6),
+        ("hour(t)", [5, None, 23, 23, 0, 12]),
+        ("dayofweek(t)", [3, None, 3, 4, 4, 1]),
+        ("CAST(f AS string)", ["1.5", None, "0.0", "-2.5", "1234.75", "-0.25"]),
+        ("substring(s, -2, 1)", ["a", None, "y", "1", "", "0"]),
+        ("'x'", ["x"] * 6),
+        ("1 + 1", [2] * 6),
+        ("NULL", [None] * 6),
+    ],
+)
+def test_values_by_hand(text: str, expected: list[object]) -> None:
+    assert values(text) == expected
+
+
+def plain(value: object) -> object:
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+# DuckDB's concat skips nulls.
+DUCKDB_DIFFERS = {"concat(s, '-', n)"}
+
+
+@pytest.mark.parametrize("text", [text for text in EXPRESSIONS if text not in DUCKDB_DIFFERS])
+def test_duckdb_gives_the_same(text: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET error_on_division_by_zero = false")
+        connection.register("records", TABLE)
+        statement = sqlglot.transpile(f"SELECT {text} AS value FROM records", read="spark", write="duckdb")[0]
+        expected = [row[0] for row in connection.execute(statement).fetchall()]
+    assert [plain(value) for value in values(text)] == [plain(value) for value in expected]
+
+
+def test_python_and_text_give_the_same() -> None:
+    built = when(col("a") > 1).then(col("a") * 2).otherwise(coalesce(col("b"), 0))
+    assert values(built) == values("CASE WHEN a > 1 THEN a * 2 ELSE COALESCE(b, 0) END") == [2, 5, 6, 3, 0, 200]
+
+
+@pytest.mark.parametrize(
+    "stored", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.string()], ids=str
+)
+def test_text_is_text_however_it_is_stored(stored: pa.DataType) -> None:
+    batch = pa.record_batch({"s": pa.array(["a", None, "b"]).cast(stored)})
+    assert values("s = 'a'", batch) == [True, None, False]
+    assert compile_expression("s", batch.schema).type == stored
+
+
+@pytest.mark.parametrize(
+    "stored", [pa.timestamp("ns"), pa.timestamp("s"), pa.timestamp("ms", "America/New_York")], ids=str
+)
+def test_parts_of_time_are_those_of_utc(stored: pa.DataType) -> None:
+    per_second = {"s": 1, "ms": 1_000, "ns": 1_000_000_000}[stored.unit]
+    batch = pa.record_batch({"t": pa.array([7 * 3_600 * per_second], pa.int64()).cast(stored)})
+    assert values("hour(t)", batch) == [7]
+    assert values("t = TIMESTAMP '1970-01-01 07:00:00'", batch) == [True]
+
+
+def test_unsigned_and_small_numbers_do_not_wrap() -> None:
+    batch = pa.record_batch({"u": pa.array([0, 255], pa.uint8()), "i": pa.array([-128, 127], pa.int8())})
+    assert values("u - 1", batch) == [-1, 254]
+    assert values("i + i", batch) == [None, None]
+    assert values("-u", batch) == [0, -255]
+
+
+def test_a_bare_column_is_not_copied() -> None:
+    result = compile_expression("a", BATCH.schema)(BATCH)
+    assert result.buffers()[1].address == BATCH.column("a").buffers()[1].address
+
+
+def test_an_empty_batch_gives_an_empty_array() -> None:
+    assert values("a / b > 1 AND s LIKE 'x%'", BATCH.slice(0, 0)) == []
+    assert values("f % 2", BATCH.slice(0, 0)) == []
+
+
+def test_a_slice_gives_its_own_rows() -> None:
+    assert values("f % 2", BATCH.slice(3, 2)) == [-0.5, 0.75]
+    assert values("a + 9223372036854775807", BATCH.slice(2, 2)) == [None, 9223372036854775800]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("dep_dely > 15", ": unknown column 'dep_dely': did you mean 'dep_delay'? Valid: carrier, dep_delay"),
+        ("Dep_Delay > 15", ": unknown column 'Dep_Delay': did you mean 'dep_delay'? Valid: carrier, dep_delay"),
+        (
+            "carrier > 15",
+            ": cannot compare carrier (string) with 15 (int): convert one, for example CAST(carrier AS int)",
+        ),
+        (
+            "15 > carrier",
+            ": cannot compare 15 (int) with carrier (string): convert one, for example CAST(carrier AS int)",
+        ),
+        (
+            "carrier IN (1, 2)",
+            ": cannot compare carrier (string) with 1 (int): convert one, for example CAST(carrier AS int)",
+        ),
+        ("carrier + 1", ": + needs a number, but carrier is string: convert it with CAST(carrier AS double)"),
+        ("carrier AND TRUE", ": AND needs true or false, but carrier is string: compare it with a value"),
+        ("lower(dep_delay)", ": lower needs text, but dep_delay is bigint: convert it with CAST(dep_delay AS string)"),
+        ("CAST(dep_delay AS date)", ": dep_delay (bigint) cannot be converted to date"),
+        (
+            "carrier RLIKE '(?=x)'",
+            ": the regular expression '(?=x)' is not valid: write it in RE2's syntax, without look-around",
+        ),
+        ("sum(dep_delay)", ": SUM(dep_delay) is an aggregate, which needs a window: use it in aggregate(...)"),
+        ("dep_delay >", " is incomplete after '>' at position 11: something is missing there"),
+        ("(dep_delay", " lacks ')' after 'dep_delay' at position 2"),
+        (
+            "dep_delay dep_delay 15",
+            " cannot be read at '15', position 21: check for a missing operator, quote or parenthesis",
+        ),
+        ("carrier = 'AA", " has a quote that is not closed"),
+        ("dep_delay, carrier", " is not a single condition or value: leave out SELECT, FROM, WHERE and commas"),
+        ("1 FROM t", " is not a single condition or value: leave out SELECT, FROM, WHERE and commas"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_what_to_do(text: str, fact: str) -> None:
+    schema = pa.schema({"dep_delay": pa.int64(), "carrier": pa.string()})
+    assert message(text, schema) == f"expression {text!r}{fact}"
+
+
+def test_an_empty_expression_says_what_to_write() -> None:
+    assert message(" ") == 'the expression is empty: write a condition or value such as "dep_delay > 15"'
+
+
+def test_an_unsupported_function_lists_those_that_are() -> None:
+    said = message("soundex(s)")
+    assert said.startswith("expression 'soundex(s)': SOUNDEX(s) is not supported: supported are arithmetic (+ - * /")
+    assert said.endswith("trim, try_divide, unix_timestamp, upper, year")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["to_date(s, 'yyyy')", "CAST(s AS date FORMAT 'yyyy')", "row_number() OVER (ORDER BY a)", "s[0]", "a.b", "*"],
+)
+def test_what_is_not_understood_whole_is_refused(text: str) -> None:
+    assert text.split("(")[0].split(".")[0] in message(text)
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_supported_functions_survive_their_own_text(text: str) -> None:
+    assert [plain(value) for value in values(expr(text).sql)] == [plain(value) for value in values(text)]
+
+
+def test_errors_carry_the_users_line() -> None:
+    origin = Origin("flights.py", 12, 'flights.filter("nope > 1")')
+    with pytest.raises(ExpressionError, match=r"\(flights\.py, line 12: flights\.filter\(\"nope > 1\"\)\)$"):
+        compile_expression("nope > 1", BATCH.schema, origin)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: col(""), "col takes a column's name, not ''"),
+        (lambda: lit({"a": 1}), "{'a': 1} (dict) cannot stand in an expression"),
+        (lambda: col("a").is_in("AA"), "is_in takes a list of values, not the text 'AA': write is_in(['AA'])"),
+        (lambda: list(col("a")), "expression 'a' cannot be iterated"),
+        (lambda: col("a").cast("nonsense"), "nonsense"),
+    ],
+)
+def test_building_errors(build: Callable[[], object], said: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        build()
+    assert said in str(caught.value)
+
+
+numbers = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=30)
+
+
+@given(numbers, st.integers(-(2**31), 2**31 - 1))
+def test_integer_arithmetic_is_exact_or_null(column: list[int | None], other: int) -> None:
+    batch = pa.record_batch({"x": pa.array(column, pa.int64())})
+
+    def exact(function: Callable[[int], int | None]) -> list[int | None]:
+        results = [None if x is None else function(x) for x in column]
+        return [y if y is not None and -(2**63) <= y < 2**63 else None for y in results]
+
+    assert values(col("x") + other, batch) == exact(lambda x: x + other)
+    assert values(col("x") * other, batch) == exact(lambda x: x * other)
+    assert values(col("x") % other, batch) == exact(
+        lambda x: int(math.copysign(1, x)) * (abs(x) % abs(other)) if other else None
+    )
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=6)), max_size=20), st.text("ab%_.*", max_size=5))
+def test_like_matches_as_its_two_wildcards_say(column: list[str | None], pattern: str) -> None:
+    def matches(text: str, rest: str) -> bool:
+        if not rest:
+            return not text
+        if rest[0] == "%":
+            return any(matches(text[start:], rest[1:]) for start in range(len(text) + 1))
+        return bool(text) and rest[0] in ("_", text[0]) and matches(text[1:], rest[1:])
+
+    batch = pa.record_batch({"s": pa.array(column, pa.string())})
+    assert values(col("s").like(pattern), batch) == [
+        None if text is None else matches(text, pattern) for text in column
+    ]
