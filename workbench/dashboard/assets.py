@@ -1,0 +1,77 @@
+"""Where a notebook page gets BokehJS from: the Jupyter server, without a network and without weight in the notebook.
+
+Panel's server extension, which is on wherever Panel is installed beside Jupyter, serves the files of BokehJS and of
+Panel. Only the page knows the server's base URL, so the page decides; where no such server is found (a notebook on a
+static host) it falls back on the public CDN, and where that fails too it says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+
+import bokeh
+import panel
+from panel.io.notebook import PYVIZ_PROXY, JupyterCommManagerBinary
+
+_SCRIPT = """
+(() => {
+  %(proxy)s
+  if (window.PyViz.comm_manager === undefined) {
+    %(comms)s
+  }
+  const wanted = %(bokeh)s
+  const present = () => {
+    const found = window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
+    return found?.Panel !== undefined
+  }
+  const say = (text) => {
+    const note = document.getElementById(%(note)s)
+    if (note !== null) note.textContent = text
+  }
+  const add = (url) => new Promise((resolve, reject) => {
+    const script = document.createElement("script")
+    script.src = url
+    script.onload = resolve
+    script.onerror = () => reject(new Error(url))
+    document.head.appendChild(script)
+  })
+  const load = async (bokeh, tail, panel) => {
+    for (const file of ["bokeh", "bokeh-gl", "bokeh-widgets", "bokeh-tables"]) await add(`${bokeh}${file}${tail}`)
+    await add(`${panel}panel.min.js`)
+    if (!present()) throw new Error(`another version than ${wanted}`)
+  }
+  const all = async () => {
+    const config = document.getElementById("jupyter-config-data")
+    const base = config === null ? "/" : JSON.parse(config.textContent).baseUrl
+    const hidden = window.define
+    window.define = undefined
+    try {
+      await load(`${base}panel-preview/static/js/`, ".min.js", `${base}panel-preview/static/extensions/panel/`)
+    } catch {
+      const tail = `-${wanted}.min.js`
+      await load("https://cdn.bokeh.org/bokeh/release/", tail, `https://cdn.holoviz.org/panel/${%(panel)s}/dist/`)
+    } finally {
+      window.define = hidden
+    }
+  }
+  if (present()) return
+  window.workbench_bokeh ??= all()
+  window.workbench_bokeh.catch((error) => say(
+    `The dashboard needs BokehJS ${wanted}, which could not be loaded (${error.message}): run ` +
+    "'import panel; panel.extension(inline=True)' in a cell, then show the dashboard again."
+  ))
+})()
+"""
+
+
+def loader_html(plot_id: str) -> str:
+    """HTML that makes sure that BokehJS is on the page; `plot_id` is the view that waits for it."""
+    note = f"wb-note-{plot_id}"
+    script = _SCRIPT % {
+        "proxy": PYVIZ_PROXY,
+        "comms": JupyterCommManagerBinary.js_manager,
+        "bokeh": json.dumps(bokeh.__version__),
+        "panel": json.dumps(panel.__version__),
+        "note": json.dumps(note),
+    }
+    return f"<div id='{note}' role='status'></div><script type='application/javascript'>{script}</script>"

@@ -1,0 +1,144 @@
+"""Buffers: how full every channel is, on its sender's and on its receiver's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, Range1d
+from bokeh.plotting import figure
+
+from workbench.dashboard import wording
+from workbench.dashboard.sources import refresh
+from workbench.dashboard.theme import FONT, Paint
+from workbench.telemetry.frames import ChannelFrame, Frame
+
+ROW = 17
+MANY = 40
+FULLEST = 6
+
+_LABEL_END, _SENDER_LEFT, _SENDER_RIGHT, _RECEIVER_LEFT, _RECEIVER_RIGHT = 0.36, 0.38, 0.53, 0.54, 0.74
+
+_NAMES = (
+    "y", "label", "bold", "note", "send_left", "send_right", "receive_right", "granted_right", "held_right", "top",
+    "bottom",
+)  # fmt: skip
+
+
+def rows(frame: Frame) -> list[dict[str, Any]]:
+    """A heading per edge with its totals, then its channels; of a wide edge in a wide job only the fullest.
+
+    Each row has ``label``, ``heading`` (bool), ``note``, ``sent`` and ``received`` (buffers on the two sides),
+    ``capacity`` (buffers granted) and ``held`` (aligning: the barrier holds the channel back).
+    """
+    names = {vertex.id: vertex.name for vertex in frame.vertices}
+    listed: list[dict[str, Any]] = []
+    for edge in frame.edges:
+        channels = [channel for channel in frame.channels if channel.edge == edge.id]
+        listed.append(
+            {
+                "label": f"{names.get(edge.source, edge.source)} → {names.get(edge.target, edge.target)}",
+                "heading": True,
+                "note": f"{edge.queued_buffers}/{edge.capacity_buffers} · {wording.percent(edge.usage)}",
+                "sent": 0,
+                "received": 0,
+                "capacity": 0,
+                "held": False,
+            }
+        )
+        shown = channels
+        if len(frame.channels) > MANY and len(channels) > FULLEST:
+            shown = sorted(channels, key=lambda c: -(c.inputQueueLength + c.outputQueueLength))[:FULLEST]
+        listed.extend(_channel_row(channel) for channel in shown)
+        if len(shown) < len(channels):
+            text = f"and {len(channels) - len(shown)} emptier channels"
+            blank = {"sent": 0, "received": 0, "capacity": 0, "held": False}
+            listed.append({"label": text, "heading": False, "note": "", **blank})
+    return listed
+
+
+def _channel_row(channel: ChannelFrame) -> dict[str, Any]:
+    words = [f"{channel.outputQueueLength} + {channel.inputQueueLength}/{channel.capacity}"]
+    if channel.blocked:
+        words.append("aligning")
+    elif channel.finished:
+        words.append("finished")
+    elif channel.idle:
+        words.append("idle")
+    else:
+        words.append(f"{wording.short(channel.queued_records)} rec")
+    return {
+        "label": f"{channel.source} → {channel.target}", "heading": False, "note": " · ".join(words),
+        "sent": channel.outputQueueLength, "received": channel.inputQueueLength, "capacity": channel.capacity,
+        "held": channel.blocked,
+    }  # fmt: skip
+
+
+def columns(frame: Frame) -> dict[str, list[Any]]:
+    """The rows as places in the drawing: x as a share of the width, y in pixels from the bottom."""
+    listed = rows(frame)
+    widest = max((row["capacity"] for row in listed), default=0) or 1
+    made: dict[str, list[Any]] = {name: [] for name in _NAMES}
+    for index, row in enumerate(listed):
+        y = (len(listed) - index - 0.5) * ROW
+        receiver = (_RECEIVER_RIGHT - _RECEIVER_LEFT) / widest
+        sender = (_SENDER_RIGHT - _SENDER_LEFT) / widest
+        received = _RECEIVER_LEFT + receiver * min(row["received"], widest)
+        place = {
+            "y": y, "label": "" if row["heading"] else wording.fit(row["label"], 165, 11),
+            "bold": wording.fit(row["label"], 260, 11) if row["heading"] else "", "note": row["note"],
+            "send_left": _SENDER_RIGHT - sender * min(row["sent"], widest), "send_right": _SENDER_RIGHT,
+            "receive_right": received, "granted_right": _RECEIVER_LEFT + receiver * row["capacity"],
+            "held_right": received if row["held"] else _RECEIVER_LEFT, "top": y + 5, "bottom": y - 5,
+        }  # fmt: skip
+        for name in _NAMES:
+            made[name].append(place[name])
+    return made
+
+
+class BuffersView:
+    """A row of bars per channel: what waits at the sender grows to the left, what the receiver holds to the right."""
+
+    def __init__(self, paint: Paint) -> None:
+        self._source = ColumnDataSource({name: [] for name in _NAMES})
+        self._rows = Range1d(0, 4 * ROW)
+        self.figure = figure(
+            height=4 * ROW, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
+            x_axis_type=None, y_axis_type=None,
+            html_attributes={"role": "img", "aria-label": "Buffers queued on every channel"},
+        )  # fmt: skip
+        paint.plot(self.figure)
+        self.figure.min_border = 0
+        self.figure.grid.visible = False
+        self._draw(paint)
+
+    def update(self, frame: Frame) -> None:
+        made = columns(frame)
+        pixels = max(4, len(made["y"])) * ROW
+        if self.figure.height != pixels:
+            self.figure.height = self._rows.end = pixels
+        refresh(self._source, made)
+
+    def _draw(self, paint: Paint) -> None:
+        plot, source = self.figure, self._source
+        granted = plot.quad(_RECEIVER_LEFT, "granted_right", "top", "bottom", source=source)
+        paint.set(granted.glyph, fill_color="track", line_color="line")
+        sent = plot.quad("send_left", "send_right", "top", "bottom", source=source, line_color=None)
+        paint.set(sent.glyph, fill_color="pressed", hatch_color="hatch")
+        received = plot.quad(_RECEIVER_LEFT, "receive_right", "top", "bottom", source=source, line_color=None)
+        paint.set(received.glyph, fill_color="accent")
+        held = plot.quad(_RECEIVER_LEFT, "held_right", "top", "bottom", source=source, line_color=None)
+        paint.set(held.glyph, fill_color="warn", hatch_color="hatch")
+        for bar in (sent, held):
+            bar.glyph.hatch_pattern = "right_diagonal_line"
+            bar.glyph.hatch_scale = 6
+        for x, text, colour, style, align in (
+            (0.0, "bold", "ink", "bold", "left"),
+            (_LABEL_END, "label", "muted", "normal", "right"),
+            (1.0, "note", "muted", "normal", "right"),
+        ):
+            glyph = plot.text(
+                x, "y", text, source=source, text_font=value(FONT), text_font_size="11px", text_font_style=style,
+                text_align=align, text_baseline="middle",
+            ).glyph  # fmt: skip
+            paint.set(glyph, text_color=colour)

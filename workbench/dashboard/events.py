@@ -1,0 +1,54 @@
+"""The job's log: what changed, failed, recovered or was tuned, newest first."""
+
+from __future__ import annotations
+
+from bokeh.models import Div
+
+from workbench.dashboard import wording
+from workbench.dashboard.html import panel_div
+from workbench.telemetry.frames import Frame
+
+SHOWN = 8
+
+SIGNS = {
+    "state": ("accent", "●"),
+    "failure": ("bad", "✗"),
+    "recovery": ("good", "↺"),
+    "tune": ("violet", "⚙"),
+    "checkpoint": ("good", "✓"),
+    "notice": ("muted", "i"),
+}
+
+
+def html(frame: Frame) -> str:
+    """The last events as a list, newest first."""
+    if not frame.events:
+        return "<p class='none'>Nothing has happened yet.</p>"
+    lines = []
+    for event in reversed(frame.events[-SHOWN:]):
+        colour, sign = SIGNS[event.kind]
+        text = wording.html_text(event.text)
+        lines.append(
+            f"<li title='{text}'><time>{wording.clock(event.time_us)}</time>"
+            f"<b style='color:var(--wb-{colour})'>{sign} {event.kind}</b><span>{text}</span></li>"
+        )
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+class EventsView:
+    """The list of the last events."""
+
+    def __init__(self) -> None:
+        self.div: Div = panel_div("Events of the job", css=_CSS, role="log")
+
+    def update(self, frame: Frame) -> None:
+        self.div.text = html(frame)
+
+
+_CSS = """
+ul { list-style: none; margin: 0; padding: 0; }
+li { display: flex; gap: 8px; white-space: nowrap; overflow: hidden; line-height: 18px; }
+li time { color: var(--wb-muted); font-variant-numeric: tabular-nums; }
+li b { font-weight: 600; flex: 0 0 86px; }
+li span { overflow: hidden; text-overflow: ellipsis; }
+"""

@@ -1,0 +1,261 @@
+"""The dataflow graph: a box per vertex, a curve per edge, with their rates, loads and buffers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.plotting import figure
+
+from workbench.dashboard import wording
+from workbench.dashboard.sources import refresh
+from workbench.dashboard.theme import FONT, Paint
+from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
+
+BOX_HEIGHT = 104
+ROW_HEIGHT = 134
+WIDTH = 860
+"""Pixels that the graph is laid out for; heights are exact, widths scale."""
+
+SHARES = (
+    ("idle", "idleTimeMsPerSecond"),
+    ("busy", "busyTimeMsPerSecond"),
+    ("pressed", "backPressuredTimeMsPerSecond"),
+)
+
+_DETAILS = (
+    "numRecordsIn", "numRecordsOut", "numRecordsInPerSecond", "numRecordsOutPerSecond", "numBuffersOut",
+    "busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "isBackPressured", "inPoolUsage",
+    "outPoolUsage", "inputQueueLength", "outputQueueLength", "numLateRecordsDropped", "numFiredTimers",
+    "pendingRecords", "sourceIdleTime",
+)  # fmt: skip
+
+Columns = dict[str, list[Any]]
+
+
+def height(frame: Frame) -> int:
+    """Pixels that the graph needs: as many rows as the fullest column has boxes."""
+    rows = max(Counter(round(vertex.x, 3) for vertex in frame.vertices).values(), default=1)
+    return max(2, rows) * ROW_HEIGHT
+
+
+def half_width(frame: Frame) -> float:
+    """Half the width of a box, as a share of the drawing's width."""
+    columns = len({round(vertex.x, 3) for vertex in frame.vertices})
+    return min(0.29, 0.76 / max(columns, 1)) / 2
+
+
+def place(vertex: VertexFrame, half: float, pixels: int) -> tuple[float, float]:
+    """The centre of a box: x as a share of the width, y in pixels from the bottom."""
+    pad = half + 0.008
+    margin = BOX_HEIGHT / 2 + 6
+    return pad + vertex.x * (1 - 2 * pad), margin + (1 - vertex.y) * (pixels - 2 * margin)
+
+
+def shares(vertex: VertexFrame) -> tuple[float, float, float]:
+    """Idle, busy and back-pressured time as fractions of one."""
+    idle, busy, pressed = (float(vertex.metrics.get(metric) or 0) / 1000 for _, metric in SHARES)
+    return idle, busy, pressed
+
+
+def details(vertex: VertexFrame) -> str:
+    """Every metric of a vertex, a line each, for the hover."""
+    lines = [f"{uid} ({kind}) {description}".rstrip() for uid, kind, description in vertex.operators]
+    for name in _DETAILS:
+        value = vertex.metrics.get(name)
+        if value is not None:
+            shown = value if isinstance(value, bool) else f"{value:,.2f}".removesuffix(".00")
+            lines.append(f"{name}: {shown}")
+    for name in ("currentInputWatermark", "currentOutputWatermark"):
+        if name in vertex.metrics:
+            mark = vertex.metrics[name]
+            lines.append(f"{name}: {wording.instant(None if mark is None else int(mark))}")
+    return "\n".join(lines)
+
+
+def rates(vertex: VertexFrame) -> str:
+    """Records in and out per second, with the side that a source or sink does not have left out."""
+    into, out = (vertex.metrics.get(f"numRecords{way}PerSecond") for way in ("In", "Out"))
+    return f"{wording.short(into)} → {wording.short(out)} rec/s"
+
+
+def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
+    """Two lines that say what runs in a vertex: the chain's names, or the one operator's kind and description."""
+    if len(vertex.operators) == 1:
+        _, kind, description = vertex.operators[0]
+        return wording.fit(kind, pixels, 11), wording.fit(description, pixels, 11)
+    lines = [""]
+    for position, (uid, _, _) in enumerate(vertex.operators):
+        piece = uid if position == 0 else f"→ {uid}"
+        if lines[-1] and len(f"{lines[-1]} {piece}") * 11 * 0.55 > pixels:
+            lines.append(piece)
+        else:
+            lines[-1] = f"{lines[-1]} {piece}".strip()
+    second = " ".join(lines[1:])
+    return wording.fit(lines[0], pixels, 11), wording.fit(second, pixels, 11)
+
+
+def box_columns(frame: Frame) -> Columns:
+    """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
+    half, pixels = half_width(frame), height(frame)
+    room = 2 * half * WIDTH - 20
+    columns: Columns = {name: [] for name in _BOX_NAMES}
+    for vertex in frame.vertices:
+        x, y = place(vertex, half, pixels)
+        left, top = x - half, y + BOX_HEIGHT / 2
+        idle, busy, pressed = shares(vertex)
+        bar_left, bar = left + 10 / WIDTH, 2 * half - 20 / WIDTH
+        first, second = operator_lines(vertex, room)
+        title = wording.fit(vertex.name, room - 30, 13)
+        row = {
+            "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - BOX_HEIGHT,
+            "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}", "right_x": bar_left + bar,
+            "first": first, "second": second, "rates": rates(vertex),
+            "title_y": top - 15, "first_y": top - 31, "second_y": top - 44, "rates_y": top - 61,
+            "bar_top": top - 71, "bar_bottom": top - 82, "shares_y": top - 93,
+            "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
+            "pressed_1": bar_left + bar * (idle + busy + pressed),
+            "shares": f"idle {idle * 100:.0f} · busy {busy * 100:.0f} · back-pr. {pressed * 100:.0f} %",
+        }  # fmt: skip
+        for name in _BOX_NAMES:
+            columns[name].append(row[name])
+    return columns
+
+
+_BOX_NAMES = (
+    "x", "text_x", "left", "right", "top", "bottom", "name", "title", "parallelism", "right_x", "first", "second",
+    "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0", "idle_1",
+    "busy_1", "pressed_1", "shares",
+)  # fmt: skip
+
+
+def edge_columns(frame: Frame) -> Columns:
+    """One row per edge: its curve, its texts, and its buffer gauge (outline and fill)."""
+    half, pixels = half_width(frame), height(frame)
+    places = {vertex.id: place(vertex, half, pixels) for vertex in frame.vertices}
+    names = {vertex.id: vertex.name for vertex in frame.vertices}
+    fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
+    columns: Columns = {name: [] for name in _EDGE_NAMES}
+    for edge in frame.edges:
+        if edge.source not in places or edge.target not in places:
+            continue
+        (x0, y0), (x1, y1) = places[edge.source], places[edge.target]
+        x0, x1 = x0 + half, x1 - half
+        middle, level = (x0 + x1) / 2, (y0 + y1) / 2
+        gauge = min(0.052, (x1 - x0) * 0.7)
+        row = {
+            "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
+            "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
+            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange, "middle": middle,
+            "exchange_y": level + 12, "rate": f"{wording.short(edge.records_per_second)}/s", "rate_y": level - 12,
+            "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
+            "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
+            "gauge_top": level - 21, "gauge_bottom": level - 28,
+            "buffers": f"{edge.queued_buffers}/{edge.capacity_buffers}", "buffers_y": level - 37,
+            "usage": wording.percent(edge.usage),
+        }  # fmt: skip
+        for name in _EDGE_NAMES:
+            columns[name].append(row[name])
+    return columns
+
+
+_EDGE_NAMES = (
+    "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", "head_x", "head_y", "width", "name", "exchange", "middle",
+    "exchange_y", "rate", "rate_y", "gauge_left", "gauge_right", "gauge_fill", "gauge_top", "gauge_bottom", "buffers",
+    "buffers_y", "usage",
+)  # fmt: skip
+
+
+def thickness(edge: EdgeFrame, fastest: float) -> float:
+    """Line width in pixels, 1.5 to 6 in half pixels, in proportion to the fastest edge."""
+    share = edge.records_per_second / fastest if fastest > 0 else 0.0
+    return round((1.5 + 4.5 * min(1.0, share)) * 2) / 2
+
+
+class GraphView:
+    """The drawing of the graph; texts of the hover are renewed once a second."""
+
+    def __init__(self, paint: Paint) -> None:
+        self._boxes = ColumnDataSource({**{name: [] for name in _BOX_NAMES}, "details": []})
+        self._edges = ColumnDataSource({name: [] for name in _EDGE_NAMES})
+        self._details_us = 0
+        self._rows = Range1d(0, 2 * ROW_HEIGHT)
+        self.figure = figure(
+            height=2 * ROW_HEIGHT, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
+            x_axis_type=None, y_axis_type=None, min_width=420,
+            html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
+        )  # fmt: skip
+        paint.plot(self.figure)
+        self.figure.min_border = 0
+        self.figure.grid.visible = False
+        self._draw_edges(paint)
+        self._draw_boxes(paint)
+
+    def update(self, frame: Frame) -> None:
+        boxes = box_columns(frame)
+        stale = not 0 <= frame.time_us - self._details_us < 1_000_000
+        if stale or len(self._boxes.data["details"]) != len(frame.vertices):
+            boxes["details"] = [details(vertex) for vertex in frame.vertices]
+            self._details_us = frame.time_us
+        else:
+            boxes["details"] = self._boxes.data["details"]
+        pixels = height(frame)
+        if self.figure.height != pixels:
+            self.figure.height = self._rows.end = pixels
+        refresh(self._boxes, boxes)
+        refresh(self._edges, edge_columns(frame))
+
+    def _draw_edges(self, paint: Paint) -> None:
+        plot, edges = self.figure, self._edges
+        curve = plot.bezier("x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", source=edges, line_width="width")
+        paint.set(curve.glyph, line_color="muted")
+        head = plot.scatter("head_x", "head_y", source=edges, marker="triangle", size=10, angle=-1.5708)
+        paint.set(head.glyph, fill_color="muted", line_color="muted")
+        track = plot.quad("gauge_left", "gauge_right", "gauge_top", "gauge_bottom", source=edges)
+        paint.set(track.glyph, fill_color="track", line_color="line")
+        fill = plot.quad("gauge_left", "gauge_fill", "gauge_top", "gauge_bottom", source=edges, line_color=None)
+        paint.set(fill.glyph, fill_color="accent")
+        for text, y, size, colour, style in (
+            ("exchange", "exchange_y", "11px", "muted", "italic"),
+            ("rate", "rate_y", "11px", "ink", "bold"),
+            ("buffers", "buffers_y", "10px", "muted", "normal"),
+        ):
+            self._write(paint, edges, "middle", y, text, size, colour, style, "center")
+        tips = [("edge", "@name"), ("exchange", "@exchange"), ("received", "@rate"), ("buffers", "@buffers (@usage)")]
+        plot.add_tools(HoverTool(renderers=[track], tooltips=tips))
+
+    def _draw_boxes(self, paint: Paint) -> None:
+        plot, boxes = self.figure, self._boxes
+        box = plot.quad("left", "right", "top", "bottom", source=boxes, border_radius=6, line_width=1)
+        paint.set(box.glyph, fill_color="box", line_color="line")
+        parts = (("idle", "idle_0", "idle_1"), ("busy", "idle_1", "busy_1"), ("pressed", "busy_1", "pressed_1"))
+        for name, start, end in parts:
+            part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)
+            paint.set(part.glyph, fill_color=name)
+            if name == "pressed":
+                part.glyph.hatch_pattern = "right_diagonal_line"
+                part.glyph.hatch_scale = 6
+                part.glyph.hatch_weight = 1.5
+                paint.set(part.glyph, hatch_color="hatch")
+        for text, x, y, size, colour, style, align in (
+            ("title", "text_x", "title_y", "13px", "ink", "bold", "left"),
+            ("parallelism", "right_x", "title_y", "13px", "muted", "bold", "right"),
+            ("first", "text_x", "first_y", "11px", "muted", "normal", "left"),
+            ("second", "text_x", "second_y", "11px", "muted", "normal", "left"),
+            ("rates", "text_x", "rates_y", "13px", "ink", "normal", "left"),
+            ("shares", "text_x", "shares_y", "10px", "muted", "normal", "left"),
+        ):
+            self._write(paint, boxes, x, y, text, size, colour, style, align)
+        tip = "<div style='font-weight:600'>@name @parallelism</div><div style='white-space:pre'>@details</div>"
+        plot.add_tools(HoverTool(renderers=[box], tooltips=tip))
+
+    def _write(
+        self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
+    ) -> None:
+        glyph = self.figure.text(
+            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style, text_align=align,
+            text_baseline="middle",
+        ).glyph  # fmt: skip
+        paint.set(glyph, text_color=colour)

@@ -1,0 +1,75 @@
+"""The HTML pieces that several views share: a styled Div, a card with a title, a small bar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.models import Column, Div, InlineStyleSheet
+
+TABLE_CSS = """
+:host { width: 100%; color: var(--wb-ink); font-size: 12px; line-height: 1.45; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 0 8px 0 0; font-weight: 400; white-space: nowrap; }
+tr.head th { color: var(--wb-muted); font-size: 11px; padding-bottom: 2px; }
+tr.task th { font-weight: 600; }
+.n { text-align: right; padding-right: 12px; }
+p { margin: 0; }
+p.none { color: var(--wb-muted); padding: 6px 0; }
+.bar { display: inline-block; vertical-align: middle; width: 64px; height: 7px; border-radius: 2px;
+  background: var(--wb-track); overflow: hidden; }
+.bar > i { display: block; height: 100%; }
+.good { color: var(--wb-good); } .warn { color: var(--wb-warn); } .bad { color: var(--wb-bad); }
+.muted { color: var(--wb-muted); }
+"""
+
+CARD_CSS = """
+:host { background: var(--wb-card); border: 1px solid var(--wb-line); border-radius: 8px; padding: 8px 12px 8px;
+  min-width: 0; overflow: hidden; box-sizing: border-box; }
+"""
+
+TITLE_CSS = """
+:host { color: var(--wb-ink); font-size: 13px; width: 100%; margin-bottom: 2px; }
+h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var(--wb-ink); display: flex; gap: 10px;
+  align-items: baseline; }
+h3 small { font-weight: 400; font-size: 11px; color: var(--wb-muted); overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }
+h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; }
+"""
+
+
+def bar(fraction: float, colour: str) -> str:
+    """A horizontal bar, filled to `fraction` (0 to 1), in a named colour."""
+    filled = max(0.0, min(1.0, fraction)) * 100
+    return f"<span class='bar'><i style='width:{filled:.0f}%;background:var(--wb-{colour})'></i></span>"
+
+
+def panel_div(label: str, css: str = "", role: str = "region") -> Div:
+    """An empty Div for a part of the dashboard, named for assistive technology."""
+    return Div(
+        text="", sizing_mode="stretch_width", margin=0, disable_math=True,
+        stylesheets=[InlineStyleSheet(css=TABLE_CSS + css)], html_attributes={"role": role, "aria-label": label},
+    )  # fmt: skip
+
+
+def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:
+    """A framed part of the dashboard: title, a hint in small print, and the content, which may scroll.
+
+    Args:
+        title, hint: text that is ours (HTML is allowed).
+        children: the models inside.
+        name: CSS class by which the layout places the card.
+        scroll_px: height of the content, in pixels, above which it scrolls.
+    """
+    heading = Div(
+        text=f"<h3>{title}<small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0, disable_math=True,
+        stylesheets=[InlineStyleSheet(css=TITLE_CSS)],
+    )  # fmt: skip
+    if scroll_px is not None:
+        css = f":host {{ max-height: {scroll_px}px; overflow: hidden auto; scrollbar-width: thin; }}"
+        children = [
+            Column(children=children, sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=css)], margin=0)
+        ]
+    return Column(
+        children=[heading, *children], sizing_mode="stretch_width", css_classes=["wb-card", f"wb-{name}"], margin=0,
+        stylesheets=[InlineStyleSheet(css=CARD_CSS)],
+    )  # fmt: skip

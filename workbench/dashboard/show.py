@@ -1,0 +1,76 @@
+"""The dashboard of a job as an object that a notebook shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bokeh.embed import file_html
+from bokeh.resources import INLINE
+
+from workbench.dashboard.job_port import Watched
+from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.view import View
+
+PUMP = Pump()
+"""Feeds every display of every job in this process."""
+
+
+class Dashboard:
+    """The live dashboard of a job: the last expression of a cell, or ``display(job.dashboard())``, shows it.
+
+    Every time that it is shown, a fresh set of figures is made, so that several displays of one job all live. They
+    are fed by one thread, which ends when no display is left or the job is over.
+
+    Args:
+        job: the job to show and to control.
+        pump: feeds the displays; by default the one that all dashboards of the kernel share.
+
+    Example:
+        ``job.dashboard()`` at the end of a cell.
+    """
+
+    def __init__(self, job: Watched, pump: Pump | None = None) -> None:
+        self._job = job
+        self._pump = PUMP if pump is None else pump
+        self._displays: list[Display] = []
+
+    def __repr__(self) -> str:
+        frame = self._job.recorder.latest()
+        return f"<Dashboard of job {self._job.name!r}: {frame.state if frame else 'no frame yet'}>"
+
+    def view(self) -> View:
+        """A fresh set of figures, filled with what is known now."""
+        return View(self._job, self._job.recorder.frames())
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        display = Display(self._job, self.view())
+        data, metadata = display.line.render()
+        self._displays.append(display)
+        self._pump.add(display)
+        return {**data, "text/plain": repr(self)}, metadata
+
+    def save(self, path: str | Path) -> Path:
+        """Write what the dashboard shows now into one HTML file that needs no network; its controls do nothing.
+
+        Returns:
+            The path of the file.
+        """
+        view = self.view()
+        title = f"{self._job.name}: dashboard"
+        html = file_html(view.document(), INLINE, title=title, suppress_callback_warning=True)
+        target = Path(path)
+        target.write_text(html, encoding="utf-8")
+        return target
+
+    def close(self) -> None:
+        """Stop feeding every display; they keep what they show."""
+        for display in self._displays:
+            self._pump.remove(display)
+            display.line.close()
+        self._displays.clear()
+
+
+def dashboard(job: Watched) -> Dashboard:
+    """The dashboard of a job."""
+    return Dashboard(job)

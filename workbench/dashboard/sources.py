@@ -1,0 +1,54 @@
+"""Changing what a Bokeh data source shows with as few bytes as possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bokeh.models import ColumnDataSource, Range1d
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+def refresh(source: ColumnDataSource, columns: Columns) -> int:
+    """Make `source` hold `columns`: cells that differ are patched, a different length replaces all.
+
+    Returns:
+        The number of cells that changed.
+    """
+    old = source.data
+    if set(old) != set(columns) or any(len(old[name]) != len(cells) for name, cells in columns.items()):
+        source.data = {name: list(cells) for name, cells in columns.items()}
+        return sum(len(cells) for cells in columns.values())
+    patches = {}
+    for name, cells in columns.items():
+        changed = [
+            (index, new) for index, (was, new) in enumerate(zip(old[name], cells, strict=True)) if not same(was, new)
+        ]
+        if changed:
+            patches[name] = changed
+    if patches:
+        source.patch(patches)
+    return sum(len(changed) for changed in patches.values())
+
+
+def same(was: object, new: object) -> bool:
+    """Equal, or both not a number."""
+    if was == new:
+        return True
+    return isinstance(was, float) and isinstance(new, float) and math.isnan(was) and math.isnan(new)
+
+
+def ceiling(value: float) -> float:
+    """The end of an axis that shows `value`: the next of 1, 2, 5 times a power of ten, so that axes stay calm."""
+    if not math.isfinite(value) or value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if value <= step * power * 0.96 or step == 10.0)
+
+
+def stretch(axis_range: Range1d, end: float) -> None:
+    """Let an axis run from 0 to `end`."""
+    if axis_range.end != end:
+        axis_range.end = end

@@ -1,0 +1,148 @@
+"""A slider over the usual values of a setting, which follows what is in force without fighting the hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from bokeh.models import Column, CustomJSTickFormatter, Div, InlineStyleSheet, Slider
+
+from workbench.dashboard import wording
+from workbench.dashboard.html import panel_div
+from workbench.durations import parse_duration, parse_speed
+from workbench.errors import SettingError
+
+PATIENCE_S = 3.0
+"""How long a slider waits for what its user asked before it shows again what is in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting that can be tuned.
+
+    Attributes:
+        setting: its name in a frame's settings, and the argument of ``tune``.
+        title: what people read.
+        steps: the values that the slider offers, as text, in order.
+        scale: a value as a number, for comparing.
+    """
+
+    setting: str
+    title: str
+    steps: tuple[str, ...]
+    scale: Callable[[str], float]
+
+
+def duration_scale(text: str) -> float:
+    """Microseconds; ``disabled`` is longer than any duration."""
+    return math.inf if text == "disabled" else float(parse_duration(text, "setting"))
+
+
+BUFFER_TIMEOUT = Knob(
+    "buffer_timeout",
+    "Buffer timeout",
+    ("0ms", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "disabled"),
+    duration_scale,
+)
+CHECKPOINT_INTERVAL = Knob(
+    "checkpoint_interval",
+    "Checkpoint interval",
+    ("100ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "20s", "30s", "60s", "disabled"),
+    duration_scale,
+)
+SPEED = Knob(
+    "speed",
+    "Replay speed",
+    ("60x", "600x", "3600x", "10000x", "36000x", "86400x", "200000x", "600000x", "2000000x", "6000000x", "max"),
+    parse_speed,
+)
+
+
+def same_value(knob: Knob, first: str, second: str) -> bool:
+    """Whether two texts mean the same value, such as ``1s`` and ``1000ms``."""
+    try:
+        return first == second or knob.scale(first) == knob.scale(second)
+    except SettingError:
+        return False
+
+
+def nearest(knob: Knob, value: str) -> int:
+    """The index of the step nearest to a value, in proportion; a value that cannot be read is the first step."""
+    try:
+        wanted = knob.scale(value)
+    except SettingError:
+        return 0
+    return min(range(len(knob.steps)), key=lambda index: _distance(knob.scale(knob.steps[index]), wanted))
+
+
+def _distance(step: float, wanted: float) -> float:
+    if step == wanted:
+        return 0.0
+    return abs(math.log(step + 1) - math.log(wanted + 1)) if math.isfinite(step) and math.isfinite(wanted) else math.inf
+
+
+class StepSlider:
+    """One knob's slider, with what is in force written below it.
+
+    Args:
+        knob: the setting.
+        ask: called with the text of the step that the user chose; True when the job accepted it.
+    """
+
+    def __init__(self, knob: Knob, ask: Callable[[str], bool]) -> None:
+        self._knob, self._ask = knob, ask
+        self._asked: str | None = None
+        self._asked_at = 0.0
+        self._following = False
+        self.slider = Slider(
+            start=0, end=len(knob.steps) - 1, step=1, value=0, title=knob.title, sizing_mode="stretch_width", margin=0,
+            format=CustomJSTickFormatter(args={"steps": list(knob.steps)}, code="return steps[Math.round(tick)]"),
+            stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
+            html_attributes={"aria-label": knob.title},
+        )  # fmt: skip
+        self.slider.on_change("value", self._moved)
+        self.note: Div = panel_div(f"{knob.title} in force", css=_NOTE_CSS, role="note")
+        self.model = Column(
+            children=[self.slider, self.note], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
+        )
+
+    def update(self, in_force: str | None, over: bool) -> None:
+        """Show what is in force; None when the setting does not apply to the job."""
+        self.slider.disabled = over or in_force is None
+        if in_force is None:
+            self.note.text = "<span class='muted'>does not apply: nothing is replayed</span>"
+            return
+        self.note.text = f"in force: <b>{wording.html_text(in_force)}</b>"
+        if self._asked is not None:
+            arrived = same_value(self._knob, in_force, self._asked)
+            if not arrived and monotonic() - self._asked_at < PATIENCE_S:
+                return
+            self._asked = None
+        self._show(nearest(self._knob, in_force))
+
+    def _show(self, index: int) -> None:
+        self._following = True
+        try:
+            self.slider.value = index
+        finally:
+            self._following = False
+
+    def _moved(self, _attribute: str, _old: float, new: float) -> None:
+        if self._following:
+            return
+        step = self._knob.steps[max(0, min(len(self._knob.steps) - 1, round(new)))]
+        self._asked, self._asked_at = (step, monotonic()) if self._ask(step) else (None, 0.0)
+
+
+SLIDER_CSS = """
+.bk-slider-title { color: var(--wb-ink); font-size: 12px; margin-bottom: 6px; }
+.bk-slider-value { font-weight: 650; }
+.noUi-target { background: var(--wb-track); border-color: var(--wb-line); box-shadow: none; }
+.noUi-connect { background: var(--wb-accent) !important; }
+.noUi-handle { background: var(--wb-card); border: 2px solid var(--wb-accent); box-shadow: none; border-radius: 50%; }
+.noUi-handle:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 2px; }
+"""
+
+_NOTE_CSS = ":host { font-size: 11px; color: var(--wb-muted); margin-top: 4px; } b { color: var(--wb-ink); }"

@@ -1,0 +1,161 @@
+"""A chart of the last two minutes: a few lines over processing time, with a mark wherever someone tuned the job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bokeh.core.properties import value
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DatetimeTickFormatter,
+    HoverTool,
+    Legend,
+    LegendItem,
+    Range1d,
+)
+from bokeh.plotting import figure
+
+from workbench.dashboard.sources import ceiling, refresh, stretch
+from workbench.dashboard.theme import FONT, Paint
+from workbench.dashboard.wording import fit
+from workbench.telemetry.frames import EventFrame, Frame
+
+WINDOW_MS = 120_000
+SPACING_MS = 250
+"""Points closer than this to the last one are left out."""
+
+SHORT_NUMBER = """
+const a = Math.abs(tick)
+return a >= 1e9 ? tick / 1e9 + "G" : a >= 1e6 ? tick / 1e6 + "M" : a >= 1e3 ? tick / 1e3 + "k" : "" + tick
+"""
+SHORT_MS = 'return tick >= 60000 ? tick / 60000 + " min" : tick >= 1000 ? tick / 1000 + " s" : tick + " ms"'
+SHORT_SECONDS = """
+return tick >= 86400 ? +(tick / 86400).toFixed(1) + " d" : tick >= 3600 ? +(tick / 3600).toFixed(1) + " h"
+  : tick >= 60 ? +(tick / 60).toFixed(1) + " min" : tick + " s"
+"""
+
+
+def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
+    """Where someone tuned the job: ``x`` in milliseconds since 1970, and what was changed."""
+    tuned = [event for event in events if event.kind == "tune"]
+    return {"x": [event.time_us / 1000 for event in tuned], "text": [fit(event.text, 170, 10) for event in tuned]}
+
+
+class TimeWindow:
+    """The stretch of time that all charts of one view show."""
+
+    def __init__(self) -> None:
+        self.range = Range1d(0, WINDOW_MS)
+
+    def update(self, frame: Frame) -> None:
+        now = frame.time_us / 1000
+        if self.range.end != now:
+            self.range.start, self.range.end = now - WINDOW_MS, now
+
+
+class TimeChart:
+    """Lines over time.
+
+    Args:
+        paint: gives the colours.
+        window: the time that is shown.
+        series: name of each line and its (colour, dash).
+        ticks: JavaScript that writes a tick of the y axis.
+        label: for assistive technology.
+        unit: format of the values in the hover, such as ``"{0.0} ms"``.
+    """
+
+    def __init__(
+        self,
+        paint: Paint,
+        window: TimeWindow,
+        series: Mapping[str, tuple[str, str]],
+        *,
+        ticks: str,
+        label: str,
+        unit: str,
+        pixels: int,
+    ) -> None:
+        self._names = tuple(series)
+        self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
+        self._marks = ColumnDataSource({"x": [], "text": [], "y": []})
+        self._height = Range1d(0, 1)
+        self.figure = figure(
+            height=pixels, sizing_mode="stretch_width", x_range=window.range, y_range=self._height, tools="",
+            x_axis_type="datetime", html_attributes={"role": "img", "aria-label": label},
+        )  # fmt: skip
+        lines = [
+            self.figure.line("t", name, source=self._points, line_width=1.75, line_dash=dash)
+            for name, (_, dash) in series.items()
+        ]
+        self._items = {
+            name: LegendItem(label=name, renderers=[line]) for name, line in zip(self._names, lines, strict=True)
+        }
+        for line, (colour, _) in zip(lines, series.values(), strict=True):
+            paint.set(line.glyph, line_color=colour)
+        legend = Legend(
+            items=list(self._items.values()), location="top_left", orientation="horizontal", spacing=10, padding=0,
+            margin=2, glyph_width=14, glyph_height=12, label_standoff=4, label_height=12,
+        )  # fmt: skip
+        self.figure.add_layout(legend, "above")
+        tips = [(name, f"@{{{name}}}{unit}") for name in self._names]
+        self._hover = HoverTool(mode="vline", renderers=lines[:1], tooltips=[("time (UTC)", "@t{%T}"), *tips])
+        self._hover.formatters = {"@t": "datetime"}
+        self.figure.add_tools(self._hover)
+        self._unit = unit
+        self._dress(paint, ticks)
+        paint.plot(self.figure)
+
+    def show(self, labels: Mapping[str, str]) -> None:
+        """Name the lines that are in use, by series; the others vanish from the legend and the hover."""
+        for name, item in self._items.items():
+            label = value(labels.get(name, ""))
+            if item.visible != (name in labels) or item.label != label:
+                item.update(visible=name in labels, label=label)
+        self._hover.tooltips = [("time (UTC)", "@t{%T}")] + [
+            (label, f"@{{{name}}}{self._unit}") for name, label in labels.items()
+        ]
+
+    def append(self, time_us: int, values: Mapping[str, float | None]) -> None:
+        """One point per line, unless the last is too recent; a missing value leaves a gap."""
+        t, times = time_us / 1000, self._points.data["t"]
+        if len(times) and 0 <= t - times[-1] < SPACING_MS:
+            return
+        point = {"t": [t]}
+        for name in self._names:
+            number = values.get(name)
+            point[name] = [math.nan if number is None else float(number)]
+        self._points.stream(point, rollover=WINDOW_MS // SPACING_MS + 20)
+        self._fit_height()
+
+    def mark(self, events: Sequence[EventFrame]) -> None:
+        """Show where the job was tuned."""
+        marks = tunings(events)
+        refresh(self._marks, {**marks, "y": [float(self._height.end)] * len(marks["x"])})
+
+    def _fit_height(self) -> None:
+        start = self._points.data["t"][-1] - WINDOW_MS
+        visible = [index for index, t in enumerate(self._points.data["t"]) if t >= start]
+        numbers = (self._points.data[name][index] for name in self._names for index in visible)
+        stretch(self._height, ceiling(max((number for number in numbers if not math.isnan(number)), default=0.0)))
+
+    def _dress(self, paint: Paint, ticks: str) -> None:
+        plot = self.figure
+        plot.yaxis.formatter = CustomJSTickFormatter(code=ticks)
+        plot.yaxis.ticker.desired_num_ticks = 4
+        plot.xaxis.ticker.desired_num_ticks = 4
+        plot.xaxis.formatter = DatetimeTickFormatter(
+            **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
+            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
+        )
+        plot.xgrid.visible = False
+        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
+        text = plot.text(
+            "x", "y", "text", source=self._marks, angle=-1.5708, x_offset=7, y_offset=3, text_font=value(FONT),
+            text_font_size="10px", text_baseline="middle",
+        )  # fmt: skip
+        paint.set(span.glyph, line_color="violet")
+        paint.set(text.glyph, text_color="violet")

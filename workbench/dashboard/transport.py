@@ -1,0 +1,94 @@
+"""Carries one view to the notebook page that shows it, and the page's actions back.
+
+A view has a Bokeh document of its own and two comms: `telemetry`, on which only the kernel sends, and `control`, on
+which only the page sends. The kernel answers a comm's messages on the thread that last sent on it; so keeping the two
+apart is what lets a slider act while a cell is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from typing import Any
+
+from bokeh.document import Document
+from panel.io.model import diff
+from panel.io.notebook import JupyterCommManagerBinary, render_mimebundle, send
+from panel.models.comm_manager import CommManager
+
+from workbench.dashboard.assets import loader_html
+
+Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+
+class Line:
+    """The connection between the kernel and one display of a view.
+
+    Args:
+        document: holds the view's root model alone.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.lock = RLock()
+        """Held by whoever touches the view's models."""
+        self.bytes_sent = 0
+        self._document = document
+        self._root = root = document.roots[0]
+        self._telemetry = JupyterCommManagerBinary.get_server_comm()
+        self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
+        self._control = JupyterCommManagerBinary.get_client_comm(
+            on_msg=self._receive, on_open=lambda _: self._telemetry.init()
+        )
+        self._manager.client_comm_id = self._control.id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the page has answered, so that telemetry reaches it."""
+        return self._telemetry._comm is not None
+
+    def render(self) -> Bundle:
+        """The MIME bundle that shows the view, and its metadata."""
+        with self.lock:
+            data, metadata = render_mimebundle(self._root, self._document, self._telemetry, self._manager)
+            self._document.callbacks._held_events = []
+        html = loader_html(self._root.ref["id"]) + data["text/html"]
+        return {**data, "text/html": html}, metadata
+
+    def push(self, change: Callable[[], None] | None = None) -> int:
+        """Apply a change to the models and send all that is new to the page.
+
+        Returns:
+            The number of bytes sent.
+        """
+        with self.lock:
+            if change is not None:
+                change()
+            return self._flush()
+
+    def close(self) -> None:
+        """Forget the page."""
+        for comm in (self._telemetry, self._control):
+            JupyterCommManagerBinary._comms.pop(comm.id, None)
+            if comm._comm is not None:
+                comm.close()
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        """Apply what the page changed; callbacks of the models run here."""
+        with self.lock:
+            self._flush()
+            patch = self._manager.assemble(message)
+            patch.apply_to_document(self._document, self._telemetry.id)
+            held = self._document.callbacks._held_events
+            self._document.callbacks._held_events = [e for e in held if e.setter != self._telemetry.id]
+            self._flush()
+
+    def _flush(self) -> int:
+        if not self.is_open:
+            return 0
+        message = diff(self._document, binary=False)
+        if message is None:
+            return 0
+        send(self._telemetry, message)
+        sent = len(message.header_json) + len(message.metadata_json) + len(message.content_json)
+        self.bytes_sent += sent
+        return sent
