@@ -184,21 +184,53 @@ def test_a_slice_gives_its_own_rows() -> None:
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
-        ("dep_dely > 15", ": unknown column 'dep_dely': did you mean 'dep_delay'? Valid: carrier, dep_delay"),
-        ("Dep_Delay > 15", ": unknown column 'Dep_Delay': did you mean 'dep_delay'? Valid: carrier, dep_delay"),
+        ("dep_dely > 15", ": unknown column 'dep_dely': did you mean 'dep_delay'? Valid: at, carrier, dep_delay, list"),
+        (
+            "Dep_Delay > 15",
+            ": unknown column 'Dep_Delay': did you mean 'dep_delay'? Valid: at, carrier, dep_delay, list",
+        ),
         (
             "carrier > 15",
-            ": cannot compare carrier (string) with 15 (int): convert one, for example CAST(carrier AS int)",
+            ": cannot compare carrier (string) and 15 (int): convert one, for example CAST(carrier AS int)",
         ),
         (
             "15 > carrier",
-            ": cannot compare 15 (int) with carrier (string): convert one, for example CAST(carrier AS int)",
+            ": cannot compare 15 (int) and carrier (string): convert one, for example CAST(carrier AS int)",
         ),
         (
             "carrier IN (1, 2)",
-            ": cannot compare carrier (string) with 1 (int): convert one, for example CAST(carrier AS int)",
+            ": cannot compare carrier (string) and 1 (int): convert one, for example CAST(carrier AS int)",
         ),
         ("carrier + 1", ": + needs a number, but carrier is string: convert it with CAST(carrier AS double)"),
+        ("at + 1", ": + needs a number, but at is timestamp: convert it with CAST(at AS bigint)"),
+        (
+            "at > 'soon'",
+            ": 'soon' is compared with at (timestamp) but is not a time: write it as '2013-01-31 06:00:00'",
+        ),
+        (
+            "at + INTERVAL 1 MONTH",
+            ": INTERVAL '1' MONTH is not supported: write INTERVAL '1' HOUR with one of MICROSECOND, MILLISECOND, "
+            "SECOND, MINUTE, HOUR, DAY, WEEK",
+        ),
+        (
+            "carrier IN (SELECT 1)",
+            ": carrier IN (SELECT 1) asks a query, which is not supported: give a list of values, or use join",
+        ),
+        (
+            "list = list",
+            ": cannot compare values of type list<item: int64> in list = list: "
+            "use map to take values out of them first",
+        ),
+        (
+            "greatest(list, list)",
+            ": it cannot be computed for list (list<item: int64>): use map to take simple values out first",
+        ),
+        ("list.x", ": list.x reads a field of a struct, which is not supported: use map to take it out first"),
+        ("carrier LIKE carrier", ": LIKE needs constant text, but got carrier"),
+        (
+            "substring(carrier)",
+            ": SUBSTRING(carrier) needs the position of the first character: substring(text, position, length)",
+        ),
         ("carrier AND TRUE", ": AND needs true or false, but carrier is string: compare it with a value"),
         ("lower(dep_delay)", ": lower needs text, but dep_delay is bigint: convert it with CAST(dep_delay AS string)"),
         ("CAST(dep_delay AS date)", ": dep_delay (bigint) cannot be converted to date"),
@@ -219,7 +251,14 @@ def test_a_slice_gives_its_own_rows() -> None:
     ],
 )
 def test_errors_say_what_is_wrong_and_what_to_do(text: str, fact: str) -> None:
-    schema = pa.schema({"dep_delay": pa.int64(), "carrier": pa.string()})
+    schema = pa.schema(
+        {
+            "dep_delay": pa.int64(),
+            "carrier": pa.string(),
+            "at": pa.timestamp("us", "UTC"),
+            "list": pa.list_(pa.int64()),
+        }
+    )
     assert message(text, schema) == f"expression {text!r}{fact}"
 
 

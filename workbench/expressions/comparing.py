@@ -59,7 +59,7 @@ def _mismatch(scope: Scope, left: Node, right: Node, problem: str) -> Exception:
     # The likely slip is on the side that is text: it holds numbers, or should have been quoted.
     odd, other = (left, right) if pa.types.is_string(left.type) else (right, left)
     return scope.error(
-        f"{problem} {left.text} ({type_name(left.type)}) with {right.text} ({type_name(right.type)}): "
+        f"{problem} {left.text} ({type_name(left.type)}) and {right.text} ({type_name(right.type)}): "
         f"convert one, for example CAST({odd.text} AS {type_name(other.type)})"
     )
 

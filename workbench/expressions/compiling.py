@@ -68,6 +68,13 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
         index, type_ = scope.column(tree.name)
         return Compiled(type_, text, lambda batch: batch.column(index))
     node = scope.node(tree)
+    try:
+        # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
+        node.evaluate(pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema))
+    except pa.ArrowNotImplementedError:
+        kinds = {name: type_name(scope.column(name)[1]) for name in Expression(tree).columns}
+        listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+        raise scope.error(f"it cannot be computed for {listed}: use map to take simple values out first") from None
     return Compiled(node.type, text, node.evaluate)
 
 

@@ -165,6 +165,8 @@ def _concat(scope: Scope, tree: Tree) -> Node:
 def _substring(scope: Scope, tree: Tree) -> Node:
     """Positions count from 1, and from the end when negative."""
     node, text = scope.string(tree.this, "substring"), render(tree)
+    if tree.args.get("start") is None:
+        raise scope.error(f"{text} needs the position of the first character: substring(text, position, length)")
     start = scope.constant_int(tree.args["start"], "substring")
     length = tree.args.get("length")
     count = _LONGEST_TEXT if length is None else max(0, scope.constant_int(length, "substring"))

@@ -12,7 +12,7 @@ from sqlglot import exp
 from workbench.errors import ExpressionError, unknown
 from workbench.expressions.node import Node, apply
 from workbench.expressions.sql import Tree, render
-from workbench.expressions.types import is_number, operand_type, type_name
+from workbench.expressions.types import is_number, is_time, operand_type, type_name
 from workbench.origin import Origin
 
 # The parts of a syntax node that the builders look at. A node with any other is refused: its meaning would be lost.
@@ -81,7 +81,7 @@ class Scope:
         if pa.types.is_decimal(node.type):
             return apply("cast", [node], pa.float64(), node.text, pc.CastOptions.unsafe(pa.float64()))
         if not is_number(node.type):
-            raise self.needs(what, "a number", node, "double")
+            raise self.needs(what, "a number", node, "bigint" if is_time(node.type) else "double")
         return node
 
     def boolean(self, tree: Tree, what: str) -> Node:
