@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from numba.core.compiler_lock import global_compiler_lock
+from threading import Lock
 
 from workbench.kernels import accumulate, hashing, key_table, partition, windows
 from workbench.kernels.compiled import KERNELS
@@ -12,6 +11,7 @@ from workbench.kernels.compiled import KERNELS
 _MODULES = (accumulate, hashing, key_table, partition, windows)
 """Imported so that their kernels are declared."""
 
+_lock = Lock()
 _ready: set[str] = set()
 
 
@@ -36,7 +36,7 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> None:
     """
     if is_warm():
         return
-    with global_compiler_lock:  # two threads may ask at once; the compiler takes the same lock
+    with _lock:  # several threads may ask; one compiles
         for kernel in KERNELS:
             if kernel.name in _ready:
                 continue

@@ -72,7 +72,7 @@ class Accumulators:
         [[14, 7], [2, 1]]
     """
 
-    __slots__ = ("_cell_at", "_cells", "_floats", "_ints", "_only_for_null", "_plan", "_start")
+    __slots__ = ("_cell_at", "_cells", "_floats", "_ints", "_only_counted", "_only_for_null", "_plan", "_start")
 
     def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
         warm_up()
@@ -86,6 +86,11 @@ class Accumulators:
                 if (operation, column) not in self._cell_at:
                     self._cell_at[operation, column] = len(self._cells)
                     self._cells.append(_Cell(operation, column, decimal and operation != COUNT))
+        self._only_counted: dict[str, bool] = {}  # by column: whether its values are of no interest
+        for cell in self._cells:
+            if cell.column is not None:
+                only = cell.operation == COUNT and self._only_counted.get(cell.column, True)
+                self._only_counted[cell.column] = only
         self._plan: list[tuple[Function, pa.DataType, int, int | None]] = []
         for aggregation, kind in zip(aggregations, kinds, strict=True):
             cells = [self._cell_at[operation, aggregation.column] for operation in _CELLS[aggregation.function]]
@@ -161,10 +166,8 @@ class Accumulators:
 
     def _inputs(self, batch: pa.RecordBatch) -> list[tuple[_Cell, _Values, int]]:
         columns: dict[str | None, _Values] = {None: _Values(None, None, _ALL_VALID)}
-        for cell in self._cells:
-            if cell.column not in columns:
-                only_counted = all(c.operation == COUNT for c in self._cells if c.column == cell.column)
-                columns[cell.column] = _read(cell.column, batch.column(cell.column), only_counted)
+        for name, only_counted in self._only_counted.items():
+            columns[name] = _read(name, batch.column(name), only_counted)
         return [(cell, columns[cell.column], at) for at, cell in enumerate(self._cells)]
 
     def _finish(self, numbers: Callable[[int], Numbers | None]) -> list[pa.Array]:
@@ -210,7 +213,7 @@ def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
         return _Values(None, None, valid)
     kind = column.type
     if pa.types.is_floating(kind):
-        return _Values(None, _numbers(column.cast(pa.float64())), valid)
+        return _Values(None, _numbers(column, pa.float64()), valid)
     if pa.types.is_date32(kind):
         column = column.view(pa.int32())
     elif is_time(kind):
@@ -219,11 +222,13 @@ def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
         raise RecordError(
             f"column {name!r} holds {pc.max(column)}, beyond int64: cast it to float64 before aggregating"
         )
-    return _Values(_numbers(column.cast(pa.int64())), None, valid)
+    return _Values(_numbers(column, pa.int64()), None, valid)
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """The values of a numeric column, 0 where it is null; a view where it can be."""
+def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
+    """The values of a numeric column as `kind`, 0 where it is null; a view where it can be."""
+    if column.type != kind:
+        column = column.cast(kind)
     values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()
     return values
 
