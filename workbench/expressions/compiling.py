@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from workbench.errors import ExpressionError
 from workbench.expressions import arithmetic, comparing, conditional, functions, times
 from workbench.expressions.casts import cast
 from workbench.expressions.expression import Expression
@@ -58,6 +59,15 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
         >>> late(pa.RecordBatch.from_pydict({"delay": [3, None, 20]})).to_pylist()
         [False, None, True]
     """
+    try:
+        return _compile(expression, schema, origin)
+    except RecursionError:
+        raise ExpressionError(
+            "the expression is nested too deeply: use is_in for many values, or several with_columns", origin=origin
+        ) from None
+
+
+def _compile(expression: Expression | str, schema: pa.Schema, origin: Origin | None) -> Compiled:
     tree = parse_sql(expression, origin) if isinstance(expression, str) else expression.tree
     text = expression if isinstance(expression, str) else expression.sql
     while isinstance(tree, exp.Alias | exp.Paren):
@@ -67,14 +77,16 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
         # A bare column keeps its stored type (a dictionary, for example) and is not copied.
         index, type_ = scope.column(tree.name)
         return Compiled(type_, text, lambda batch: batch.column(index))
-    node = scope.node(tree)
     try:
+        node = scope.node(tree)
         # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
         node.evaluate(pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema))
     except pa.ArrowNotImplementedError:
         kinds = {name: type_name(scope.column(name)[1]) for name in Expression(tree).columns}
         listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
-        raise scope.error(f"it cannot be computed for {listed}: use map to take simple values out first") from None
+        raise scope.error(
+            f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
+        ) from None
     return Compiled(node.type, text, node.evaluate)
 
 

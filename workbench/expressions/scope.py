@@ -45,8 +45,10 @@ class Scope:
     supported: str
     origin: Origin | None
 
-    def node(self, tree: Tree) -> Node:
+    def node(self, tree: Tree | None) -> Node:
         """Compile a part."""
+        if tree is None:
+            raise self.error("an operand is missing")
         builder = self.builders.get(type(tree))
         parts = {key for key, part in tree.args.items() if part}
         if builder is not None and parts <= _PARTS | _PARTS_WITHOUT_EFFECT.get(type(tree), set()):

@@ -16,6 +16,9 @@ Tree = Any
 
 _PREFIX = "SELECT "
 
+# What sqlglot lets through from its own code on some malformed texts, such as "floor(" or ten thousand parentheses.
+_PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+
 
 class _Generator(Spark.Generator):  # type: ignore[misc]
     """Spark SQL as people write it: ``a IS NOT NULL`` rather than ``NOT a IS NULL``."""
@@ -56,6 +59,10 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
         statements = parse(_PREFIX + text, read="spark")
     except ParseError as error:
         raise ExpressionError(_describe(text, error), origin=origin) from None
+    except _PARSER_FAULTS:
+        raise ExpressionError(
+            f"expression {text!r} cannot be read: check for a missing operand, quote or parenthesis", origin=origin
+        ) from None
     except TokenError:
         raise ExpressionError(f"expression {text!r} has a quote that is not closed", origin=origin) from None
     select = statements[0]
