@@ -24,7 +24,7 @@ from workbench.kernel.protocol import (
     parse_request,
     summarise,
 )
-from workbench.telemetry.frames import Frame, ReplayFrame, VertexFrame
+from workbench.telemetry.frames import Frame, VertexFrame
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = json.loads((ROOT / "tests/golden/comm-protocol.json").read_text())
@@ -64,7 +64,11 @@ class FakeJob:
         self.state = state
         self.frame = frame
         self.calls = []
+        self.paused = False
         self.recorder = SimpleNamespace(latest=lambda: self.frame)
+
+    def status(self):
+        return {"job": "delays", "state": self.state, "paused": self.paused}
 
     def tune(self, **settings):
         if "bufer_timeout" in settings:
@@ -73,10 +77,11 @@ class FakeJob:
 
     def pause(self):
         self.calls.append("pause")
-        self.state = "SUSPENDED"
+        self.paused = True
 
     def resume(self):
         self.calls.append("resume")
+        self.paused = False
 
     def checkpoint(self):
         self.calls.append("checkpoint")
@@ -169,15 +174,6 @@ def test_numbers_that_json_cannot_carry_are_left_out():
     assert (summary.numRecordsInPerSecond, summary.runningTime, summary.numRestarts) == (None, None, None)
 
 
-def test_a_paused_replay_is_a_paused_job():
-    replay = ReplayFrame(
-        speed=math.inf, paused=True, position_us=0, start_us=0, end_us=1, records_read=0, records_total=1
-    )
-    assert summarise("delays", FakeJob(replace(FRAME, replay=replay))).paused
-    assert not summarise("delays", FakeJob(replace(FRAME, replay=replace(replay, paused=False)))).paused
-    assert summarise("delays", FakeJob(state="SUSPENDED")).paused
-
-
 def test_a_job_that_cannot_be_read_says_so_in_its_own_line():
     broken = FakeJob()
     broken.recorder = None
@@ -219,8 +215,17 @@ def test_each_request_calls_its_twin_and_answers_with_the_jobs_after_it():
         "checkpoint",
         ("fail", "aggregate[1]"),
     ]
-    after = answer({"version": 1, "id": "9", "request": "list"}, lambda: {"delays": job})
-    assert [(line["name"], line["state"], line["paused"]) for line in after["jobs"]] == [("delays", "SUSPENDED", True)]
+
+
+@pytest.mark.parametrize("frame", [FRAME, None])
+def test_a_reply_has_the_job_as_it_is_after_the_request(frame):
+    def paused_after(request):
+        return answer({"version": 1, "id": "1", "request": request, "job": "delays"}, lambda: {"delays": job})["jobs"][
+            0
+        ]["paused"]
+
+    job = FakeJob(frame)
+    assert [paused_after(request) for request in ("checkpoint", "pause", "resume")] == [False, True, False]
 
 
 def test_errors_of_a_job_become_one_line():

@@ -1,12 +1,12 @@
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
-import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import { KernelMessage, type Kernel } from '@jupyterlab/services';
 import type { Message } from '@lumino/messaging';
 import { Panel, Widget } from '@lumino/widgets';
 
 import { dashboardIcon } from './icons';
-import { saysExecuted, sentence } from './kernelTalk';
+import { saysCellEnded, sentence } from './kernelTalk';
 
 /** The code whose result is a job's dashboard. */
 export function dashboardCode(job: string): string {
@@ -50,17 +50,27 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   /** Execute the display code again. */
   async refresh(): Promise<void> {
     const notebook = this._notebook;
-    if (!notebook || this._inFlight) {
+    if (!notebook) {
       return;
     }
-    this._inFlight = 'pending';
+    const turn = ++this._turn;
+    const superseded = () => turn !== this._turn || this.isDisposed;
+    this._pending = true;
+    this._say(`Asking the kernel for the dashboard of ${this.job} …`);
     try {
       await notebook.sessionContext.ready;
-      await this._display(notebook);
+      if (!superseded()) {
+        await this._display(notebook, superseded);
+      }
     } catch (reason) {
-      this._say(`The dashboard of ${this.job} cannot be shown: ${sentence(reason)}.`);
+      if (!superseded()) {
+        this._dropOutput();
+        this._say(`The dashboard of ${this.job} cannot be shown: ${sentence(reason)}.`);
+      }
     } finally {
-      this._inFlight = '';
+      if (!superseded()) {
+        this._pending = false;
+      }
     }
   }
 
@@ -77,34 +87,40 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     this.content.node.focus();
   }
 
-  private async _display(notebook: NotebookPanel): Promise<void> {
+  private async _display(notebook: NotebookPanel, superseded: () => boolean): Promise<void> {
     const kernel = notebook.sessionContext.session?.kernel;
     if (!kernel) {
       this._say(`${this.path} has no kernel. Start one, and the cell that runs ${this.job}.`);
       return;
     }
-    if (kernel.status === 'busy') {
-      this._say('The kernel is busy: the dashboard appears when the running cell has ended.');
-    }
-    const output = this._emptyOutput(notebook);
-    // An error here must not cancel the cells that wait behind this code, as it would by default.
-    const future = kernel.requestExecute({
-      code: dashboardCode(this.job),
-      store_history: false,
-      stop_on_error: false,
-      allow_stdin: false
-    });
-    this._inFlight = future.msg.header.msg_id;
-    output.future = future;
-    const reply = await future.done;
-    if (this._output !== output) {
-      return;
-    }
-    if (reply.content.status === 'ok') {
-      this._gone = false;
-      this._say('');
-    } else {
-      this._sayGone('evalue' in reply.content ? reply.content.evalue : 'the code was interrupted');
+    const subshell = await createSubshell(kernel);
+    try {
+      if (superseded()) {
+        return;
+      }
+      if (!subshell) {
+        this._say(`The dashboard of ${this.job} appears when the running cell has ended.`);
+      }
+      const output = this._emptyOutput(notebook);
+      const future = execute(kernel, dashboardCode(this.job), subshell);
+      this._ownRequest = future.msg.header.msg_id;
+      output.future = future;
+      const { content } = await future.done;
+      if (superseded()) {
+        return;
+      }
+      this._gone = content.status !== 'ok';
+      if (this._gone) {
+        this._dropOutput();
+        const why = 'evalue' in content ? content.evalue : 'the code was interrupted';
+        this._say(`There is no dashboard of ${this.job}: ${why}. It appears here when a cell has started the job.`);
+      } else {
+        this._say('');
+      }
+    } finally {
+      if (subshell && !kernel.isDisposed) {
+        kernel.requestDeleteSubshell({ subshell_id: subshell }, true);
+      }
     }
   }
 
@@ -144,14 +160,13 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   }
 
   private _onKernelChanged(): void {
-    this._inFlight = '';
-    this._dropOutput();
     void this.refresh();
   }
 
   private _onStatus(_: unknown, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-      this._inFlight = '';
+      this._turn++;
+      this._pending = false;
       this._gone = true;
       this._dropOutput();
       this._say(`The kernel was restarted, and the job ${this.job} ended with it. Run the cell that starts it.`);
@@ -159,16 +174,10 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   }
 
   private _onMessage(_: unknown, message: KernelMessage.IMessage): void {
-    const ours = (message.parent_header as { msg_id?: string }).msg_id === this._inFlight;
-    if (this._gone && !ours && saysExecuted(message)) {
+    const ours = (message.parent_header as { msg_id?: string }).msg_id === this._ownRequest;
+    if (this._gone && !this._pending && !ours && saysCellEnded(message)) {
       void this.refresh();
     }
-  }
-
-  private _sayGone(why: string): void {
-    this._gone = true;
-    this._dropOutput();
-    this._say(`There is no dashboard of ${this.job} to show: ${why}. It appears here when a cell has started the job.`);
   }
 
   private _say(sentence: string): void {
@@ -198,6 +207,46 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   private _output: SimplifiedOutputArea | null = null;
   /** There was no such job when we last looked. */
   private _gone = false;
-  /** Id of our own request while it runs: its end must not be taken for that of a cell. */
-  private _inFlight = '';
+  /** Counts the displays, so that one that was overtaken (by a restart, say) does not speak any more. */
+  private _turn = 0;
+  private _pending = false;
+  /** Id of our newest request, whose end must not be taken for that of a cell. */
+  private _ownRequest = '';
+}
+
+/** A subshell of its own, so that the code runs beside a cell and not after it; empty where the kernel has none. */
+async function createSubshell(kernel: Kernel.IKernelConnection): Promise<string> {
+  await kernel.info;
+  if (!kernel.supportsSubshells) {
+    return '';
+  }
+  const { content } = await kernel.requestCreateSubshell({}).done;
+  return content.subshell_id ?? '';
+}
+
+/** As `requestExecute`, on a subshell; an error does not cancel the cells that wait. */
+function execute(
+  kernel: Kernel.IKernelConnection,
+  code: string,
+  subshell: string
+): Kernel.IShellFuture<KernelMessage.IExecuteRequestMsg, KernelMessage.IExecuteReplyMsg> {
+  const message = KernelMessage.createMessage<KernelMessage.IExecuteRequestMsg>({
+    msgType: 'execute_request',
+    channel: 'shell',
+    username: kernel.username,
+    session: kernel.clientId,
+    subshellId: subshell || null,
+    content: {
+      code,
+      silent: false,
+      store_history: false,
+      user_expressions: {},
+      allow_stdin: false,
+      stop_on_error: false
+    }
+  });
+  return kernel.sendShellMessage(message, true, true) as Kernel.IShellFuture<
+    KernelMessage.IExecuteRequestMsg,
+    KernelMessage.IExecuteReplyMsg
+  >;
 }

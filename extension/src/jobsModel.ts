@@ -4,7 +4,7 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import { KernelTalk, saysExecuted, sentence } from './kernelTalk';
+import { KernelTalk, saysCellEnded, sentence } from './kernelTalk';
 import type { JobSummary, Request } from './protocol';
 
 /** While a cell runs, it may load the workbench at any line of it. */
@@ -200,7 +200,7 @@ export class JobsModel implements IDisposable {
     if (message.header.msg_type === 'execute_input') {
       this._cellRuns = true;
       this._retryWhileCellRuns();
-    } else if (saysExecuted(message)) {
+    } else if (saysCellEnded(message)) {
       this._cellRuns = false;
       if (absent) {
         this.reconnect();

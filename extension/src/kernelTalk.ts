@@ -203,12 +203,14 @@ export class KernelTalk implements IDisposable {
   private readonly _jobsArrived = new Signal<this, JobSummary[]>(this);
 }
 
-/** Whether a message says that a cell (or any other code) has just been executed, by whichever client. */
-export function saysExecuted(message: KernelMessage.IMessage): boolean {
+/** Whether a message says that a cell has ended, in whichever client; code on a subshell is no cell. */
+export function saysCellEnded(message: KernelMessage.IMessage): boolean {
+  const parent = message.parent_header as Partial<KernelMessage.IHeader>;
   return (
     message.header.msg_type === 'status' &&
     (message.content as { execution_state?: string }).execution_state === 'idle' &&
-    (message.parent_header as { msg_type?: string }).msg_type === 'execute_request'
+    parent.msg_type === 'execute_request' &&
+    !parent.subshell_id
   );
 }
 

@@ -131,9 +131,15 @@ function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
           onClick={() => run(CommandIDs.checkpoint, job.name)}
         />
         <Action icon={stopIcon} label="Stop" job={job} disabled={over} onClick={() => run(CommandIDs.stop, job.name)} />
-        <button type="button" className="wb-Job-open" onClick={() => run(CommandIDs.openDashboard, job.name)}>
+        <button
+          type="button"
+          className="wb-Job-open"
+          title={`Open the dashboard of ${job.name} beside the notebook`}
+          aria-label={`Open the dashboard of ${job.name}`}
+          onClick={() => run(CommandIDs.openDashboard, job.name)}
+        >
           <dashboardIcon.react tag="span" width="16px" height="16px" />
-          Open dashboard
+          Dashboard
         </button>
       </div>
     </li>

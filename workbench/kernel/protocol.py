@@ -48,6 +48,7 @@ class JobHandle(Protocol):
     def state(self) -> str: ...
     @property
     def recorder(self) -> Recorder: ...
+    def status(self) -> Mapping[str, Any]: ...
     def tune(self, **settings: Any) -> object: ...
     def pause(self) -> object: ...
     def resume(self) -> object: ...
@@ -149,7 +150,8 @@ def summarise(name: str, job: JobHandle) -> JobSummary:
     A job that cannot be read becomes a line that says so, since it must not hide the others.
     """
     try:
-        return _summary_of_frame(name, str(job.state), job.recorder.latest())
+        paused = bool(job.status().get("paused"))
+        return _summary_of_frame(name, job.state, paused, job.recorder.latest())
     except Exception as error:  # noqa: BLE001
         return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence(error)}")
 
@@ -177,15 +179,15 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _summary_of_frame(name: str, state: str, frame: Frame | None) -> JobSummary:
+def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) -> JobSummary:
     if frame is None:
-        return JobSummary(name=name, state=state)
+        return JobSummary(name=name, state=state, paused=paused)
     lags = [lag for vertex in frame.vertices if (lag := _number(vertex.metrics.get("watermarkLag"))) is not None]
     late = [_number(vertex.metrics.get("numLateRecordsDropped")) or 0 for vertex in frame.vertices]
     return JobSummary(
         name=name,
         state=state,
-        paused=state == "SUSPENDED" or (frame.replay is not None and frame.replay.paused),
+        paused=paused,
         started_us=frame.started_us,
         runningTime=_number(frame.metrics.get("runningTime")),
         numRecordsInPerSecond=_number(frame.metrics.get("numRecordsInPerSecond")),
