@@ -1,6 +1,7 @@
 """The handle of a job: everything that a person sees of it or does to it goes through here.
 
-What is seen comes from telemetry frames; what is done is posted to the job's master, which applies it between two steps.
+What is seen comes from telemetry frames; what is done is posted to the job's master, which applies it between two
+steps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pyarrow as pa
 from workbench.api.picture import graph_svg
 from workbench.api.report import write_report
 from workbench.api.status import Status, Table
-from workbench.drivers.live import LiveDriver
+from workbench.drivers.driver import Driver
+from workbench.drivers.stepping import Step, SteppingDriver
 from workbench.durations import format_speed, parse_duration, parse_instant, parse_speed
 from workbench.errors import JobError, SettingError, unknown
 from workbench.runtime.master import ACTIVE, Master
@@ -27,7 +29,8 @@ from workbench.telemetry.frames import CheckpointFrame
 from workbench.telemetry.recorder import Recorder
 
 APPLY_TIMEOUT_S = 2.0
-"""How long a command waits until the master has applied it; the master never waits, so this is only for a busy machine."""
+"""How long a command waits until the master has applied it; the master never waits, so this is only for a busy
+machine."""
 
 
 class Job:
@@ -42,7 +45,7 @@ class Job:
     """
 
     def __init__(
-        self, name: str, master: Master, driver: LiveDriver, recorder: Recorder, rerun: Callable[[str], Job]
+        self, name: str, master: Master, driver: Driver, recorder: Recorder, rerun: Callable[[str], Job]
     ) -> None:
         self._name = name
         self._master = master
@@ -59,7 +62,8 @@ class Job:
 
     @property
     def state(self) -> str:
-        """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED, FAILED."""
+        """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
+        FAILED."""
         return self._master.state
 
     @property
@@ -194,7 +198,7 @@ class Job:
         done = threading.Event()
         self._master.on_savepoint(name, done.set)
         self._apply(lambda: self._master.checkpoint("savepoint", name))
-        done.wait(parse_duration(timeout, "timeout") / 1e6)
+        self._driver.wait_for(done, parse_duration(timeout, "timeout") / 1e6)
         manifest = self._master.storage.savepoint(name)
         if manifest is None:
             raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
@@ -243,18 +247,34 @@ class Job:
             JobError: the job failed, or has not ended within `timeout`.
         """
         seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
-        if not self._driver.ended.wait(seconds):
+        if not self._driver.wait_for(self._driver.ended, seconds):
             raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}")
         if self.state == "FAILED":
             raise JobError(f"the job {self._name!r} failed: {self._master.failure}")
         return self.state
 
-    def step(self, count: int = 1) -> None:
-        """Jobs on the stepping driver only: a live job runs by itself."""
-        raise JobError(
-            f"the job {self._name!r} runs live and cannot be stepped: "
-            f"build it with workbench.drivers.stepping to step it {count} at a time"
-        )
+    @property
+    def driver(self) -> SteppingDriver:
+        """The stepping driver, with its further verbs: ``job.driver.next_watermark()``.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        if not isinstance(self._driver, SteppingDriver):
+            raise JobError(
+                f'the job {self._name!r} runs live and cannot be stepped: run its pipeline with driver="stepping"'
+            )
+        return self._driver
+
+    def step(self, count: int = 1) -> list[Step]:
+        """Take this many steps of a job that runs with ``driver="stepping"``; fewer when nothing can happen any more.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        driver = self.driver
+        steps = (driver.step() for _ in range(count))
+        return [step for step in steps if step is not None]
 
     def report(self, path: str | Path) -> Path:
         """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file."""
@@ -289,7 +309,7 @@ class Job:
                 done.set()
 
         self._master.call(run)
-        done.wait(APPLY_TIMEOUT_S)
+        self._driver.wait_for(done, APPLY_TIMEOUT_S)
 
 
 class GraphPicture:

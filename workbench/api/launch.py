@@ -5,18 +5,21 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from workbench.api.job import Job
 from workbench.api.registry import check_free, register
-from workbench.clock import SystemClock
+from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
+from workbench.drivers.driver import Driver
 from workbench.drivers.live import LiveDriver
-from workbench.errors import CheckpointError, PlanError, SettingError
+from workbench.drivers.stepping import SteppingDriver
+from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.kernels import warm_up
+from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.coordinator import CheckpointCoordinator
@@ -26,6 +29,8 @@ from workbench.runtime.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, MemoryStorage, check_name
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
+
+DRIVERS = ("live", "stepping")
 
 
 class Runnable(Protocol):
@@ -42,7 +47,7 @@ class _JobSampler(Sampler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
         self.storage: CheckpointStorage | None = None
-        self.driver: LiveDriver | None = None
+        self.driver: Driver | None = None
 
     def on_end(self, time_us: int) -> None:
         """Close the directory behind everything that is still to be written to it."""
@@ -60,6 +65,7 @@ def start_job(
     restore: str | None,
     retained_checkpoints: int,
     max_restarts: int,
+    driver: Literal["live", "stepping"] = "live",
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     check_name(name, "job name")
@@ -68,15 +74,17 @@ def start_job(
     settings = replace(settings, max_restarts=max_restarts)
     for setting, value in values.items():
         settings = settings.with_value(setting, value)
+    if driver not in DRIVERS:
+        raise SettingError(unknown("driver", driver, DRIVERS))
     if (resume or restore) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     logical = pipeline.logical_graph()
     graph = build_physical_graph(logical, settings.parallelism)
     warm_up()
-    storage, manifest, first_id = _open_storage(checkpoint_dir, resume, restore)
+    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
     try:
         _check_sinks(logical, fresh=manifest is None)
-        return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id)
+        return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id, driver)
     except BaseException:
         if isinstance(storage, DirectoryStorage):
             storage.close()
@@ -93,42 +101,34 @@ def _start(
     storage: CheckpointStorage,
     manifest: Manifest | None,
     first_id: int,
+    kind: Literal["live", "stepping"],
 ) -> Job:
-    clock = SystemClock()
     recorder = Recorder()
     sampler = _JobSampler(recorder)
-    driver = LiveDriver(name, clock, sampler.sample)
+    clock: SystemClock | VirtualClock
+    driver: Driver
+    if kind == "stepping":
+        clock = VirtualClock(SystemClock().now_us())
+        driver = SteppingDriver(clock, sampler.sample)
+    else:
+        clock = SystemClock()
+        driver = LiveDriver(name, clock, sampler.sample)
     directory = storage.directory if isinstance(storage, DirectoryStorage) else None
     if directory is not None and manifest is None:
         shutil.rmtree(directory / "tables", ignore_errors=True)  # of a run that never completed a checkpoint
-    services = JobServices(
-        job=name,
+    master = build_master(
+        name,
+        logical,
+        graph,
+        settings,
+        storage,
+        manifest,
+        first_id,
         clock=clock,
+        driver=driver,
+        observer=sampler,
         tables=Tables(),
         data_dir=directory,
-        paces={
-            uid: node.spec.open_pace(clock.now_us())
-            for node, uid in logical.uids.items()
-            if isinstance(node.spec, ReplaySource)
-        },
-    )
-    coordinator = CheckpointCoordinator(
-        job=name,
-        storage=storage,
-        background=driver,
-        parallelism={uid: vertex.parallelism for vertex in graph.vertices for uid in vertex.uids},
-        first_id=first_id,
-    )
-    master = Master(
-        logical=logical,
-        graph=graph,
-        settings=settings,
-        services=services,
-        storage=storage,
-        coordinator=coordinator,
-        stage=driver,
-        observer=sampler,
-        restore_from=manifest,
     )
     sampler.master = master
     sampler.storage = storage
@@ -144,6 +144,7 @@ def _start(
             restore=savepoint,
             retained_checkpoints=settings.retained_checkpoints,
             max_restarts=settings.max_restarts,
+            driver=kind,
         )
 
     job = Job(name, master, driver, recorder, rerun)
@@ -152,7 +153,54 @@ def _start(
     return job
 
 
-def _open_storage(
+def build_master(
+    name: str,
+    logical: LogicalGraph,
+    graph: PhysicalGraph,
+    settings: Settings,
+    storage: CheckpointStorage,
+    manifest: Manifest | None,
+    first_id: int,
+    *,
+    clock: Clock,
+    driver: Driver,
+    observer: JobObserver,
+    tables: Tables,
+    data_dir: Path | None,
+) -> Master:
+    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with."""
+    services = JobServices(
+        job=name,
+        clock=clock,
+        tables=tables,
+        data_dir=data_dir,
+        paces={
+            uid: node.spec.open_pace(clock.now_us())
+            for node, uid in logical.uids.items()
+            if isinstance(node.spec, ReplaySource)
+        },
+    )
+    coordinator = CheckpointCoordinator(
+        job=name,
+        storage=storage,
+        background=driver,
+        parallelism={uid: vertex.parallelism for vertex in graph.vertices for uid in vertex.uids},
+        first_id=first_id,
+    )
+    return Master(
+        logical=logical,
+        graph=graph,
+        settings=settings,
+        services=services,
+        storage=storage,
+        coordinator=coordinator,
+        stage=driver,
+        observer=observer,
+        restore_from=manifest,
+    )
+
+
+def open_storage(
     checkpoint_dir: str | Path | None, resume: bool, restore: str | None
 ) -> tuple[CheckpointStorage, Manifest | None, int]:
     """The storage, the checkpoint to begin with, and the id of the first new one."""
@@ -169,7 +217,7 @@ def _open_storage(
         elif manifest is not None and not resume:
             raise CheckpointError(
                 f"the checkpoint directory {str(checkpoint_dir)!r} already holds checkpoints of job {manifest.job!r} "
-                f"(the latest is {manifest.checkpoint_id}): pass resume=True to continue it, or choose another directory"
+                f"(the latest is {manifest.checkpoint_id}): pass resume=True to continue it, or choose another"
             )
         first_id = storage.highest_id() + 1
         if manifest is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from workbench.api.job import Job
 from workbench.api.launch import start_job
@@ -50,6 +51,7 @@ class Pipeline:
         restore: str | None = None,
         retained_checkpoints: int = 3,
         max_restarts: int = 3,
+        driver: Literal["live", "stepping"] = "live",
     ) -> Job:
         """Run it as a job in this process; returns at once.
 
@@ -67,6 +69,7 @@ class Pipeline:
             restore: start from this savepoint of `checkpoint_dir` instead.
             retained_checkpoints: complete checkpoints that are kept.
             max_restarts: failures after which the job fails for good.
+            driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
 
         Raises:
             SettingError, PlanError, CheckpointError: a setting, the pipeline or the directory cannot be used.
@@ -87,4 +90,5 @@ class Pipeline:
             restore=restore,
             retained_checkpoints=retained_checkpoints,
             max_restarts=max_restarts,
+            driver=driver,
         )

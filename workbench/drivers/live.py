@@ -1,7 +1,8 @@
 """The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
 
 Tasks of one slot are stepped in turn by one thread; a slot whose tasks have nothing to do sleeps until the other end of
-one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in a cell
+one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in a
+cell
 never reaches them.
 """
 
@@ -29,7 +30,8 @@ class LiveDriver:
     Args:
         name: of the job; its threads are named after it.
         clock: the machine's.
-        on_tick: called on the master's thread between its steps, at most every `tick_s` seconds (telemetry samples here).
+        on_tick: called on the master's thread between its steps, at most every `tick_s` seconds (telemetry samples
+        here).
     """
 
     def __init__(self, name: str, clock: SystemClock, on_tick: Callable[[], None], tick_s: float = 0.1) -> None:
@@ -99,6 +101,10 @@ class LiveDriver:
             self._master.call(lambda: done(result))
 
         self._work.put(job)
+
+    def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
+        """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set."""
+        return event.wait(seconds)
 
     # threads -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,27 @@
+"""What a job's handle needs of the driver that runs it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from workbench.runtime.background import Background
+from workbench.runtime.master import Master, Stage
+
+
+class Driver(Stage, Background, Protocol):
+    """Steps the tasks of one job, its master and its background work.
+
+    Attributes:
+        ended: set when the job has ended for good and everything that it had to write is written.
+    """
+
+    ended: threading.Event
+
+    def run(self, master: Master) -> None:
+        """Take the job over and let its master start it; returns at once."""
+        ...
+
+    def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
+        """Let the job go on until `event` is set, for at most so many seconds of its clock; whether it is set."""
+        ...

@@ -1,0 +1,198 @@
+"""Looking at a running attempt from outside: probed channels, operators, storage and tables.
+
+The runtime knows nothing of probes. A serial driver puts them into an attempt before its first step; then every element
+that is sent or received, and every named point that is reached, is told to a `Probe`, which may look (a checker) or
+raise (an injected fault).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from workbench.connectors.tables import Tables
+from workbench.elements import Element, Records
+from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
+from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
+
+Point = Literal[
+    "process",
+    "snapshot begins",
+    "snapshot ends",
+    "commit begins",
+    "commit ends",
+    "rows begin",
+    "rows end",
+    "state write begins",
+    "state write ends",
+    "manifest write begins",
+    "manifest write ends",
+    "state read",
+]
+"""Named points: in a task (process, snapshot, commit of a completed checkpoint), where rows become visible, in the
+writer, and in a restore."""
+
+
+class Probe:
+    """Is told what happens; every hook has a do-nothing default. An exception that it raises happens at that point."""
+
+    def attached(self, execution: Execution) -> None:
+        """An attempt is about to be stepped."""
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        """An element was pushed to a channel."""
+
+    def received(self, channel: Channel, element: Element) -> None:
+        """An element was taken from a channel."""
+
+    def reached(self, point: Point, owner: str, number: int) -> None:
+        """A point was reached.
+
+        Args:
+            point: which.
+            owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, else a task or folder.
+            number: the checkpoint, or the rows where the point has to do with rows.
+        """
+
+
+class Probes(Probe):
+    """Several probes, told in their order."""
+
+    def __init__(self, *probes: Probe) -> None:
+        self._probes = probes
+
+    def attached(self, execution: Execution) -> None:
+        for probe in self._probes:
+            probe.attached(execution)
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        for probe in self._probes:
+            probe.sent(channel, element)
+
+    def received(self, channel: Channel, element: Element) -> None:
+        for probe in self._probes:
+            probe.received(channel, element)
+
+    def reached(self, point: Point, owner: str, number: int) -> None:
+        for probe in self._probes:
+            probe.reached(point, owner, number)
+
+
+class _ProbedChannel(Channel):
+    """A channel that tells `probe`; a class of its own for each probe, because channels have no room for one."""
+
+    __slots__ = ()
+    probe: Probe
+
+    def push(self, element: Element) -> None:
+        super().push(element)
+        self.probe.sent(self, element)
+
+    def poll(self) -> Element | None:
+        element = super().poll()
+        if element is not None:
+            self.probe.received(self, element)
+        return element
+
+
+class _ProbedOperator(Operator):
+    def __init__(self, operator: Operator, probe: Probe, owner: str) -> None:
+        self._operator = operator
+        self._probe = probe
+        self._owner = owner
+
+    def open(self, context: OperatorContext) -> None:
+        self._operator.open(context)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        self._probe.reached("process", self._owner, len(records))
+        self._operator.process(records, port, out)
+
+    def on_watermark(self, watermark_us: int, out: Output) -> None:
+        self._operator.on_watermark(watermark_us, out)
+
+    def next_time_us(self) -> int | None:
+        return self._operator.next_time_us()
+
+    def on_time(self, now_us: int, out: Output) -> None:
+        self._operator.on_time(now_us, out)
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        self._probe.reached("snapshot begins", self._owner, checkpoint_id)
+        snapshot = self._operator.snapshot(checkpoint_id)
+        self._probe.reached("snapshot ends", self._owner, checkpoint_id)
+        return snapshot
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        self._operator.restore(snapshots)
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        self._probe.reached("commit begins", self._owner, checkpoint_id)
+        self._operator.notify_complete(checkpoint_id)
+        self._probe.reached("commit ends", self._owner, checkpoint_id)
+
+    def close(self) -> None:
+        self._operator.close()
+
+
+def attach(execution: Execution, probe: Probe) -> None:
+    """Probe the channels and operators of an attempt that has not been stepped yet."""
+    channel_type = type("ProbedChannel", (_ProbedChannel,), {"__slots__": (), "probe": probe})
+    for channel in execution.channels:
+        channel.__class__ = channel_type
+    for task in execution.tasks:
+        for link in task.links:
+            link.operator = _ProbedOperator(link.operator, probe, f"{task.name}/{link.uid}")
+    probe.attached(execution)
+
+
+class ProbedStorage:
+    """A checkpoint storage that tells when something is written or read."""
+
+    def __init__(self, storage: CheckpointStorage, probe: Probe) -> None:
+        self._storage = storage
+        self._probe = probe
+
+    def write(self, place: str, task: str, data: bytes) -> StateFile:
+        self._probe.reached("state write begins", task, len(data))
+        file = self._storage.write(place, task, data)
+        self._probe.reached("state write ends", task, len(data))
+        return file
+
+    def complete(self, place: str, manifest: Manifest) -> None:
+        self._probe.reached("manifest write begins", place, manifest.checkpoint_id)
+        self._storage.complete(place, manifest)
+        self._probe.reached("manifest write ends", place, manifest.checkpoint_id)
+
+    def discard(self, place: str) -> None:
+        self._storage.discard(place)
+
+    def manifests(self) -> Sequence[Manifest]:
+        return self._storage.manifests()
+
+    def savepoint(self, name: str) -> Manifest | None:
+        return self._storage.savepoint(name)
+
+    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+        self._probe.reached("state read", file.task, manifest.checkpoint_id)
+        return self._storage.read(manifest, file)
+
+    def path_of(self, place: str) -> str:
+        return self._storage.path_of(place)
+
+
+class ProbedTables(Tables):
+    """Committed tables that tell when rows become visible."""
+
+    def __init__(self, probe: Probe) -> None:
+        super().__init__()
+        self._probe = probe
+
+    def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
+        self._probe.reached("rows begin", f"{name}/{subtask}", epoch)
+        super().commit(name, subtask, epoch, table)
+        self._probe.reached("rows end", f"{name}/{subtask}", epoch)

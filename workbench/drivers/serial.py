@@ -1,0 +1,152 @@
+"""What the drivers without threads share: every step is taken by the caller, on a virtual clock.
+
+There are four kinds of steps: a task's, the master's, one piece of background work, and the passing of time. A task
+that found nothing to do sleeps until its slot is woken (by the other end of a channel, or a command) or its due time
+comes, as under the live driver, only that nothing looks around in between: a wake-up that the runtime forgets shows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from workbench.clock import VirtualClock
+from workbench.runtime.deployment import Execution, Slot
+from workbench.runtime.master import Master
+from workbench.runtime.messages import Failed
+from workbench.runtime.task import Outcome, Task
+
+T = TypeVar("T")
+
+MASTER = "master"
+WRITER = "writer"
+CLOCK = "clock"
+"""Names of the actors that are not tasks."""
+
+
+class SerialDriver:
+    """Base of the stepping and the simulation driver; it is the master's stage and does its background work.
+
+    Args:
+        clock: the job's; this driver alone moves it.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.ended = threading.Event()
+        self.execution: Execution | None = None
+        self._job: Master | None = None
+        self._work: deque[Callable[[], None]] = deque()
+        self._asleep: dict[str, int | None] = {}  # sleeping tasks, and when each is due
+        self._dead: set[str] = set()  # tasks of this attempt that failed
+
+    @property
+    def master(self) -> Master:
+        """The job's master."""
+        assert self._job is not None
+        return self._job
+
+    # what the master asks for ------------------------------------------------------------------------------------
+
+    def run(self, master: Master) -> None:
+        """Take the job over; its first step will be the master's."""
+        self._job = master
+        master.call(master.start)
+
+    def wake(self) -> None:
+        """The master has something to do: its inbox says so."""
+
+    def start(self, execution: Execution) -> None:
+        """Step the tasks of this attempt from now on."""
+        self.execution = execution
+        self._asleep.clear()
+        self._dead.clear()
+        for slot in execution.slots:
+            slot.waker.parked = True
+            slot.waker.wake = self._rouser(slot)
+
+    def stop(self, execution: Execution) -> None:
+        """Step them no longer."""
+        if self.execution is execution:
+            self.execution = None
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Queue `work` for the writer; `done` is called with its result on the master's turn."""
+
+        def job() -> None:
+            result: Any
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001  the one who asked handles it
+                result = error
+            self.master.call(lambda: done(result))
+
+        self._work.append(job)
+
+    # steps -------------------------------------------------------------------------------------------------------
+
+    def _rouser(self, slot: Slot) -> Callable[[], None]:
+        names = [task.name for task in slot.tasks]
+
+        def rouse() -> None:
+            for name in names:
+                self._asleep.pop(name, None)
+
+        return rouse
+
+    def _awake(self) -> list[Task]:
+        """The tasks that may have something to do."""
+        if self.execution is None:
+            return []
+        return [task for task in self.execution.tasks if task.name not in self._asleep and self._alive(task)]
+
+    def _alive(self, task: Task) -> bool:
+        return not task.finished and task.name not in self._dead
+
+    def _step_task(self, task: Task) -> Outcome | None:
+        """Step a task, and put it to sleep when it found nothing to do; None: it failed."""
+        try:
+            outcome = task.step()
+        except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
+            self._dead.add(task.name)
+            self.master.report(Failed(task.name, error))
+            return None
+        if outcome is not Outcome.PROGRESSED and not task.finished:
+            due = task.next_due_us()
+            # What is due already and still not done waits for something else than time, such as room in the output.
+            self._asleep[task.name] = due if due is not None and due > self.clock.now_us() else None
+        return outcome
+
+    def _master_ready(self) -> bool:
+        master = self.master
+        if master.has_news:
+            return True
+        due = master.next_due_us()
+        return due is not None and due <= self.clock.now_us()
+
+    def _next_due_us(self) -> int | None:
+        """The next moment at which somebody wants to be stepped."""
+        wanted = [time for name, time in self._asleep.items() if time is not None and name not in self._dead]
+        due = self.master.next_due_us()
+        if due is not None:
+            wanted.append(due)
+        return min(wanted) if wanted else None
+
+    def _pass_time(self, until_us: int) -> None:
+        self.clock.advance_to(until_us)
+        now = self.clock.now_us()
+        for name in [name for name, due in self._asleep.items() if due is not None and due <= now]:
+            del self._asleep[name]
+
+    def _end_if_over(self) -> None:
+        """When the job is over, do what is left to be written and told, and be done."""
+        master = self.master
+        while master.over and not self.ended.is_set():
+            if self._work:
+                self._work.popleft()()
+            elif master.has_news:
+                master.step()
+            else:
+                self.ended.set()

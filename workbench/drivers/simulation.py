@@ -1,0 +1,127 @@
+"""The simulation driver: one seeded random choice decides every step, so that one number reproduces a whole run.
+
+Each choice is one of: step a task, the master or the writer, or let time pass. How willing every actor is to be chosen
+is drawn anew for each attempt, so that in some runs one task starves, in others the writer or the master does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from random import Random
+
+from workbench.clock import VirtualClock
+from workbench.drivers.faults import FaultInjector
+from workbench.drivers.probes import Probe, Probes, attach
+from workbench.drivers.serial import CLOCK, MASTER, WRITER, SerialDriver
+from workbench.elements import Element
+from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
+
+_WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
+_TIME_PASSES = (0.0, 0.02, 0.2)
+_STEP_US = (0, 0, 7, 1_300)
+
+
+class _Elements(Probe):
+    """Notes which elements move in a step."""
+
+    def __init__(self) -> None:
+        self.moved: list[str] = []
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        self.moved.append("+" + type(element).__name__[0])
+
+    def received(self, channel: Channel, element: Element) -> None:
+        self.moved.append("-" + type(element).__name__[0])
+
+
+class SimulationDriver(SerialDriver):
+    """Runs one job in an order that `chance` chooses.
+
+    Args:
+        chance: the only source of chance.
+        clock: the job's.
+        faults: what goes wrong, and when.
+        probe: looks at the run.
+
+    Attributes:
+        trace: one line per step: actor, outcome, time and the elements that moved (+ sent, - received).
+    """
+
+    def __init__(self, chance: Random, clock: VirtualClock, faults: FaultInjector, probe: Probe) -> None:
+        super().__init__(clock)
+        self._chance = chance
+        self._faults = faults
+        self._elements = _Elements()
+        self.probe = Probes(self._elements, probe, faults)
+        self._willing: dict[str, float] = {}
+        self._time_passes = chance.choice(_TIME_PASSES)
+        self._step_us = chance.choice(_STEP_US)
+        self.trace: list[str] = []
+        self.actor = ""
+        faults.crash = self._crash
+
+    def start(self, execution: Execution) -> None:
+        """Probe the attempt, and draw how willing each actor is."""
+        super().start(execution)
+        attach(execution, self.probe)
+        self._draw([task.name for task in execution.tasks])
+
+    def step(self) -> bool:
+        """Take one step; False when nothing can happen any more: the job is over, paused, or stuck.
+
+        Raises:
+            Killed: a fault ended the process.
+        """
+        if self.ended.is_set():
+            return False
+        self._faults.reached("step", "", 0)
+        self._elements.moved.clear()
+        actor, outcome = self._choose_and_step()
+        self.actor = actor
+        if not actor:
+            return False
+        self.trace.append(f"{actor} {outcome} {self.clock.now_us()} {''.join(self._elements.moved)}")
+        if self._step_us:
+            self._pass_time(self.clock.now_us() + self._step_us)
+        self._end_if_over()
+        return True
+
+    def trace_hash(self) -> str:
+        """SHA-256 of the trace: equal for equal seeds, in any process."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+    def _choose_and_step(self) -> tuple[str, str]:
+        tasks = {task.name: task for task in self._awake()}
+        actors = list(tasks)
+        if self._master_ready():
+            actors.append(MASTER)
+        if self._work:
+            actors.append(WRITER)
+        due = self._next_due_us()
+        if not actors or (due is not None and self._chance.random() < self._time_passes):
+            if due is None:
+                return "", ""
+            self._pass_time(due)
+            return CLOCK, "passed"
+        actor = self._pick(actors)
+        if actor == MASTER:
+            self.master.step()
+            return actor, self.master.state
+        if actor == WRITER:
+            self._work.popleft()()
+            return actor, "wrote"
+        outcome = self._step_task(tasks[actor])
+        return actor, "failed" if outcome is None else outcome.value
+
+    def _pick(self, actors: list[str]) -> str:
+        if len(actors) == 1:
+            return actors[0]
+        return self._chance.choices(actors, [self._willing.get(actor, 1.0) for actor in actors])[0]
+
+    def _draw(self, tasks: list[str]) -> None:
+        self._willing = {actor: self._chance.choice(_WILLINGNESS) for actor in (MASTER, WRITER, *tasks)}
+
+    def _crash(self, task: int) -> None:
+        if self.execution is not None:
+            self.master.crash(self.execution.tasks[task % len(self.execution.tasks)].name)
