@@ -73,7 +73,8 @@ def _box(vertex: Vertex, x: float, y: float, height: int, live: VertexFrame | No
         tip = escape(f"{uid}: {about}")
         line = y + 17 + index * LINE_HEIGHT
         parts.append(
-            f"<text class='name' x='{x + 9}' y='{line:.0f}'>{escape(_short(uid, NAME_LENGTH))}<title>{tip}</title></text>"
+            f"<text class='name' x='{x + 9}' y='{line:.0f}'>{escape(_short(uid, NAME_LENGTH))}"
+            f"<title>{tip}</title></text>"
         )
     foot = f"x {vertex.parallelism}"
     if live is not None and live.metrics.get("numRecordsInPerSecond") is not None:

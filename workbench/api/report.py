@@ -12,7 +12,8 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.telemetry.frames import Frame
 
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>body{{font:14px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}}
+<style>body{{font:14px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em}}
+body{{color:#222;background:#fff}}
 @media (prefers-color-scheme:dark){{body{{color:#ddd;background:#181818}}}}
 table{{border-collapse:collapse;font-size:13px}}</style>
 <h1>{title}</h1>{body}</html>

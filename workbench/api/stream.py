@@ -27,6 +27,7 @@ from workbench.operators.map import Map
 from workbench.operators.map_batches import MapBatches
 from workbench.operators.select import Select
 from workbench.operators.union import Union
+from workbench.operators.user_function import SchemaLike
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin, caller
@@ -40,7 +41,6 @@ LATE = "late"
 """The side output of a window for records that come too late."""
 
 Record = dict[str, Any]
-SchemaLike = pa.Schema | dict[str, pa.DataType]
 
 
 class Stream:

@@ -12,7 +12,7 @@ from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.errors import RecordError
 
-_BLOCK_ROWS = 4_096
+_BLOCK_ROWS = 16_384
 
 
 @dataclass(frozen=True)

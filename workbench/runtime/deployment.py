@@ -1,4 +1,5 @@
-"""Turns a physical graph into the tasks and channels of one attempt, with the state that they start from (F2-1, F2-7)."""
+"""Turns a physical graph into the tasks and channels of one attempt, with the state that they start from (F2-1,
+F2-7)."""
 
 from __future__ import annotations
 
@@ -94,8 +95,8 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
     for uid, snapshots in states.items():
         if uid not in known and any(snapshots):
             raise CheckpointError(
-                f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of an operator {uid!r} that this "
-                f"pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
+                f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of operator {uid!r}, which "
+                f"this pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
                 "or choose another checkpoint_dir"
             )
     return states

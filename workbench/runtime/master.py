@@ -1,6 +1,7 @@
 """The master of one job: its life cycle, its recovery, and the one door through which it is changed (F2-1, F2-7).
 
-Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come in
+Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports
+come in
 through the inbox; what the master wants done to a running attempt it asks of its driver.
 
 Life cycle::
@@ -40,10 +41,10 @@ from workbench.runtime.messages import (
     SnapshotTaken,
     Trigger,
 )
+from workbench.runtime.requests import CheckpointRequests, Request
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
-LAST_CHECKPOINT_TRIES = 3
 ACTIVE = frozenset({"CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
 
 
@@ -112,11 +113,9 @@ class Master:
         self._restart_due_us: int | None = None
         self._drained: set[str] = set()
         self._finished: set[str] = set()
-        self._last: CheckpointRecord | None = None
-        self._last_failures = 0
         self._stopping = False
-        self._wanted: list[tuple[Kind, str | None]] = []
-        self._savepoint_waiters: dict[str, Callable[[], None]] = {}
+        self._ending = False
+        self._requests = CheckpointRequests(coordinator)
         coordinator.on_failed = self._checkpoint_failed
 
     # the door ----------------------------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ class Master:
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
         due = [self._restart_due_us] if self.state == "RESTARTING" else []
-        if self.state == "RUNNING":
+        if self.state == "RUNNING" and not self._ending:
             due.append(self.coordinator.next_due_us(self.settings))
         if not self.coordinator.settled:
             return None  # what the background says will wake the master
@@ -156,9 +155,9 @@ class Master:
         while self._inbox:
             self._inbox.popleft()()
         now = self._now()
-        if self.state == "RUNNING":
+        if self.state == "RUNNING" and not self._ending:
             self.coordinator.step(self.settings, now)
-            self._trigger_wanted()
+            self._requests.trigger(self.settings, now)
         elif self.state == "RESTARTING" and self.coordinator.settled and now >= (self._restart_due_us or 0):
             self._begin_attempt()
 
@@ -203,11 +202,11 @@ class Master:
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as none is in progress."""
-        self._wanted.append((kind, savepoint))
+        self._requests.ask(Request(kind, savepoint))
 
     def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
         """Have `done` called once when the savepoint of that name is complete or has failed."""
-        self._savepoint_waiters[name] = done
+        self._requests.on_savepoint(name, done)
 
     def crash(self, task: str) -> None:
         """Make a task fail."""
@@ -219,7 +218,7 @@ class Master:
         """Take a last checkpoint, so that what was processed is committed, then end."""
         if self.state == "RUNNING":
             self._stopping = True
-            self.checkpoint("manual")
+            self._requests.ask(Request("manual", last=True))
         else:
             self.cancel()
 
@@ -294,8 +293,8 @@ class Master:
         self.failure = error
         self._event("failure", f"{task} failed: {_sentence(error)}")
         self._set_state("FAILING")
-        self._last = None
-        self._wanted = [wanted for wanted in self._wanted if wanted[0] != "final"]
+        self._requests.attempt_failed()
+        self._ending = False
         self._end_attempt(f"{task} failed")
         self._failures += not injected
         if self._stopping:
@@ -320,7 +319,7 @@ class Master:
                 self._drained.add(task)
                 assert execution is not None
                 if len(self._drained) == len(execution.sources):
-                    self.checkpoint("final")
+                    self._requests.ask(Request("final", last=True))
             case Finished(task):
                 self._finished.add(task)
                 assert execution is not None
@@ -331,42 +330,23 @@ class Master:
                 self._on_failed(task, error)
 
     def _checkpoint_complete(self, checkpoint_id: int) -> None:
+        last = self._requests.completed(self.coordinator.history[-1])
         self._to_all(Complete(checkpoint_id))
-        self._tell_savepoint(self.coordinator.history[-1].savepoint)
         self.coordinator.retain(self.settings)
         self.observer.on_checkpoint(self._now(), checkpoint_id)
-        if self._last is not None and self._last.checkpoint_id == checkpoint_id and self.execution is not None:
+        if last and self.execution is not None:
+            self._ending = True  # everything is committed: no further checkpoint, only the end
             for source in self.execution.sources:
                 source.post(Finish())
 
-    def _tell_savepoint(self, name: str | None) -> None:
-        if name is not None and (done := self._savepoint_waiters.pop(name, None)) is not None:
-            done()
-
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
         self._event("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
-        self._tell_savepoint(record.savepoint)
-        if record is self._last and self.state == "RUNNING":
-            # Without this checkpoint the tail would never be committed.
-            self._last_failures += 1
-            if self._last_failures > LAST_CHECKPOINT_TRIES:
-                self.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
-                self._end_attempt("the last checkpoint failed")
-                self._end("FAILED")
-            else:
-                self.checkpoint(record.kind)
+        if self._requests.failed(record) and self.state == "RUNNING":
+            self.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            self._end_attempt("the last checkpoint failed")
+            self._end("FAILED")
 
     # small things ------------------------------------------------------------------------------------------------
-
-    def _trigger_wanted(self) -> None:
-        while self._wanted and self.coordinator.pending is None:
-            kind, savepoint = self._wanted[0]
-            record = self.coordinator.trigger(kind, self.settings, self._now(), savepoint)
-            if record is None:
-                return
-            self._wanted.pop(0)
-            if kind == "final" or (self._stopping and savepoint is None):
-                self._last = record
 
     def _trigger_sources(self, barrier: CheckpointBarrier) -> None:
         assert self.execution is not None
@@ -392,7 +372,6 @@ class Master:
 
     def _end(self, state: str) -> None:
         self.ended_us = self._now()
-        self._wanted.clear()
         self._set_state(state)
         self.observer.on_end(self.ended_us)
 

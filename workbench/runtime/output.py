@@ -1,6 +1,7 @@
 """The sending end: partial buffers, exchange strategies, and the bounded output pool of a task.
 
-An output keeps one partial buffer for each channel and ships it when it is full, when the buffer timeout has passed since
+An output keeps one partial buffer for each channel and ships it when it is full, when the buffer timeout has passed
+since
 its first record, or when a barrier or the end must go. Watermarks and latency markers travel inside the flow: they ship
 with the partial buffer behind whose records they stand, so that they do not defeat the buffer timeout.
 """

@@ -1,6 +1,7 @@
 """Seeing a job: the sampler reads its counts into immutable frames, the recorder keeps the most recent ones.
 
-Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure. Does not: drawing.
+Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure. Does not:
+drawing.
 """
 
 from workbench.telemetry.frames import Frame

@@ -1,0 +1,148 @@
+"""The main job on real flights against an oracle that shares no code with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import workbench as wb
+from workbench import col
+
+pytestmark = pytest.mark.spark  # the history is written by Spark
+
+
+def delays(log: Path, speed: str) -> wb.Stream:
+    return (
+        wb.Stream.replay(log, speed=speed, out_of_orderness="12h", idle_after="10s")
+        .filter("dep_delay IS NOT NULL")
+        .with_columns(late=col("dep_delay") > 15)
+        .key_by("origin")
+        .window(wb.tumbling("1h"), allowed_lateness="1h")
+        .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay"), worst=wb.max("dep_delay"))
+    )
+
+
+def assert_equals_oracle(found: pa.Table, oracle: pa.Table) -> None:
+    names = oracle.column_names
+    rows = sorted(zip(*(found.column(name).to_pylist() for name in names), strict=True))
+    expected = list(zip(*(oracle.column(name).to_pylist() for name in names), strict=True))
+    assert len(rows) == len(expected)
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row[:3] == wanted[:3]
+        assert row[3] == pytest.approx(wanted[3], rel=1e-12)
+        assert row[4] == wanted[4]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("speed", "buffer_timeout", "buffer_size"),
+    [("max", "100ms", 16_384), ("max", "0ms", 1_000), ("max", "disabled", 500), ("20000000x", "5ms", 16_384)],
+)
+def test_every_window_equals_the_oracle(
+    flights_log: Path, delays_oracle: pa.Table, parallelism: int, speed: str, buffer_timeout: str, buffer_size: int
+) -> None:
+    job = (
+        delays(flights_log, speed)
+        .sink_to(wb.TableSink("delays"))
+        .run(
+            "delays",
+            parallelism=parallelism,
+            buffer_timeout=buffer_timeout,
+            buffer_size=buffer_size,
+            checkpoint_interval="200ms",
+        )
+    )
+    assert job.wait("60s") == "FINISHED"
+    assert_equals_oracle(job.table("delays"), delays_oracle)
+    assert job.status()["late_records"] == 0
+
+
+def test_tuning_while_running_leaves_the_results_alone(flights_log: Path, delays_oracle: pa.Table) -> None:
+    job = delays(flights_log, "5000000x").sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
+    for buffer_timeout, interval, speed in [
+        ("0ms", "50ms", "8000000x"),
+        ("disabled", "1s", "3000000x"),
+        ("5ms", "100ms", "9000000x"),
+    ]:
+        time.sleep(0.3)
+        status = job.tune(buffer_timeout=buffer_timeout, checkpoint_interval=interval, speed=speed)
+        in_force = (status["buffer_timeout"], status["checkpoint_interval"], status["speed"])
+        assert in_force == (buffer_timeout, interval, speed)
+    job.pause()
+    time.sleep(0.3)
+    first = job.status()["records_in"]
+    time.sleep(0.4)
+    assert job.status()["records_in"] == first
+    job.resume()
+    job.tune(speed="max")
+    assert job.wait("60s") == "FINISHED"
+    assert_equals_oracle(job.table("delays"), delays_oracle)
+
+
+def test_failed_tasks_recover_to_the_same_results(flights_log: Path, delays_oracle: pa.Table) -> None:
+    job = (
+        delays(flights_log, "6000000x")
+        .sink_to(wb.TableSink("delays"))
+        .run("delays", parallelism=2, checkpoint_interval="100ms")
+    )
+    for restarts, task in enumerate(["aggregate[1]", "source[0]", "aggregate[0]", "filter[1]"], start=1):
+        time.sleep(0.5)
+        job.fail(task=task)
+        deadline = time.monotonic() + 20
+        while job.status()["restarts"] != restarts or job.state != "RUNNING":
+            assert time.monotonic() < deadline, job.status()
+            time.sleep(0.02)
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 4
+    assert_equals_oracle(job.table("delays"), delays_oracle)
+
+
+RUN = """
+import sys
+import workbench as wb
+sys.path.insert(0, {tests!r})
+from test_main_job import delays
+from pathlib import Path
+folder = Path({folder!r})
+stream = delays(Path({log!r}), "7000000x")
+pipeline = stream.sink_to(wb.TableSink("delays")) + stream.sink_to(wb.ParquetSink(folder / "out"))
+job = pipeline.run("delays", parallelism={parallelism}, checkpoint_interval="100ms",
+                   checkpoint_dir=folder / "checkpoints", resume=True)
+print("started", flush=True)
+job.wait()
+import pyarrow.parquet as pq
+pq.write_table(job.table("delays"), folder / "table.parquet")
+print(job.state, flush=True)
+"""
+
+
+def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
+    flights_log: Path, delays_oracle: pa.Table, tmp_path: Path
+) -> None:
+    for attempt, parallelism in enumerate([2, 1, 3, 2]):
+        code = RUN.format(
+            tests=str(Path(__file__).parent), folder=str(tmp_path), log=str(flights_log), parallelism=parallelism
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        if attempt < 3:
+            time.sleep(1.0 + 0.13 * attempt)
+            os.kill(process.pid, signal.SIGKILL)
+            assert process.wait(10) == -signal.SIGKILL
+            assert list((tmp_path / "checkpoints").glob("chk-*/manifest.json")), "killed before its first checkpoint"
+        else:
+            assert process.stdout.readline() == "FINISHED\n"
+            assert process.wait(30) == 0
+        process.stdout.close()
+    committed = pa.parquet.read_table(sorted((tmp_path / "out").glob("part-*.parquet")))
+    assert_equals_oracle(committed, delays_oracle)
+    assert_equals_oracle(pa.parquet.read_table(tmp_path / "table.parquet"), delays_oracle)
