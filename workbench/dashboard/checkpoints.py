@@ -125,7 +125,7 @@ class CheckpointsView:
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
         self.figure = figure(
-            height=112, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations, tools="",
+            height=104, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations, tools="",
             extra_y_ranges={"size": self._sizes},
             html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
         )  # fmt: skip
@@ -166,7 +166,8 @@ class CheckpointsView:
 
 
 _CSS = """
-p.line { white-space: nowrap; } p.line .bar { width: 90px; margin: 0 4px; } p.line .muted { float: right; }
+p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }
+p.line .bar { flex: 0 0 80px; } p.line .muted { margin-left: auto; padding-left: 8px; }
 p.wait { color: var(--wb-muted); font-size: 11px; min-height: 16px; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
 p.wait.bad { color: var(--wb-bad); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from bokeh.core.properties import value
@@ -15,7 +16,8 @@ from workbench.dashboard.theme import FONT, Paint
 from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
-ROW_HEIGHT = 134
+ROW_HEIGHT = 118
+LOWEST = 200
 WIDTH = 860
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
 
@@ -38,7 +40,7 @@ Columns = dict[str, list[Any]]
 def height(frame: Frame) -> int:
     """Pixels that the graph needs: as many rows as the fullest column has boxes."""
     rows = max(Counter(round(vertex.x, 3) for vertex in frame.vertices).values(), default=1)
-    return max(2, rows) * ROW_HEIGHT
+    return max(LOWEST, rows * ROW_HEIGHT)
 
 
 def half_width(frame: Frame) -> float:
@@ -47,11 +49,34 @@ def half_width(frame: Frame) -> float:
     return min(0.29, 0.76 / max(columns, 1)) / 2
 
 
-def place(vertex: VertexFrame, half: float, pixels: int) -> tuple[float, float]:
-    """The centre of a box: x as a share of the width, y in pixels from the bottom."""
-    pad = half + 0.008
-    margin = BOX_HEIGHT / 2 + 6
-    return pad + vertex.x * (1 - 2 * pad), margin + (1 - vertex.y) * (pixels - 2 * margin)
+def places(frame: Frame) -> dict[str, tuple[float, float]]:
+    """The centre of every vertex's box: x as a share of the width, y in pixels from the bottom.
+
+    Boxes stand where the layout says, except that those of one column are pushed apart until none overlaps.
+    """
+    pad, pixels = half_width(frame) + 0.008, height(frame)
+    margin = ROW_HEIGHT / 2
+    found: dict[str, tuple[float, float]] = {}
+    columns: dict[float, list[VertexFrame]] = {}
+    for vertex in frame.vertices:
+        columns.setdefault(round(vertex.x, 3), []).append(vertex)
+    for x, members in columns.items():
+        members.sort(key=lambda vertex: vertex.y)
+        wanted = [margin + vertex.y * (pixels - 2 * margin) for vertex in members]
+        for vertex, down in zip(members, apart(wanted, ROW_HEIGHT, pixels - margin), strict=True):
+            found[vertex.id] = (pad + x * (1 - 2 * pad), pixels - down)
+    return found
+
+
+def apart(wanted: Sequence[float], gap: float, limit: float) -> list[float]:
+    """Ascending places, moved as little as a simple sweep can, so that neighbours are `gap` apart and none is past `limit`."""
+    moved: list[float] = []
+    for place in wanted:
+        moved.append(place if not moved else max(place, moved[-1] + gap))
+    for index in reversed(range(len(moved))):
+        moved[index] = min(moved[index], limit)
+        limit = moved[index] - gap
+    return moved
 
 
 def shares(vertex: VertexFrame) -> tuple[float, float, float]:
@@ -99,11 +124,11 @@ def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
 
 def box_columns(frame: Frame) -> Columns:
     """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
-    half, pixels = half_width(frame), height(frame)
+    half, centres = half_width(frame), places(frame)
     room = 2 * half * WIDTH - 20
     columns: Columns = {name: [] for name in _BOX_NAMES}
     for vertex in frame.vertices:
-        x, y = place(vertex, half, pixels)
+        x, y = centres[vertex.id]
         left, top = x - half, y + BOX_HEIGHT / 2
         idle, busy, pressed = shares(vertex)
         bar_left, bar = left + 10 / WIDTH, 2 * half - 20 / WIDTH
@@ -133,15 +158,14 @@ _BOX_NAMES = (
 
 def edge_columns(frame: Frame) -> Columns:
     """One row per edge: its curve, its texts, and its buffer gauge (outline and fill)."""
-    half, pixels = half_width(frame), height(frame)
-    places = {vertex.id: place(vertex, half, pixels) for vertex in frame.vertices}
+    half, centres = half_width(frame), places(frame)
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
     columns: Columns = {name: [] for name in _EDGE_NAMES}
     for edge in frame.edges:
-        if edge.source not in places or edge.target not in places:
+        if edge.source not in centres or edge.target not in centres:
             continue
-        (x0, y0), (x1, y1) = places[edge.source], places[edge.target]
+        (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
         x0, x1 = x0 + half, x1 - half
         middle, level = (x0 + x1) / 2, (y0 + y1) / 2
         gauge = min(0.052, (x1 - x0) * 0.7)
@@ -149,11 +173,11 @@ def edge_columns(frame: Frame) -> Columns:
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
             "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange, "middle": middle,
-            "exchange_y": level + 12, "rate": f"{wording.short(edge.records_per_second)}/s", "rate_y": level - 12,
+            "exchange_y": level + 11, "rate": f"{wording.short(edge.records_per_second)}/s", "rate_y": level - 11,
             "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
             "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
-            "gauge_top": level - 21, "gauge_bottom": level - 28,
-            "buffers": f"{edge.queued_buffers}/{edge.capacity_buffers}", "buffers_y": level - 37,
+            "gauge_top": level - 19, "gauge_bottom": level - 25,
+            "buffers": f"{edge.queued_buffers}/{edge.capacity_buffers}", "buffers_y": level - 33,
             "usage": wording.percent(edge.usage),
         }  # fmt: skip
         for name in _EDGE_NAMES:
@@ -181,9 +205,9 @@ class GraphView:
         self._boxes = ColumnDataSource({**{name: [] for name in _BOX_NAMES}, "details": []})
         self._edges = ColumnDataSource({name: [] for name in _EDGE_NAMES})
         self._details_us = 0
-        self._rows = Range1d(0, 2 * ROW_HEIGHT)
+        self._rows = Range1d(0, LOWEST)
         self.figure = figure(
-            height=2 * ROW_HEIGHT, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
+            height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
             x_axis_type=None, y_axis_type=None, min_width=420,
             html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
         )  # fmt: skip

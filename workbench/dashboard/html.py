@@ -8,6 +8,7 @@ from bokeh.models import Column, Div, InlineStyleSheet
 
 TABLE_CSS = """
 :host { width: 100%; color: var(--wb-ink); font-size: 12px; line-height: 1.45; }
+.bk-clearfix { display: block; width: 100%; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0 8px 0 0; font-weight: 400; white-space: nowrap; }
 tr.head th { color: var(--wb-muted); font-size: 11px; padding-bottom: 2px; }
@@ -33,7 +34,9 @@ h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var
   align-items: baseline; }
 h3 small { font-weight: 400; font-size: 11px; color: var(--wb-muted); overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
-h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; }
+.bk-clearfix { display: block; width: 100%; }
+h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 8px; }
+h3 b:first-child { margin-left: 0; }
 """
 
 

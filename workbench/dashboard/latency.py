@@ -59,7 +59,7 @@ class LatencyView:
     def __init__(self, paint: Paint, window: TimeWindow) -> None:
         self._chart = TimeChart(
             paint, window, PERCENTILES, ticks=SHORT_MS, label="Latency percentiles over time", unit="{0.0} ms",
-            pixels=148,
+            pixels=128,
         )  # fmt: skip
         self.figure: figure = self._chart.figure
 
@@ -73,7 +73,7 @@ class ThroughputView:
 
     def __init__(self, paint: Paint, window: TimeWindow) -> None:
         self._chart = TimeChart(
-            paint, window, RATES, ticks=SHORT_NUMBER, label="Throughput over time", unit="{0.0a} rec/s", pixels=148
+            paint, window, RATES, ticks=SHORT_NUMBER, label="Throughput over time", unit="{0.0a} rec/s", pixels=128
         )
         self.figure: figure = self._chart.figure
 
@@ -87,7 +87,7 @@ class LagView:
 
     def __init__(self, paint: Paint, window: TimeWindow) -> None:
         self._chart = TimeChart(
-            paint, window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time", unit="{0,0} s", pixels=112
+            paint, window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time", unit="{0,0} s", pixels=104
         )
         self._chart.show({})
         self._lines: dict[str, str] = {}

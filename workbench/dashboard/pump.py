@@ -35,7 +35,7 @@ class Display:
         self._heard_at = monotonic()
         self._shown_at = 0.0
         self._sequence = -1
-        view.echo.on_change("data", self._answered)
+        view.echo.on_change("text", self._answered)
 
     def is_lost(self, now: float) -> bool:
         """Whether the page has been silent for too long."""

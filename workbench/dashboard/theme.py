@@ -99,7 +99,7 @@ const themed = () => {
   const light = document.body.dataset.jpThemeLight
   return light === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : light === "false"
 }
-let dark = null, quiet = false, heard = Date.now(), answered = 0, live = pulse.data.live[0]
+let dark = null, quiet = false, heard = Date.now(), answered = 0
 const classes = () => {
   const css_classes = ["wb-root", ...(dark ? ["wb-dark"] : []), ...(quiet ? ["wb-quiet"] : [])]
   root.setv({css_classes}, {sync: false})
@@ -113,24 +113,22 @@ const follow = () => {
 }
 const listen = () => {
   heard = Date.now()
-  live = pulse.data.live[0]
   if (heard - answered > 4000) {
     answered = heard
-    echo.data = {beat: [pulse.data.beat[0]]}
+    echo.text = pulse.text
   }
 }
 follow()
 const observer = new MutationObserver(follow)
 observer.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]})
-pulse.properties.data.change.connect(listen)
-pulse.patching.connect(listen)
+pulse.properties.text.change.connect(listen)
 const timer = setInterval(() => {
   if (root.document == null) {
     clearInterval(timer)
     observer.disconnect()
     return
   }
-  const silent = live === 1 && Date.now() - heard > 6000
+  const silent = pulse.name === "live" && Date.now() - heard > 6000
   if (silent !== quiet) { quiet = silent; classes() }
 }, 1000)
 """

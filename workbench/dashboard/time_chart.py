@@ -39,9 +39,10 @@ return tick >= 86400 ? +(tick / 86400).toFixed(1) + " d" : tick >= 3600 ? +(tick
 
 
 def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
-    """Where someone tuned the job: ``x`` in milliseconds since 1970, and what was changed."""
+    """Where someone tuned the job: ``x`` in milliseconds since 1970, and what was changed (for the latest alone)."""
     tuned = [event for event in events if event.kind == "tune"]
-    return {"x": [event.time_us / 1000 for event in tuned], "text": [fit(event.text, 170, 10) for event in tuned]}
+    texts = [""] * (len(tuned) - 1) + [fit(event.text, 180, 11) for event in tuned[-1:]]
+    return {"x": [event.time_us / 1000 for event in tuned], "text": texts}
 
 
 class TimeWindow:
@@ -81,7 +82,7 @@ class TimeChart:
     ) -> None:
         self._names = tuple(series)
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
-        self._marks = ColumnDataSource({"x": [], "text": [], "y": []})
+        self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
         self._height = Range1d(0, 1)
         self.figure = figure(
             height=pixels, sizing_mode="stretch_width", x_range=window.range, y_range=self._height, tools="",
@@ -134,7 +135,17 @@ class TimeChart:
     def mark(self, events: Sequence[EventFrame]) -> None:
         """Show where the job was tuned."""
         marks = tunings(events)
-        refresh(self._marks, {**marks, "y": [float(self._height.end)] * len(marks["x"])})
+        middle = self._points.data["t"][-1] - WINDOW_MS / 2 if len(self._points.data["t"]) else 0.0
+        right = [x < middle for x in marks["x"]]
+        refresh(
+            self._marks,
+            {
+                **marks,
+                "y": [float(self._height.end)] * len(right),
+                "align": ["left" if free else "right" for free in right],
+                "shift": [5 if free else -5 for free in right],
+            },
+        )
 
     def _fit_height(self) -> None:
         start = self._points.data["t"][-1] - WINDOW_MS
@@ -154,8 +165,8 @@ class TimeChart:
         plot.xgrid.visible = False
         span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
         text = plot.text(
-            "x", "y", "text", source=self._marks, angle=-1.5708, x_offset=7, y_offset=3, text_font=value(FONT),
-            text_font_size="10px", text_baseline="middle",
+            "x", "y", "text", source=self._marks, text_align="align", x_offset="shift", y_offset=1,
+            text_font=value(FONT), text_font_size="11px", text_baseline="top",
         )  # fmt: skip
         paint.set(span.glyph, line_color="violet")
         paint.set(text.glyph, text_color="violet")

@@ -73,13 +73,19 @@ class Line:
                 comm.close()
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Apply what the page changed; callbacks of the models run here."""
+        """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
+
+        The document is on hold, so that it gathers changes until they are sent: it then gathers the page's own too,
+        which must not be sent back, and leaves their callbacks to us.
+        """
         with self.lock:
             self._flush()
             patch = self._manager.assemble(message)
             patch.apply_to_document(self._document, self._telemetry.id)
-            held = self._document.callbacks._held_events
-            self._document.callbacks._held_events = [e for e in held if e.setter != self._telemetry.id]
+            changes, self._document.callbacks._held_events = self._document.callbacks._held_events, []
+            for change in changes:
+                if change.callback_invoker is not None:
+                    change.callback_invoker()
             self._flush()
 
     def _flush(self) -> int:

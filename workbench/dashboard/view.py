@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bokeh.document import Document
-from bokeh.models import Column, ColumnDataSource, Div, InlineStyleSheet
+from bokeh.models import Column, Div, InlineStyleSheet
 
 from workbench.dashboard.buffers import BuffersView
 from workbench.dashboard.checkpoints import CheckpointsView
@@ -55,19 +55,19 @@ class View:
             events.update, window.update,
         )  # fmt: skip
         self._beat = 0
-        self._pulse = ColumnDataSource({"beat": [0], "live": [0]})
-        self.echo = ColumnDataSource({"beat": [0]})
+        self._pulse = Div(text="0", name="waiting", visible=False)
+        self.echo = Div(text="0", visible=False)
         self.root = self._lay_out(
             header.div,
             card("Dataflow", _KEY, [graph.figure], "graph"),
-            card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 176), lag.figure], "marks"),
+            card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 190), lag.figure], "marks"),
             card(
                 "Latency and throughput",
                 "markers, source to sink; excludes window time",
                 [latency.figure, rates.figure],
                 "times",
             ),
-            card("Buffers", _BUFFER_KEY, [_scrolled(buffers.figure, 356)], "buffers"),
+            card("Buffers", _BUFFER_KEY, [_scrolled(buffers.figure, 258)], "buffers"),
             card("Checkpoints", _CHECKPOINT_KEY, checkpoints.models, "saves"),
             card("Controls", "act while the job runs", [controls.model], "controls"),
             card("Events", "newest first, UTC", [events.div], "events"),
@@ -86,7 +86,7 @@ class View:
     def beat(self, over: bool) -> None:
         """Tell the page that the kernel is there, and whether more is to come."""
         self._beat += 1
-        self._pulse.data = {"beat": [self._beat], "live": [0 if over else 1]}
+        self._pulse.update(text=str(self._beat), name="over" if over else "live")
 
     def document(self) -> Document:
         """A document of its own that shows the view and runs its script."""
@@ -114,7 +114,7 @@ class View:
             stylesheets=[InlineStyleSheet(css=_GRID_CSS)],
         )  # fmt: skip
         return Column(
-            children=[grid], sizing_mode="stretch_width", css_classes=["wb-root"], margin=0,
+            children=[grid, self._pulse, self.echo], sizing_mode="stretch_width", css_classes=["wb-root"], margin=0,
             stylesheets=[InlineStyleSheet(css=ROOT_CSS)],
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ _GRID_CSS = """
 :host { display: grid !important; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 8px; padding: 4px 2px; }
 .wb-silence { display: var(--wb-silence, none) !important; grid-column: 1 / -1; color: var(--wb-warn);
   font-weight: 600; }
-.wb-card { grid-column: span 12; }
+.wb-card { grid-column: span 12; height: auto !important; align-self: stretch !important; }
 @container (min-width: 1160px) {
   .wb-graph, .wb-controls { grid-column: span 8; }
   .wb-marks, .wb-times, .wb-buffers, .wb-saves, .wb-events { grid-column: span 4; }
