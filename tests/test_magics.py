@@ -36,6 +36,10 @@ class RecordingJob:
         self.calls: list[tuple[Any, ...]] = []
         self.recorder = SimpleNamespace(latest=lambda: frame(name))
 
+    @property
+    def over(self) -> bool:
+        return self.state in ("FINISHED", "FAILED", "CANCELED")
+
     def __getattr__(self, verb: str) -> Callable[..., str]:
         if verb.startswith("_"):
             raise AttributeError(verb)
@@ -44,8 +48,8 @@ class RecordingJob:
             self.calls.append((verb, *args, *([kwargs] if kwargs else [])))
             if verb == "stop":
                 self.state = "CANCELED"
-            if verb == "step":
-                raise JobError(f"job {self.name!r} runs on the live driver, which has no steps")
+            if verb == "restore":
+                raise JobError(f"there is no savepoint {args[0]!r}")
             return f"{verb} done"
 
         return call
@@ -173,9 +177,8 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("savepoint before-fix", ("savepoint", "before-fix")),
         ("savepoint delays before-fix", ("savepoint", "before-fix")),
         ("savepoint delays", ("savepoint", "delays")),
-        ("restore before-fix", ("restore", "before-fix")),
-        ("fail", ("fail", {"task": None})),
-        ("fail delays", ("fail", {"task": None})),
+        ("step", ("step",)),
+        ("step 3", ("step", 3)),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("report", ("report", "delays-report.html")),
@@ -253,7 +256,8 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("pause delays now", "%stream pause takes pause [NAME], not 2 words"),
         ("seek", "%stream seek needs TIME: write '%stream seek [NAME] TIME'"),
         ("step three", "%stream step takes a number of steps, not 'three'"),
-        ("step 3", "job 'delays' runs on the live driver, which has no steps"),
+        ("fail", "%stream fail needs TASK: write '%stream fail [NAME] TASK'"),
+        ("restore delays before-fix", "there is no savepoint 'before-fix'"),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
     ],
 )
@@ -262,7 +266,7 @@ def test_a_mistake_gets_one_line(
 ) -> None:
     jobs["delays"] = RecordingJob("delays")
     assert sentence in failure(shell, f"%stream {line}")
-    assert jobs["delays"].calls in ([], [("step", 3)])
+    assert jobs["delays"].calls in ([], [("restore", "before-fix")])
 
 
 def test_without_a_job(shell: InteractiveShell) -> None:
@@ -318,7 +322,7 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     assert "job 'delays' is running: '%stream stop delays' ends it" in failure(shell, "%%stream delays\nstream")
     assert old.calls == []
     assert run(shell, "%%stream delays --replace\nstream") is not old
-    assert old.calls == [("stop",)]
+    assert [call[0] for call in old.calls] == ["stop", "wait"]
     jobs["delays"].state = "FINISHED"
     run(shell, "%%stream delays\nstream")
 
@@ -459,14 +463,14 @@ def test_the_caretaker_stops_what_runs() -> None:
     jobs = {"a": RecordingJob("a"), "b": RecordingJob("b", "FINISHED")}
     caretaker = Caretaker(lambda: jobs)
     assert caretaker.stop_all()
-    assert jobs["a"].calls == [("stop",)]
+    assert [call[0] for call in jobs["a"].calls] == ["stop", "wait"]
     assert jobs["b"].calls == []
     caretaker.dismiss()
 
 
 def test_the_caretaker_does_not_wait_for_ever() -> None:
     release = threading.Event()
-    stuck = SimpleNamespace(state="RUNNING", stop=lambda: release.wait(10))
+    stuck = SimpleNamespace(over=False, stop=lambda: release.wait(10), wait=lambda timeout: None)
     caretaker = Caretaker(lambda: {"stuck": stuck}, patience_s=0.05)
     assert not caretaker.stop_all()
     release.set()

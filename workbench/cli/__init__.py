@@ -1,1 +1,10 @@
-"""cli."""
+"""The ``workbench`` command: demo, doctor, bench and simulate.
+
+What belongs here: reading a command line, showing progress and results in a terminal. What does not: the work itself;
+every command calls the public surface, or ``workbench.testing``, and prints what comes back. A command is a module with
+a ``register`` function; ``workbench.cli.entry`` lists them.
+"""
+
+from workbench.cli.entry import main
+
+__all__ = ["main"]

@@ -15,8 +15,11 @@ import workbench as wb
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
-from workbench.kernel.shutdown import OVER
+from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import VERBS, run_verb
+
+REPLACE_PATIENCE_S = 30.0
+"""How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
 
 HELP = "\n".join(
     [
@@ -130,13 +133,14 @@ def make_room(name: str, replace: bool) -> None:
         JobError: a job of this name runs and is not to be replaced.
     """
     running = wb.jobs().get(name)
-    if running is None or running.state in OVER:
+    if running is None or running.over:
         return
     if not replace:
         raise JobError(
             f"job {name!r} is running: '%stream stop {name}' ends it, or '%%stream {name} --replace' does both"
         )
-    running.stop()
+    if not end([running], REPLACE_PATIENCE_S):
+        raise JobError(f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s: wb.job({name!r}).cancel() ends it")
 
 
 def as_pipeline(value: Any, name: str) -> wb.Pipeline:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -16,17 +17,28 @@ from workbench.errors import WorkbenchError
 
 PATIENCE_S = 5.0
 
-OVER = frozenset({"CANCELED", "FINISHED", "FAILED"})
-"""The states of a job that has ended."""
-
 
 class Stoppable(Protocol):
     """The part of a job that a shutdown needs."""
 
     @property
-    def state(self) -> str: ...
+    def over(self) -> bool: ...
 
     def stop(self) -> object: ...
+
+    def wait(self, timeout: str) -> object: ...
+
+
+def end(jobs: Iterable[Stoppable], patience_s: float) -> bool:
+    """Stop jobs, each with its last checkpoint, and wait for them together; False when they took too long."""
+    ending = [job for job in jobs if not job.over]
+    for job in ending:
+        job.stop()
+    until_s = time.monotonic() + patience_s
+    for job in ending:
+        with suppress(WorkbenchError):  # it failed while it was stopping, or is not over yet
+            job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
+    return all(job.over for job in ending)
 
 
 class Caretaker:
@@ -65,7 +77,4 @@ class Caretaker:
         self._called.wait()
         if self._dismissed:
             return
-        for job in self._jobs().values():
-            if job.state not in OVER:
-                with suppress(WorkbenchError):  # it ended by itself meanwhile, or its log says why it cannot stop
-                    job.stop()
+        end(self._jobs().values(), self._patience_s)

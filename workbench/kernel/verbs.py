@@ -9,7 +9,6 @@ from typing import Any
 import workbench as wb
 from workbench.errors import JobError, SettingError, unknown
 from workbench.kernel.job_list import JobList
-from workbench.kernel.shutdown import OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
     """
     if not jobs:
         raise JobError("there is no job yet: start one with '%%stream NAME' above a cell that ends in a stream")
-    running = [job for job in jobs.values() if job.state not in OVER]
+    running = [job for job in jobs.values() if not job.over]
     if running:
         return running[-1]  # jobs() is in the order of their start
     if len(jobs) == 1:
@@ -105,7 +104,7 @@ def _flat(words: Sequence[str]) -> list[str]:
 def _step(job: Any, words: Sequence[str]) -> Any:
     if words and not words[0].isdecimal():
         raise SettingError(f"%stream step takes a number of steps, not {words[0]!r}")
-    return job.step(int(words[0]) if words else 1)
+    return job.step(*map(int, words))
 
 
 def _report(job: Any, words: Sequence[str]) -> Any:
@@ -123,7 +122,7 @@ VERBS: dict[str, Verb] = {
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
-    "fail": Verb(lambda job, words: job.fail(task=words[0] if words else None), "crash a task", "[TASK]", 0, 1),
+    "fail": Verb(lambda job, words: job.fail(task=words[0]), "crash a task; the job recovers", "TASK", 1, 1),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
     "stop": Verb(lambda job, words: job.stop(), "end the job"),
 }

@@ -1,0 +1,63 @@
+"""Checks of the machine: Python, a browser, the folder, the disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.cli.checks.check import Check
+
+PYTHON_LEAST = (3, 11)
+DISK_LEAST_GB = 1.0
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def python_version() -> Iterator[Check]:
+    """The interpreter."""
+    yield Check(
+        "Python",
+        sys.version_info >= PYTHON_LEAST,
+        f"{platform.python_version()} at {sys.executable}",
+        "install Python 3.11 or newer and run 'make PYTHON=/path/to/python demo'",
+    )
+
+
+def browser() -> Iterator[Check]:
+    """A Chromium for the browser tests."""
+    named = os.environ.get("WORKBENCH_CHROMIUM")
+    found = shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
+    yield Check(
+        "browser for tests",
+        found is not None,
+        found or (f"WORKBENCH_CHROMIUM is {named}, which does not run" if named else "no Chromium on the PATH"),
+        "the browser tests skip; install it, on Debian with 'sudo apt-get install chromium', or set WORKBENCH_CHROMIUM",
+        needed=False,
+    )
+
+
+def folder() -> Iterator[Check]:
+    """The present folder, where histories, checkpoints and results go by default."""
+    here = Path.cwd()
+    try:
+        with tempfile.TemporaryFile(dir=here):
+            pass
+    except OSError as error:
+        yield Check("folder", False, f"cannot write to {here}: {error.strerror}", "change to a folder of yours")
+    else:
+        yield Check("folder", True, f"can write to {here}")
+
+
+def disk() -> Iterator[Check]:
+    """Room for a history, its checkpoints and results."""
+    free_gb = shutil.disk_usage(Path.cwd()).free / 1e9
+    yield Check(
+        "disk",
+        free_gb >= DISK_LEAST_GB,
+        f"{free_gb:,.1f} GB free",
+        f"free some: Spark and the histories need about {DISK_LEAST_GB:g} GB",
+    )

@@ -1,0 +1,106 @@
+"""What a sub-command is, and how its options read durations, speeds and counts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from workbench.durations import parse_duration, parse_speed
+from workbench.errors import SettingError, unknown
+
+Run = Callable[[argparse.Namespace], int]
+"""Runs a command with its options; the result is the exit code."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message without the usage, name the help, and leave with exit code 2."""
+        self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' shows what it takes\n")
+
+
+class Commands:
+    """Where the modules of the sub-commands register."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+
+    def add(self, name: str, run: Run, *, about: str, details: str) -> Parser:
+        """Add a command and return its parser, for its options.
+
+        Args:
+            name: what is typed after ``workbench``.
+            run: called with the options.
+            about: one line for the list of commands.
+            details: the text of the command's own help.
+        """
+        parser: Parser = self._group.add_parser(
+            name, help=about, description=details, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser.set_defaults(run=run)
+        return parser
+
+
+def duration(option: str) -> Callable[[str], str]:
+    """Reads a duration option; a value that is none is refused with a sentence before anything starts."""
+
+    def read(text: str) -> str:
+        if text != "disabled":
+            parse_duration(text, option)
+        return text
+
+    return read
+
+
+def speed(text: str) -> str:
+    """Reads a replay speed such as ``600x`` or ``max``."""
+    parse_speed(text, "--speed")
+    return text
+
+
+def count(option: str, least: int = 1) -> Callable[[str], int]:
+    """Reads a whole number that is not below `least`."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise SettingError(f"{option} is {text!r}: write a whole number") from None
+        if number < least:
+            raise SettingError(f"{option} is {number}: it must be at least {least}")
+        return number
+
+    return read
+
+
+def folder(option: str) -> Callable[[str], Path]:
+    """Reads a folder, which need not exist yet."""
+
+    def read(text: str) -> Path:
+        path = Path(text).expanduser()
+        if path.exists() and not path.is_dir():
+            raise SettingError(f"{option} is {text!r}, which is a file: name a folder")
+        return path
+
+    return read
+
+
+def one_of(kind: str, names: tuple[str, ...]) -> Callable[[str], str]:
+    """Reads a name out of a list; another one gets the nearest match and all valid ones."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise SettingError(unknown(kind, text, names))
+        return text
+
+    return read
+
+
+def say(text: str = "") -> None:
+    """Print a line at once, also into a pipe."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

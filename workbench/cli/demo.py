@@ -1,0 +1,112 @@
+"""``workbench demo``: the first notebook in JupyterLab, or the main job in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from rich.console import Console
+
+from workbench.cli import headless
+from workbench.cli.command import Commands, count, duration, folder, speed
+from workbench.datasets.package import DATA_FOLDER
+from workbench.errors import HistoryError
+
+NOTEBOOK = "01_first_stream.ipynb"
+CHECKOUT = Path(__file__).parents[2]
+
+DETAILS = """\
+Without options: opens JupyterLab on the first notebook. A year of real flights streams through a dataflow in the
+notebook's kernel, with a live dashboard beside it.
+
+With --headless: runs the same job here, prints its progress and then the table, the checkpoints and the throughput.
+Kill it, even with 'kill -9', and run the same command again: it resumes from the last complete checkpoint. Ctrl-C takes
+a last checkpoint first. A run that has come to its end is followed by a new one.
+"""
+
+
+def register(commands: Commands) -> None:
+    """Add ``workbench demo``."""
+    parser = commands.add("demo", run, about="run the main job on real flights", details=DETAILS)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--headless", action="store_true", help="run in this terminal, without JupyterLab")
+    what.add_argument("--prepare", action="store_true", help="only write the history, so that a later start is quick")
+    options = parser.add_argument_group("with --headless or --prepare")
+    options.add_argument(
+        "--directory",
+        type=folder("--directory"),
+        default=DATA_FOLDER,
+        help="where the history, the checkpoints and the output go (default: %(default)s)",
+    )
+    options = parser.add_argument_group("with --headless")
+    options.add_argument(
+        "--speed",
+        type=speed,
+        default="2592000x",
+        help="of the replay: 600x is ten minutes a second, max does not wait (default: 2592000x, a month a second)",
+    )
+    options.add_argument(
+        "--parallelism", type=count("--parallelism"), default=2, help="subtasks of each operator (default: 2)"
+    )
+    options.add_argument(
+        "--buffer-timeout",
+        type=duration("--buffer-timeout"),
+        default="50ms",
+        help="how long a record may wait for its buffer to fill (default: 50ms)",
+    )
+    options.add_argument(
+        "--checkpoint-interval",
+        type=duration("--checkpoint-interval"),
+        default="1s",
+        help="time between checkpoints, or disabled (default: 1s)",
+    )
+    options.add_argument("--fresh", action="store_true", help="forget a former run instead of resuming it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what the options say; the exit code."""
+    if not options.headless and not options.prepare:
+        return open_notebook()
+    console = Console(highlight=False, soft_wrap=True)
+    if options.prepare:
+        headless.prepare(console, options.directory)
+        return 0
+    return headless.run(
+        console,
+        headless.Options(
+            options.directory,
+            options.speed,
+            options.parallelism,
+            options.buffer_timeout,
+            options.checkpoint_interval,
+            options.fresh,
+        ),
+    )
+
+
+def open_notebook() -> int:
+    """Run JupyterLab on the first notebook until it ends; its exit code."""
+    return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook())], check=False).returncode
+
+
+def notebook(here: Path | None = None) -> Path:
+    """The first notebook: that of the checkout, else a copy of the installed one in the present folder.
+
+    Raises:
+        HistoryError: it is in neither place.
+    """
+    checkout = CHECKOUT / "notebooks" / NOTEBOOK
+    if checkout.is_file():
+        return checkout
+    copy = (here or Path.cwd()) / NOTEBOOK
+    if copy.is_file():
+        return copy
+    installed = Path(sysconfig.get_path("data")) / "share" / "workbench" / "notebooks" / NOTEBOOK
+    if not installed.is_file():
+        raise HistoryError(f"the notebook {NOTEBOOK} is not installed: install streaming-workbench again")
+    shutil.copyfile(installed, copy)
+    return copy

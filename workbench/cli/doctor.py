@@ -1,0 +1,64 @@
+"""``workbench doctor``: checks this machine, one line for each thing that is needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from workbench.cli.checks import Check, machine, packages, runtime
+from workbench.cli.command import Commands
+
+MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
+
+
+def register(commands: Commands) -> None:
+    """Add ``workbench doctor``."""
+    parser = commands.add(
+        "doctor",
+        run,
+        about="check this machine and say how to mend what is missing",
+        details="Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the\n"
+        "browser for tests, the folder and the disk. The exit code is 1 when something that is needed is missing.",
+    )
+    parser.add_argument("--quick", action="store_true", help="leave out what takes seconds: starting a Spark session")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the checks as they are made; 1 when something that is needed is missing."""
+    console = Console(highlight=False, soft_wrap=True)
+    missing = [check for check in shown(console, checks(quick=options.quick)) if check.needed and not check.ok]
+    if missing:
+        console.print(f"\n{len(missing)} missing: {', '.join(check.name for check in missing)}.")
+        return 1
+    console.print("\nEverything that is needed is there.")
+    return 0
+
+
+def checks(*, quick: bool) -> Iterator[Check]:
+    """Every check, made when its turn comes."""
+    yield from machine.python_version()
+    yield from packages.requirements()
+    yield from runtime.java()
+    if not quick:
+        yield from runtime.spark_session()
+    yield from runtime.compiled_kernels()
+    yield from packages.lab_extension()
+    yield from machine.browser()
+    yield from machine.folder()
+    yield from machine.disk()
+
+
+def shown(console: Console, made: Iterator[Check]) -> Iterator[Check]:
+    """Print each check and pass it on."""
+    for check in made:
+        mark = "ok" if check.ok else "missing" if check.needed else "optional"
+        line = Text.assemble((f"{mark:<9}", MARKS[mark]), f"{check.name:<22}", check.found)
+        if not check.ok:
+            line.append(f" - {check.mend}")
+        console.print(line)
+        sys.stdout.flush()
+        yield check

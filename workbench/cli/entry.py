@@ -1,0 +1,64 @@
+"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from workbench.cli import demo, doctor
+from workbench.cli.command import Commands, Parser
+from workbench.errors import WorkbenchError
+
+COMMANDS = (demo, doctor)
+"""The modules of the commands, in the order of the help; each has ``register(commands)``."""
+
+EXAMPLES = """\
+examples:
+  workbench demo                    open the first notebook in JupyterLab
+  workbench demo --headless         run the main job here, with a progress bar
+  workbench doctor                  check this machine
+  workbench simulate --seeds 200    search for schedules and crashes that break a promise
+
+An error is one line and exit code 2; WORKBENCH_DEBUG=1 shows where it came from.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: that of the process) and return the exit code."""
+    try:
+        options = parser().parse_args(argv)
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it flushes at exit
+        return 1
+    except WorkbenchError as error:
+        return _failed(str(error))
+    except Exception as error:  # noqa: BLE001 - the person gets a line, whatever went wrong; the story is one setting away
+        return _failed(f"unexpected {type(error).__name__}: {error} (WORKBENCH_DEBUG=1 shows where)")
+
+
+def parser() -> Parser:
+    """The parser with every command."""
+    top = Parser(
+        prog="workbench",
+        description="An interactive streaming workbench for Jupyter.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"workbench {version('streaming-workbench')}")
+    commands = Commands(top)
+    for module in COMMANDS:
+        module.register(commands)
+    return top
+
+
+def _failed(sentence: str) -> int:
+    if os.environ.get("WORKBENCH_DEBUG"):
+        raise
+    sys.stderr.write(f"workbench: {' '.join(sentence.split())}\n")
+    return 2

@@ -1,0 +1,120 @@
+"""``workbench demo --headless``: the main job in a terminal, from the history to the committed table.
+
+Kill it at any moment and run it again: it resumes from the last complete checkpoint and ends in the same table.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+import workbench as wb
+from workbench.cli.interruption import interruption
+from workbench.cli.main_job import NAME, main_job
+from workbench.cli.outcome import Effort, print_outcome
+from workbench.cli.progress import display
+from workbench.cli.run_folder import RunFolder
+from workbench.datasets import flights_history
+
+POLL_PERIOD_S = 0.1
+STOP_PATIENCE = "60s"
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``workbench demo --headless`` was asked for; see its help."""
+
+    directory: Path
+    speed: str
+    parallelism: int
+    buffer_timeout: str
+    checkpoint_interval: str
+    fresh: bool
+
+
+def prepare(console: Console, directory: Path) -> wb.History:
+    """The flights as a replay log in `directory`; a Spark job writes it the first time.
+
+    Raises:
+        CheckpointError: the folder cannot be written.
+        HistoryError: the data or Java is missing.
+    """
+    folder = RunFolder(directory)
+    folder.create()
+    history = flights_history(folder.history)
+    console.print(f"{history.rows:,} flights in {folder.history}.")
+    return history
+
+
+def run(console: Console, options: Options) -> int:
+    """Run the main job to its end, or until it is interrupted.
+
+    Returns:
+        The exit code: 0, or 130 after an interrupt.
+
+    Raises:
+        WorkbenchError: the history, the folder or a checkpoint cannot be used, or the job failed.
+    """
+    folder = RunFolder(options.directory)
+    history = prepare(console, options.directory)
+    console.print(begin(folder, options.fresh))
+    pipeline = main_job(history, speed=options.speed, output=folder.output)
+    effort = Effort.begin()
+    with interruption() as asked:
+        job = pipeline.run(
+            NAME,
+            parallelism=options.parallelism,
+            buffer_timeout=options.buffer_timeout,
+            checkpoint_interval=options.checkpoint_interval,
+            checkpoint_dir=folder.checkpoints,
+            resume=True,
+        )
+        follow(console, job, asked)
+        if asked.is_set() and not job.over:
+            console.print("Interrupted: taking a last checkpoint.")
+            job.stop()
+        state = job.wait(timeout=STOP_PATIENCE)
+    effort.end()
+    if state != "FINISHED":
+        last = job.status()["last_checkpoint"]
+        console.print(f"Stopped. The same command resumes from checkpoint {last}; with --fresh it starts again.")
+        return INTERRUPTED
+    folder.mark_finished(rows=job.table(NAME).num_rows, seconds=round(effort.wall_s, 3))
+    print_outcome(console, job, effort, folder)
+    return 0
+
+
+def begin(folder: RunFolder, fresh: bool) -> str:
+    """Make the folder ready, and say whether the run starts or resumes."""
+    if fresh and folder.is_begun:
+        folder.clean()
+        return "Starting afresh: what the former run had written is removed."
+    if folder.is_finished:
+        folder.clean()
+        return "The former run had finished: its output is removed, and a new run starts."
+    if folder.is_begun:
+        return "A former run was cut off: resuming from its last complete checkpoint, if it came to one."
+    return "Starting."
+
+
+def follow(console: Console, job: wb.Job, asked: threading.Event) -> None:
+    """Show the job's progress until it is over or an interrupt is asked for."""
+    told = 0
+    with display(console) as progress:
+        while not asked.is_set():
+            over = job.over
+            frame = job.recorder.latest()
+            if frame is not None:
+                for event in frame.events[told:]:
+                    if event.kind in ("failure", "recovery"):
+                        console.print(event.text)
+                told = len(frame.events)
+                progress.show(frame)
+            if over:
+                return
+            time.sleep(POLL_PERIOD_S)

@@ -1,0 +1,35 @@
+"""The main job, of the notebook and of the command line: delays per origin and hour over a year of real flights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import workbench as wb
+from workbench import col
+
+NAME = "delays"
+
+
+def main_job(history: wb.History, *, speed: str = "max", output: Path | None = None) -> wb.Pipeline:
+    """For each origin and hour of departure: how many flights left, their mean delay in minutes and the worst one.
+
+    Args:
+        history: the flights, with departure as event time and landing as arrival.
+        speed: of the replay, for example ``"600x"`` or ``"max"``.
+        output: a folder for the same rows as Parquet files, committed exactly once.
+
+    Returns:
+        A pipeline that keeps its rows in the job's table ``delays``.
+    """
+    # A flight is known when it lands, so flights arrive out of the order of departure by the longest flight's
+    # duration, which is less than 12 hours: nothing is late.
+    flights = wb.Stream.replay(history, speed=speed, out_of_orderness="12h", idle_after="10s")
+    delays = (
+        flights.filter("dep_delay IS NOT NULL")
+        .with_columns(late=col("dep_delay") > 15)
+        .key_by("origin")
+        .window(wb.tumbling("1h"), allowed_lateness="1h")
+        .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay"), worst=wb.max("dep_delay"))
+    )
+    table = delays.sink_to(wb.TableSink(NAME))
+    return table if output is None else table + delays.sink_to(wb.ParquetSink(output))

@@ -1,0 +1,103 @@
+"""The progress of a job in a terminal: a bar where there is one, a line now and then where there is not."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from workbench.durations import format_instant
+from workbench.telemetry.frames import Frame, ReplayFrame
+from workbench.telemetry.reached import reached
+
+LINE_PERIOD_S = 2.0
+
+
+def headline(frame: Frame) -> str:
+    """What a job has reached, in one line."""
+    replay = frame.replay
+    read = f"{replay.records_read:,} flights" if replay is not None else "no replay"
+    rate = float(frame.metrics.get("numRecordsInPerSecond") or 0)
+    done = frame.metrics.get("numberOfCompletedCheckpoints") or 0
+    watermark = format_instant(reached(frame)).partition(".")[0]
+    return f"{read}  {rate:,.0f}/s  watermark {watermark}  checkpoints {done}"
+
+
+def share_done(replay: ReplayFrame | None) -> float:
+    """How much of the history has been read, 0 to 1."""
+    return replay.records_read / replay.records_total if replay is not None and replay.records_total else 0.0
+
+
+class Display(Protocol):
+    """Shows frames while a job runs; a context manager."""
+
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, frame: Frame) -> None: ...
+
+
+class Bar:
+    """A bar that moves with the history, for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.fields[position]}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[headline]}"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("", total=1.0, position="-", headline="")
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, frame: Frame) -> None:
+        """Move the bar."""
+        position = format_instant(frame.replay.position_us)[:10] if frame.replay is not None else "-"
+        self._progress.update(
+            self._task, completed=share_done(frame.replay), position=position, headline=headline(frame)
+        )
+
+
+class Lines:
+    """A line every two seconds, for a file or a pipe."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._next_s = 0.0
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def show(self, frame: Frame) -> None:
+        """Print a line if it is time for one."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + LINE_PERIOD_S
+        self._console.print(f"{share_done(frame.replay):5.0%}  {headline(frame)}")
+
+
+def display(console: Console) -> Display:
+    """What suits the place that the output goes to."""
+    return Bar(console) if console.is_terminal else Lines(console)
