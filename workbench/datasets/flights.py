@@ -43,13 +43,11 @@ _MISSING_ZONES = {
     "STT": "America/St_Thomas",
 }
 
-# Whole numbers with gaps are written with a decimal point ("517.0").
 _COLUMNS = (
-    "year BIGINT, month BIGINT, day BIGINT, dep_time DOUBLE, sched_dep_time BIGINT, dep_delay DOUBLE, "
-    "arr_time DOUBLE, sched_arr_time BIGINT, arr_delay DOUBLE, carrier STRING, flight BIGINT, tailnum STRING, "
-    "origin STRING, dest STRING, air_time DOUBLE, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMP"
+    "year BIGINT, month BIGINT, day BIGINT, dep_time BIGINT, sched_dep_time BIGINT, dep_delay BIGINT, "
+    "arr_time BIGINT, sched_arr_time BIGINT, arr_delay BIGINT, carrier STRING, flight BIGINT, tailnum STRING, "
+    "origin STRING, dest STRING, air_time BIGINT, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMP"
 )
-_WHOLE = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 _AIRPORTS = "faa STRING, name STRING, lat DOUBLE, lon DOUBLE, alt BIGINT, tz BIGINT, dst STRING, tzone STRING"
 
 
@@ -66,9 +64,10 @@ def flights(spark: SparkSession, folder: str | Path = DATA_FOLDER) -> DataFrame:
     from pyspark.sql import functions
 
     source = unpacked("flights.csv", Path(folder) / "sources")
-    flown = spark.read.csv(source.absolute().as_uri(), _COLUMNS, header=True)
-    flown = flown.withColumns({name: flown[name].cast("bigint") for name in _WHOLE})
-    airports = spark.read.csv(data_file("airports.csv").as_uri(), _AIRPORTS, header=True)
+    flown = spark.read.csv(source.absolute().as_uri(), _COLUMNS, header=True, nullValue="NA", mode="FAILFAST")
+    airports = spark.read.csv(
+        data_file("airports.csv").as_uri(), _AIRPORTS, header=True, nullValue="NA", mode="FAILFAST"
+    )
     zones = functions.broadcast(airports.select(functions.col("faa").alias("dest"), "tzone"))
     missing = functions.create_map(*[functions.lit(text) for pair in _MISSING_ZONES.items() for text in pair])
 

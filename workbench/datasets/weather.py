@@ -28,7 +28,7 @@ _COLUMNS = (
 
 def weather(spark: SparkSession) -> DataFrame:
     """The observations as a Spark frame: the package's 15 columns, ``time_hour`` in UTC."""
-    return spark.read.csv(data_file("weather.csv").as_uri(), _COLUMNS, header=True)
+    return spark.read.csv(data_file("weather.csv").as_uri(), _COLUMNS, header=True, nullValue="NA", mode="FAILFAST")
 
 
 def weather_history(
