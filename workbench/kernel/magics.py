@@ -140,7 +140,9 @@ def make_room(name: str, replace: bool) -> None:
             f"job {name!r} is running: '%stream stop {name}' ends it, or '%%stream {name} --replace' does both"
         )
     if not end([running], REPLACE_PATIENCE_S):
-        raise JobError(f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s: wb.job({name!r}).cancel() ends it")
+        raise JobError(
+            f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s: wb.job({name!r}).cancel() ends it at once"
+        )
 
 
 def as_pipeline(value: Any, name: str) -> wb.Pipeline:

@@ -1,0 +1,167 @@
+"""The extension in a real kernel: cells beside a running job, interrupts, and the end of the process."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+GENERATOR = """
+import numpy as np, pyarrow as pa, workbench as wb
+
+def rows(first, n):
+    i = np.arange(first, first + n)
+    return pa.record_batch({"key": i % 1000, "value": i})
+
+numbers = wb.Stream.from_generator(rows, {"key": pa.int64(), "value": pa.int64()})
+sums = numbers.key_by("key").aggregate(count=wb.count(), total=wb.sum("value")).filter("count < 0")
+"""
+
+
+@dataclass
+class Cell:
+    """What a cell gave: its status, what it printed and displayed, and its error as the notebook shows it."""
+
+    status: str = ""
+    text: str = ""
+    values: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def value(self) -> str:
+        return str(self.values[-1]["text/plain"])
+
+
+class Kernel:
+    """A kernel with the extension loaded."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager = manager
+        self.client = client
+
+    def run(self, code: str, *, ok: bool = True) -> Cell:
+        cell = Cell()
+
+        def collect(message: dict[str, Any]) -> None:
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                cell.text += content["text"]
+            elif message["msg_type"] in ("execute_result", "display_data"):
+                cell.values.append(content["data"])
+            elif message["msg_type"] == "error":
+                cell.error = "\n".join(content["traceback"])
+
+        begun = time.perf_counter()
+        reply = self.client.execute_interactive(code, timeout=60, output_hook=collect)
+        cell.seconds = time.perf_counter() - begun
+        cell.status = reply["content"]["status"]
+        assert not ok or cell.status == "ok", cell.error
+        return cell
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    manager, client = start_new_kernel(kernel_name="python3")
+    kernel = Kernel(manager, client)
+    kernel.run("%load_ext workbench")
+    kernel.run(GENERATOR)
+    yield kernel
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_a_cell_starts_a_job_and_others_answer_beside_it(kernel: Kernel) -> None:
+    started = kernel.run("%%stream load -p 2 --no-dashboard -o job\nsums")
+    assert started.seconds < 20
+    assert re.search(r"job +load", started.value)
+    time.sleep(1.0)
+    answers = [kernel.run("1+1") for _ in range(11)]
+    assert {answer.value for answer in answers} == {"2"}
+    assert statistics.median(answer.seconds for answer in answers) < 0.3
+    assert re.search(r"load +RUNNING", kernel.run("%stream list").value)
+    kernel.run("%stream set buffer_timeout=5ms")
+    assert kernel.run("job.status()['buffer_timeout']").value == "'5ms'"
+
+
+def test_a_mistake_is_a_sentence_in_the_notebook(kernel: Kernel) -> None:
+    failed = kernel.run("x = 1\n%stream set bufer_timeout=5ms", ok=False)
+    assert failed.error == (
+        "SettingError: unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? "
+        "Valid: buffer_size, buffer_timeout, checkpoint_interval, speed (cell, line 2)"
+    )
+    failed = kernel.run(
+        "%%stream wrong\nwb.Stream.from_generator(rows, {'key': pa.int64()}).filter('kee > 1')", ok=False
+    )
+    assert failed.error.startswith("ExpressionError: ")
+    assert "line 2: wb.Stream.from_generator" in failed.error
+    assert "\n" not in failed.error
+
+
+def test_an_interrupt_ends_the_cell_and_not_the_job(kernel: Kernel) -> None:
+    def records() -> int:
+        return int(kernel.run("job.status()['records_in']").value)
+
+    for cell in ("import time; time.sleep(30)", "job.wait()"):
+        message = kernel.client.execute(cell)
+        time.sleep(0.7)
+        kernel.manager.interrupt_kernel()
+        reply = kernel.client.get_shell_msg(timeout=20)
+        while reply["parent_header"].get("msg_id") != message:
+            reply = kernel.client.get_shell_msg(timeout=20)
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
+        before = records()
+        time.sleep(0.5)
+        assert records() > before
+    assert kernel.run("job.state").value == "'RUNNING'"
+
+
+def test_a_failed_task_recovers(kernel: Kernel) -> None:
+    kernel.run("%stream checkpoint")
+    kernel.run("%stream fail load aggregate[1]")
+    until = time.monotonic() + 20
+    while kernel.run("job.status().get('restarts')").value != "1" or kernel.run("job.state").value != "'RUNNING'":
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_a_job_is_replaced(kernel: Kernel) -> None:
+    refused = kernel.run("%%stream load\nsums", ok=False)
+    assert "job 'load' is running: '%stream stop load' ends it" in refused.error
+    kernel.run("first = job")
+    kernel.run("%%stream load --replace --no-dashboard -o job\nsums")
+    assert kernel.run("first.state, job is first").value == "('CANCELED', False)"
+
+
+def test_the_dashboard_comes_with_the_job(kernel: Kernel) -> None:
+    shown = kernel.run("%%stream load --replace\nsums")
+    assert len(shown.values) == 2
+    assert "text/html" in shown.values[0]
+
+
+def test_a_kernel_ends_at_once_and_its_jobs_take_a_last_checkpoint(tmp_path: Path) -> None:
+    manager, client = start_new_kernel(kernel_name="python3")
+    kernel = Kernel(manager, client)
+    try:
+        kernel.run("%load_ext workbench")
+        kernel.run(GENERATOR)
+        folder = tmp_path / "checkpoints"
+        kernel.run(f"%%stream load --no-dashboard --checkpoint-interval disabled --checkpoint-dir {folder}\nsums")
+        time.sleep(0.5)
+        assert list(folder.glob("chk-*")) == []
+        begun = time.monotonic()
+        manager.shutdown_kernel()
+        assert time.monotonic() - begun < 10
+        assert len(list(folder.glob("chk-*/manifest.json"))) == 1
+    finally:
+        client.stop_channels()
+        if manager.is_alive():
+            manager.shutdown_kernel(now=True)
