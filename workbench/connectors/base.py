@@ -42,7 +42,14 @@ class Exhausted:
 
 
 class SourceReader(Protocol):
-    """One subtask's share of a source: passive, never waits; what it has read is in its snapshot."""
+    """One subtask's share of a source: passive, never waits; what it has read is in its snapshot.
+
+    Attributes:
+        shares_event_time: its splits are parts of one sequence, so the largest event time seen counts for all of them;
+            otherwise each split has its own.
+    """
+
+    shares_event_time: ClassVar[bool]
 
     def open(self, context: OperatorContext) -> None:
         """Take over the splits of ``context.subtask`` of ``context.parallelism``."""

@@ -20,6 +20,9 @@ from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 
+_BLOCK_ROWS_MAX = 16_384
+_BLOCKS_PER_SPLIT = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -34,6 +37,14 @@ class Blocks:
     splits: int
     block: int
     total: int | None
+
+    @staticmethod
+    def dealt(splits: int, total: int | None) -> Blocks:
+        """Blocks of a full buffer, or smaller ones where there are few rows, so that each split gets its share."""
+        block = (
+            _BLOCK_ROWS_MAX if total is None else min(_BLOCK_ROWS_MAX, max(1, total // (splits * _BLOCKS_PER_SPLIT)))
+        )
+        return Blocks(splits, block, total)
 
     def row(self, split: int, position: int) -> int:
         """The number of the row at `position` of `split`."""
@@ -94,6 +105,8 @@ class BlockReader(SourceReader):
         event_time: column of the event times, or None.
         rate: records per second of the whole source, shared equally among its splits; None for no limit.
     """
+
+    shares_event_time = True
 
     def __init__(
         self, blocks: Blocks, fetch: Callable[[int, int], pa.RecordBatch], event_time: str | None, rate: float | None

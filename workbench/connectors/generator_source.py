@@ -12,8 +12,6 @@ from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.errors import RecordError
 
-_BLOCK_ROWS = 16_384
-
 
 @dataclass(frozen=True)
 class GeneratorSource:
@@ -64,7 +62,7 @@ class GeneratorSource:
         return self._name() if self.limit is None else f"{self._name()}, {self.limit:,} rows"
 
     def create(self) -> SourceReader:
-        return BlockReader(Blocks(self.splits, _BLOCK_ROWS, self.limit), self._fetch, self.event_time, self.rate)
+        return BlockReader(Blocks.dealt(self.splits, self.limit), self._fetch, self.event_time, self.rate)
 
     def _name(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))

@@ -80,6 +80,8 @@ class ReplayReader:
         records_read: records read by this reader since it was opened or restored.
     """
 
+    shares_event_time = False
+
     def __init__(self, source: ReplaySource, pace: Pace | None) -> None:
         self._source = source
         self._given_pace = pace

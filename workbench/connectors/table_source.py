@@ -10,9 +10,6 @@ import pyarrow as pa
 from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 
-_BLOCK_ROWS_MAX = 1_024
-_BLOCKS_PER_SPLIT = 16
-
 
 @dataclass(frozen=True)
 class TableSource:
@@ -54,10 +51,8 @@ class TableSource:
         return f"{rows} by {self.event_time}" if self.event_time else rows
 
     def create(self) -> SourceReader:
-        rows = self.table.num_rows
-        # Small blocks where there are few rows, so that each split gets its share of those, too.
-        block = min(_BLOCK_ROWS_MAX, max(1, rows // (self.splits * _BLOCKS_PER_SPLIT)))
-        return BlockReader(Blocks(self.splits, block, rows), self._fetch, self.event_time, self.rate)
+        blocks = Blocks.dealt(self.splits, self.table.num_rows)
+        return BlockReader(blocks, self._fetch, self.event_time, self.rate)
 
     def _fetch(self, first: int, count: int) -> pa.RecordBatch:
         batches = self.table.slice(first, count).to_batches()

@@ -126,11 +126,11 @@ class LiveDriver:
             if wait_us > 0 and not master.has_news:
                 self._news.wait(wait_us / 1e6)
         self._work.put(None)
-        self.ended.set()
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
             job()
+        self.ended.set()  # last of all: nothing of this job touches its files any more
 
     def _run_slot(self, slot: Slot, halt: threading.Event) -> None:
         waker = slot.waker

@@ -325,7 +325,7 @@ class Master:
                 assert execution is not None
                 if len(self._finished) == len(execution.tasks):
                     self._end_attempt("the job has ended")
-                    self._end("CANCELED" if self._stopping and not self._drained else "FINISHED")
+                    self._end("FINISHED" if len(self._drained) == len(execution.sources) else "CANCELED")
             case Failed(task, error):
                 self._on_failed(task, error)
 

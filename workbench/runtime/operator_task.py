@@ -55,6 +55,9 @@ class OperatorTask(Task):
                     return Outcome.FINISHED
         return Outcome.PROGRESSED
 
+    def _has_more(self) -> bool:
+        return any(item.channel.elements and not item.blocked for item in self.gate.channels)
+
     def _advance_event_time(self) -> None:
         was_idle = self.valve.idle
         watermark_us = self.valve.advance()

@@ -116,12 +116,15 @@ class SourceTask(Task):
             worked |= self._tell_event_time(now_us)
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 
+    def _has_more(self) -> bool:
+        return not self.drained and self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
+
     def _observe(self, records: Records, split: str, now_us: int) -> None:
-        time = self.splits[split]
-        time.active_us = now_us
-        time.idle = False
-        if records.timestamps is not None:
-            time.largest_us = max(time.largest_us, int(np.max(records.timestamps)))
+        largest_us = NO_TIME if records.timestamps is None else int(np.max(records.timestamps))
+        for time in self.splits.values() if self.reader.shares_event_time else (self.splits[split],):
+            time.active_us = now_us
+            time.idle = False
+            time.largest_us = max(time.largest_us, largest_us)
         if self.idle:
             self._set_idle(False)
 

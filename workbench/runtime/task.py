@@ -51,31 +51,38 @@ class Outcome(Enum):
 
 
 class Load:
-    """How a task spends its time, in microseconds of the clock (busy, idle, back-pressured)."""
+    """How a task spends its time, in microseconds of the clock (busy, idle, back-pressured).
 
-    __slots__ = ("backpressured_us", "busy_us", "idle_us", "last", "last_us")
+    A task is back-pressured while its output pool is used up, and also while it has more to do but its slot is taken by
+    what comes after it: in a slot that several tasks share, this is how slowness downstream first reaches upstream.
+    """
+
+    __slots__ = ("backpressured_us", "busy_us", "held_back", "idle_us", "last_us", "stepping")
 
     def __init__(self, now_us: int) -> None:
         self.busy_us = 0
         self.idle_us = 0
         self.backpressured_us = 0
-        self.last = Outcome.NO_INPUT
+        self.held_back = False
+        self.stepping = False
         self.last_us = now_us
 
-    def waited_until(self, now_us: int) -> None:
-        """Count the time since the last step: it was spent blocked on output, or idle."""
-        if self.last is Outcome.NO_CREDIT:
+    def begin(self, now_us: int) -> None:
+        """A step begins: the time since the last one was spent held back, or idle."""
+        if self.held_back:
             self.backpressured_us += now_us - self.last_us
         else:
             self.idle_us += now_us - self.last_us
         self.last_us = now_us
+        self.stepping = True
 
-    def stepped_until(self, now_us: int, outcome: Outcome) -> None:
-        """Count the time of a step."""
-        if outcome is Outcome.PROGRESSED:
+    def end(self, now_us: int, *, worked: bool, held_back: bool) -> None:
+        """A step ends; what a step without work took counts as waiting."""
+        if worked:
             self.busy_us += now_us - self.last_us
             self.last_us = now_us
-        self.last = outcome
+        self.held_back = held_back
+        self.stepping = False
 
 
 class TaskHost(Protocol):
@@ -147,9 +154,9 @@ class Task:
     def step(self) -> Outcome:
         """Do one piece of work; an exception means that the task has failed."""
         now = self._now_us()
-        self.load.waited_until(now)
         if self.finished:
             return Outcome.FINISHED
+        self.load.begin(now)
         worked = False
         while self.mailbox:
             self._apply(self.mailbox.popleft(), now)
@@ -166,7 +173,9 @@ class Task:
         outcome = self._advance(now)
         if worked and outcome is not Outcome.FINISHED:
             outcome = Outcome.PROGRESSED
-        self.load.stepped_until(self._now_us(), outcome)
+        progressed = outcome is Outcome.PROGRESSED
+        held_back = outcome is Outcome.NO_CREDIT or (progressed and bool(self.outputs) and self._has_more())
+        self.load.end(self._now_us(), worked=progressed, held_back=held_back)
         return outcome
 
     def next_due_us(self) -> int | None:
@@ -186,6 +195,10 @@ class Task:
     # what subclasses do ------------------------------------------------------------------------------------------
 
     def _advance(self, now_us: int) -> Outcome:
+        raise NotImplementedError  # abstract
+
+    def _has_more(self) -> bool:
+        """Whether there is something to take right now."""
         raise NotImplementedError  # abstract
 
     def _pause(self, paused: bool) -> None:

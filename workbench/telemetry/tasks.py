@@ -10,7 +10,7 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.deployment import Execution
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.source_task import SourceTask
-from workbench.runtime.task import Outcome, Task
+from workbench.runtime.task import Task
 from workbench.telemetry.frames import ChannelFrame, TaskFrame
 
 HORIZON_US = 1_000_000
@@ -74,7 +74,7 @@ class TaskSampler:
             "numRecordsIn": counts.records_in,
             "numRecordsOut": counts.records_out,
             **self._rates_of(task.name, first, counts),
-            "isBackPressured": task.load.last is Outcome.NO_CREDIT,
+            "isBackPressured": task.load.held_back and not task.load.stepping,
             "numBuffersOut": sum(channel.buffers_sent for output in task.outputs for channel in output.channels),
             "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
@@ -172,15 +172,15 @@ def _counts(task: Task, now_us: int) -> _Counts:
         link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)
     )
     load = task.load
-    waiting_us = max(now_us - load.last_us, 0)
-    pressed = load.last is Outcome.NO_CREDIT
+    since_us = 0 if task.finished else max(now_us - load.last_us, 0)
+    busy, pressed = load.stepping, load.held_back and not load.stepping
     return _Counts(
         now_us,
         task.root.counters.numRecordsIn,
         records_out,
-        load.busy_us,
-        load.idle_us + (0 if pressed else waiting_us),
-        load.backpressured_us + (waiting_us if pressed else 0),
+        load.busy_us + (since_us if busy else 0),
+        load.idle_us + (0 if busy or pressed else since_us),
+        load.backpressured_us + (since_us if pressed else 0),
     )
 
 

@@ -1,0 +1,410 @@
+"""The runtime's parts: channels and credit, buffer timeout, watermarks, alignment, storage, life cycle."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.durations import MAX_TIME
+from workbench.elements import CheckpointBarrier, Element, EndOfStream, LatencyMarker, Records, Watermark
+from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.encoding import decode, encode
+from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
+from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.policy import AlignedBarriers
+from workbench.runtime.storage import DirectoryStorage, Manifest
+from workbench.state.key_groups import KeyPartitioner
+
+SCHEMA = pa.schema([("n", pa.int64())])
+
+
+def records(*numbers: int) -> Records:
+    return Records(pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=SCHEMA))
+
+
+def numbers(element: Element) -> list[int]:
+    assert isinstance(element, Records)
+    return element.batch.column(0).to_pylist()
+
+
+class Now:
+    def __init__(self) -> None:
+        self.us = 1_000
+
+    def __call__(self) -> int:
+        return self.us
+
+
+def output(
+    channels: int, strategy: str = "forward", size: int = 4, timeout: int | None = 100
+) -> tuple[EdgeOutput, Now]:
+    now = Now()
+    ends = [Channel("e", "a[0]", f"b[{i}]", 2, Waker(), Waker()) for i in range(channels)]
+    partitioner = KeyPartitioner(("n",), SCHEMA, channels) if strategy == "hash" else None
+    return EdgeOutput(ends, strategy, partitioner, now, size, timeout), now
+
+
+def drain(channel: Channel) -> list[Element]:
+    return [element for element in iter(channel.poll, None) if element is not None]
+
+
+# the sending end ---------------------------------------------------------------------------------------------------
+
+
+def test_a_partial_buffer_is_shipped_when_its_timeout_has_passed_since_its_first_record() -> None:
+    edge, now = output(1)
+    edge.route(records(1))
+    now.us += 60
+    edge.route(records(2))
+    assert edge.next_due_us() == 1_100
+    assert not edge.ship_due(1_099)
+    assert drain(edge.channels[0]) == []
+    assert edge.ship_due(1_100)
+    assert [numbers(e) for e in drain(edge.channels[0])] == [[1, 2]]
+    assert edge.next_due_us() is None
+
+
+def test_timeout_zero_ships_every_record_at_once_and_disabled_only_full_buffers() -> None:
+    at_once, _ = output(1, timeout=0)
+    at_once.route(records(1))
+    assert [numbers(e) for e in drain(at_once.channels[0])] == [[1]]
+    never, now = output(1, timeout=None)
+    never.route(records(1, 2, 3))
+    now.us += 10**12
+    assert not never.ship_due(now.us)
+    assert drain(never.channels[0]) == []
+    never.route(records(4))
+    assert [numbers(e) for e in drain(never.channels[0])] == [[1, 2, 3, 4]]
+
+
+def test_no_buffer_is_larger_than_the_buffer_size() -> None:
+    edge, _ = output(1, size=4)
+    edge.route(records(*range(11)))
+    edge.ship_all()
+    assert [numbers(e) for e in drain(edge.channels[0])] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+
+
+def test_a_watermark_waits_behind_its_records_and_ahead_of_later_ones() -> None:
+    edge, _ = output(1, size=10)
+    edge.route(records(1))
+    edge.emit_watermark(Watermark(5))
+    edge.route(records(2))
+    edge.emit_event(EndOfStream())
+    shown = [numbers(e) if isinstance(e, Records) else e for e in drain(edge.channels[0])]
+    assert shown == [[1], Watermark(5), [2], EndOfStream()]
+
+
+def test_a_barrier_ships_what_came_before_it() -> None:
+    edge, _ = output(2, "broadcast", size=10)
+    edge.route(records(1))
+    edge.emit_event(CheckpointBarrier(1, 0))
+    for channel in edge.channels:
+        shown = [numbers(e) if isinstance(e, Records) else e for e in drain(channel)]
+        assert shown == [[1], CheckpointBarrier(1, 0)]
+
+
+def test_latency_markers_wait_with_the_records_so_they_feel_the_buffer_timeout() -> None:
+    edge, _ = output(1, size=10)
+    edge.route(records(1))
+    edge.emit_marker(LatencyMarker(7, "a[0]"), 0)
+    assert drain(edge.channels[0]) == []
+    edge.ship_due(1_100)
+    shown = [numbers(e) if isinstance(e, Records) else e for e in drain(edge.channels[0])]
+    assert shown == [[1], LatencyMarker(7, "a[0]")]
+
+
+def test_rebalance_spreads_evenly_and_hash_keeps_a_key_together() -> None:
+    edge, _ = output(3, "rebalance", size=2)
+    for start in range(0, 60, 6):
+        edge.route(records(*range(start, start + 6)))
+    edge.ship_all()
+    found = [[n for e in drain(channel) for n in numbers(e)] for channel in edge.channels]
+    assert [len(part) for part in found] == [20, 20, 20]
+    assert sorted(n for part in found for n in part) == list(range(60))
+    hashed, _ = output(3, "hash", size=2)
+    hashed.route(records(*[5, 6, 7, 8] * 5))
+    hashed.ship_all()
+    parts = [[n for e in drain(channel) for n in numbers(e)] for channel in hashed.channels]
+    assert sorted(n for part in parts for n in part) == sorted([5, 6, 7, 8] * 5)
+    assert all(part.count(n) in (0, 5) for part in parts for n in (5, 6, 7, 8))
+
+
+def test_a_pool_without_room_is_backpressure_until_the_receiver_takes() -> None:
+    edge, _ = output(1, size=1)
+    pool = OutputPool([edge], floating=1)
+    sent = 0
+    while pool.has_room:
+        edge.route(records(sent))
+        sent += 1
+    assert sent == edge.channels[0].credit + pool.total == 2 + 3
+    assert pool.used == pool.total
+    assert edge.channels[0].queued_buffers == 5
+    edge.channels[0].poll()
+    assert pool.has_room
+    assert pool.used == pool.total - 1
+
+
+# the receiving end -------------------------------------------------------------------------------------------------
+
+
+def gate(count: int) -> tuple[list[Channel], list[InputChannel]]:
+    channels = [Channel("e", f"a[{i}]", "b[0]", 2, Waker(), Waker()) for i in range(count)]
+    return channels, [InputChannel(channel, 0) for channel in channels]
+
+
+def test_the_gate_takes_channels_in_turn_and_leaves_blocked_ones() -> None:
+    channels, inputs = gate(3)
+    for i, channel in enumerate(channels):
+        channel.push(records(i))
+        channel.push(records(10 + i))
+    inputs[1].blocked = True
+    polled = InputGate(inputs)
+    taken = []
+    while (item := polled.poll()) is not None:
+        taken.append(numbers(item[1])[0])
+    assert taken == [0, 2, 10, 12]
+
+
+def test_the_watermark_is_the_minimum_over_active_channels_and_never_falls() -> None:
+    _, inputs = gate(3)
+    valve = WatermarkValve(inputs)
+    inputs[0].watermark_us, inputs[1].watermark_us = 10, 20
+    assert valve.advance() is None  # the third has not spoken yet
+    assert valve.holder is inputs[2]
+    inputs[2].watermark_us = 5
+    assert valve.advance() == 5
+    inputs[2].idle = True
+    assert valve.advance() == 10
+    inputs[2].idle = False  # it speaks again, but time does not go back
+    assert valve.advance() is None
+    assert valve.output_us == 10
+    inputs[2].finished = True
+    inputs[0].watermark_us = 30
+    assert valve.advance() == 20
+    assert valve.holder is inputs[1]
+
+
+def test_with_every_channel_idle_time_goes_to_the_furthest() -> None:
+    _, inputs = gate(2)
+    valve = WatermarkValve(inputs)
+    inputs[0].watermark_us, inputs[1].watermark_us = 10, 20
+    assert valve.advance() == 10
+    inputs[0].idle = inputs[1].idle = True
+    assert valve.advance() == 20
+    assert valve.idle
+
+
+def test_alignment_holds_the_faster_channel_until_the_last_barrier() -> None:
+    _, inputs = gate(3)
+    taken: list[tuple[int, int, int]] = []
+    policy = AlignedBarriers(InputGate(inputs), lambda b, delay, time: taken.append((b.checkpoint_id, delay, time)))
+    barrier = CheckpointBarrier(1, triggered_us=100)
+    policy.on_barrier(inputs[0], barrier, 110)
+    policy.on_barrier(inputs[2], barrier, 130)
+    assert [channel.blocked for channel in inputs] == [True, False, True]
+    assert taken == []
+    policy.on_barrier(inputs[1], barrier, 150)
+    assert taken == [(1, 10, 40)]
+    assert not any(channel.blocked for channel in inputs)
+
+
+def test_an_aborted_or_overtaken_checkpoint_lets_its_channels_go() -> None:
+    _, inputs = gate(2)
+    taken: list[int] = []
+    policy = AlignedBarriers(InputGate(inputs), lambda b, delay, time: taken.append(b.checkpoint_id))
+    policy.on_barrier(inputs[0], CheckpointBarrier(1, 0), 0)
+    policy.on_abort(1)
+    assert not inputs[0].blocked
+    policy.on_barrier(inputs[1], CheckpointBarrier(1, 0), 0)  # late barrier of the aborted checkpoint
+    assert not inputs[1].blocked
+    policy.on_barrier(inputs[0], CheckpointBarrier(2, 0), 0)
+    policy.on_barrier(inputs[1], CheckpointBarrier(3, 0), 0)  # checkpoint 2 was given up by somebody else
+    assert [channel.blocked for channel in inputs] == [False, True]
+    policy.on_barrier(inputs[0], CheckpointBarrier(3, 0), 0)
+    assert taken == [3]
+
+
+# storage -----------------------------------------------------------------------------------------------------------
+
+
+def test_state_survives_encoding() -> None:
+    table = pa.table({"k": ["a", None], "n": [1, 2]})
+    states: dict[str, Any] = {"source": {"offsets": {"0": 3}, "empty": None}, "agg": {"t": table}, "stateless": {}}
+    found = decode(encode(states), "x")
+    assert found["source"] == {"offsets": {"0": 3}, "empty": None}
+    assert found["agg"]["t"].equals(table)
+    assert found["stateless"] == {}
+
+
+def write_checkpoint(storage: DirectoryStorage, number: int) -> Manifest:
+    place = f"chk-{number:08d}"
+    file = storage.write(place, "a[0]", encode({"a": {"n": number}}))
+    manifest = Manifest(number, "job", "periodic", 1, 2, {"a": 1}, (file,), place=place)
+    storage.complete(place, manifest)
+    return manifest
+
+
+def test_a_checkpoint_is_complete_only_with_its_manifest(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path / "c")) as storage:
+        write_checkpoint(storage, 1)
+        storage.write("chk-00000002", "a[0]", b"half")
+        assert [m.checkpoint_id for m in storage.manifests()] == [1]
+        assert storage.highest_id() == 2
+        storage.remove_incomplete()
+    assert not (tmp_path / "c" / "chk-00000002").exists()
+
+
+def test_every_truncation_and_flipped_byte_of_a_checkpoint_is_detected(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path / "c")) as storage:
+        manifest = write_checkpoint(storage, 1)
+        path = tmp_path / "c" / "chk-00000001" / manifest.files[0].file
+        whole = path.read_bytes()
+        rng = np.random.default_rng(3)
+        for cut in rng.integers(0, len(whole), 50):
+            path.write_bytes(whole[:cut])
+            with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum"):
+                storage.read(manifest, manifest.files[0])
+        for place in rng.integers(0, len(whole), 50):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1
+            path.write_bytes(bytes(flipped))
+            with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum"):
+                storage.read(manifest, manifest.files[0])
+        path.write_bytes(whole)
+        assert storage.read(manifest, manifest.files[0]) == whole
+
+
+def test_a_directory_serves_one_job_at_a_time(tmp_path: Path) -> None:
+    first = DirectoryStorage(tmp_path / "c")
+    with pytest.raises(wb.CheckpointError, match="in use by another job"):
+        DirectoryStorage(tmp_path / "c")
+    first.close()
+    DirectoryStorage(tmp_path / "c").close()
+
+
+# jobs --------------------------------------------------------------------------------------------------------------
+
+
+def ramp(rows: int = 1_000, **options: Any) -> wb.Stream:
+    table = pa.table(
+        {"n": pa.array(range(rows), pa.int64()), "t": pa.array([i * 1_000 for i in range(rows)], pa.int64())}
+    )
+    return wb.Stream.from_table(table, event_time="t", **options)
+
+
+def test_a_slow_sink_keeps_what_is_in_flight_within_the_pools() -> None:
+    gate_open = threading.Event()
+    seen: list[int] = []
+
+    def slow(batch: pa.RecordBatch) -> None:
+        gate_open.wait(20)
+        seen.append(batch.num_rows)
+
+    stream = ramp(100_000).rebalance().map_batches(lambda b: b)
+    job = stream.rebalance().sink_to(wb.CallbackSink(slow)).run("slow", buffer_size=10, checkpoint_interval=None)
+    time.sleep(0.6)
+    frame = job.recorder.latest()
+    assert frame is not None
+    pool = 2 * 1 + 4  # per channel, and floating
+    for edge in frame.edges:
+        assert edge.queued_buffers <= 2 + pool + 1, edge
+    assert frame.tasks[0].metrics["isBackPressured"]
+    assert "is the cause" in frame.backpressure
+    assert frame.tasks[0].metrics["numRecordsIn"] <= 10 * 3 * (2 + pool + 1)
+    gate_open.set()
+    assert job.wait("20s") == "FINISHED"
+    assert sum(seen) == 100_000
+
+
+def test_late_records_go_to_the_side_output_or_are_counted() -> None:
+    times = [1_000, 5_000_000, 30_000_000, 2_000, 31_000_000, 3_000]
+    table = pa.table({"t": pa.array(times, pa.int64()), "n": list(range(6))})
+
+    def source() -> wb.Stream:
+        # One record a buffer and ten records a second, so that the watermark passes between the records.
+        return wb.Stream.from_table(table, event_time="t", rate=8.0)
+
+    windows = source().window(wb.tumbling("10s")).aggregate(n=wb.count())
+    late = windows.side_output("late")
+    both = windows.sink_to(wb.TableSink("windows")) + late.sink_to(wb.TableSink("late"))
+    job = both.run("late", buffer_size=1, buffer_timeout="0ms")
+    job.wait("20s")
+    assert sorted(job.table("late")["n"].to_pylist()) == [3, 5]
+    starts = [row["window_start"].timestamp() for row in job.table("windows").to_pylist()]
+    assert list(zip(starts, job.table("windows")["n"].to_pylist(), strict=True)) == [(0.0, 2), (30.0, 2)]
+    dropping = source().window(wb.tumbling("10s")).aggregate(n=wb.count()).sink_to(wb.TableSink("windows"))
+    job = dropping.run("dropping", buffer_size=1, buffer_timeout="0ms")
+    job.wait("20s")
+    assert job.status()["late_records"] == 2
+
+
+def test_a_failing_function_ends_the_job_with_its_message_after_the_restarts() -> None:
+    def poison(record: dict[str, Any]) -> dict[str, Any]:
+        if record["n"] == 700:
+            raise ValueError("bad luck")
+        return record
+
+    job = ramp().map(poison).sink_to(wb.TableSink("out")).run("poison", max_restarts=2)
+    with pytest.raises(wb.JobError, match=r"failed: .*poison.*bad luck"):
+        job.wait("20s")
+    assert job.state == "FAILED"
+    assert job.status()["restarts"] == 2
+    assert job.table("out").num_rows == 0
+
+
+def test_savepoint_then_restore_goes_back(tmp_path: Path) -> None:
+    stream = ramp(2_000, rate=1_000.0).key_by("n").aggregate(c=wb.count())
+    job = stream.sink_to(wb.TableSink("out")).run("saved", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms")
+    time.sleep(0.5)
+    path = job.savepoint("before-fix")
+    assert json.loads((Path(path) / "manifest.json").read_text())["kind"] == "savepoint"
+    with pytest.raises(wb.JobError, match="exists already"):
+        job.savepoint("before-fix")
+    with pytest.raises(wb.CheckpointError, match="cannot be a file name"):
+        job.savepoint("../up")
+    again = job.restore("before-fix")
+    assert again.wait("20s") == "FINISHED"
+    assert sorted(again.table("out")["n"].to_pylist()) == list(range(2_000))
+
+
+def test_stop_commits_what_was_processed_and_resume_goes_on(tmp_path: Path) -> None:
+    def pipeline() -> wb.Pipeline:
+        return ramp(3_000, rate=3_000.0).sink_to(wb.TableSink("out")) + ramp(10).sink_to(wb.ParquetSink(tmp_path / "p"))
+
+    first = pipeline().run("stopped", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
+    time.sleep(0.4)
+    first.stop()
+    assert first.wait("20s") == "CANCELED"
+    part = first.table("out").num_rows
+    assert 0 < part < 3_000
+    second = pipeline().run("stopped", checkpoint_dir=tmp_path / "c", resume=True)
+    assert second.wait("20s") == "FINISHED"
+    assert sorted(second.table("out")["n"].to_pylist()) == list(range(3_000))
+
+
+def test_markers_measure_the_way_and_the_watermark_ends_at_the_end() -> None:
+    job = (
+        ramp(400, rate=400.0)
+        .rebalance()
+        .filter("n >= 0")
+        .sink_to(wb.TableSink("out"))
+        .run("marked", buffer_timeout="30ms")
+    )
+    assert job.wait("20s") == "FINISHED"
+    frame = job.recorder.latest()
+    assert frame is not None
+    [latency] = frame.latency
+    assert latency.count >= 3
+    assert 0 < latency.p50_ms <= latency.p99_ms < 1_000
+    assert frame.channels[0].currentChannelWatermark == MAX_TIME
+    assert frame.channels[0].finished
+    assert frame.edges[0].queued_buffers == 0
