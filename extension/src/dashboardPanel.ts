@@ -34,6 +34,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     this.node.setAttribute('aria-label', this.title.caption);
     this._notice.node.setAttribute('role', 'status');
     this._notice.addClass('wb-Dashboard-notice');
+    this.content.addClass('wb-Dashboard-content');
     this.content.addWidget(this._notice);
     this._tracker.widgetAdded.connect(this._bind, this);
     this._bind();

@@ -1,0 +1,260 @@
+"""The JupyterLab front end in a real browser: JupyterLab, a kernel, real jobs, no network."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+INSTALLED = Path(sysconfig.get_path("data")) / "share/jupyter/labextensions/workbench-jupyterlab/package.json"
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here"),
+    pytest.mark.skipif(not INSTALLED.exists(), reason="the front end is not installed: pip install ./extension"),
+]
+
+PATIENCE_MS = 60_000
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]
+
+START = """%load_ext workbench
+import numpy as np, pyarrow as pa, workbench as wb
+rows = 1_000_000
+table = pa.table({{"t": pa.array(np.arange(rows) * 50_000, pa.timestamp("us")), "k": np.arange(rows) % 7}})
+stream = wb.Stream.from_table(table, event_time="t", out_of_orderness="10s", rate=2000)
+counts = stream.key_by("k").window(wb.tumbling("1min")).aggregate(n=wb.count())
+job = counts.sink_to(wb.TableSink("{name}")).run("{name}", parallelism=2, checkpoint_interval="500ms")
+"""
+BUSY = """import time
+for _ in range(600):
+    time.sleep(0.05)
+    if job.status()["paused"]:
+        break
+print("seen", job.status()["paused"])
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A JupyterLab of its own: (its URL, its root directory)."""
+    home = tmp_path_factory.mktemp("jupyter")
+    root = tmp_path_factory.mktemp("notebooks")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = {
+        f"{name}_DIR": str(home / name.lower())
+        for name in ("JUPYTER_CONFIG", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES", "JUPYTER_RUNTIME")
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+        "--IdentityProvider.token=test", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None",
+        f"--ServerApp.root_dir={root}",
+    ]  # fmt: skip
+    environment = os.environ | places | {"IPYTHONDIR": str(home / "ipython")}
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/api", timeout=5).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, (home / "log").read_text()
+                time.sleep(0.1)
+        yield url, root
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+        yield started
+        started.close()
+
+
+class Front:
+    """A page with JupyterLab, driven by its commands."""
+
+    def __init__(self, page, url, root):
+        self.page, self.root = page, root
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"{url}/lab?token=test&reset")
+        self.await_restored()
+        self.execute("workbench:show-jobs")
+
+    def await_restored(self):
+        self.page.wait_for_function("window.jupyterapp !== undefined")
+        self.page.evaluate("window.jupyterapp.restored")
+
+    def execute(self, command, wait=True, **args):
+        self.page.evaluate(
+            "([id, args, wait]) => { const done = window.jupyterapp.commands.execute(id, args);"
+            " return wait ? done.then(() => null) : null }",
+            [command, args, wait],
+        )
+
+    def open(self, path, *cells):
+        """Open a notebook, made of the cells if it is new, and wait for its kernel."""
+        if cells:
+            sources = [nbformat.v4.new_code_cell(cell) for cell in cells]
+            nbformat.write(nbformat.v4.new_notebook(cells=sources), self.root / path)
+        opened = self.page.evaluate(
+            """async path => {
+                const shell = window.jupyterapp.shell
+                const ref = [...shell.widgets('main')].find(widget => widget.context)?.id
+                const kernel = { name: 'python3' }
+                const options = ref ? { ref } : {}
+                const args = { path, kernel, options }
+                const widget = await window.jupyterapp.commands.execute('docmanager:open', args)
+                await widget.context.ready
+                await widget.sessionContext.ready
+                await widget.sessionContext.session.kernel.info
+                return widget.context.path
+            }""",
+            path,
+        )
+        assert opened == path
+
+    def run_cell(self, index, wait=True):
+        self.page.evaluate(
+            "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index }",
+            index,
+        )
+        self.execute("notebook:run-cell", wait=wait)
+
+    def restart_kernel(self, path):
+        self.page.evaluate(
+            """path => [...window.jupyterapp.shell.widgets('main')].find(widget => widget.context?.path === path)
+                .sessionContext.session.kernel.restart()""",
+            path,
+        )
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def appears(self, selector, text=None):
+        found = self.page.locator(selector) if text is None else self.page.locator(selector, has_text=text)
+        found.first.wait_for(state="visible")
+        return found.first
+
+    def jobs(self):
+        return self.page.locator(".wb-Job").evaluate_all("items => items.map(item => item.dataset.job)")
+
+
+@pytest.fixture
+def front(lab, chromium):
+    page = chromium.new_page(viewport={"width": 1400, "height": 900})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield Front(page, *lab)
+    page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    page.close()
+    assert errors == []
+
+
+def test_the_sidebar_says_what_is_missing_and_then_shows_the_job_live(front):
+    assert "Open a notebook" in front.text(".wb-Explanation")
+
+    front.open("live.ipynb", START.format(name="live"), BUSY)
+    assert front.appears(".wb-Explanation code").inner_text() == "%load_ext workbench"
+
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=live][data-state=RUNNING]")
+    running = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
+    before = front.page.evaluate(running)
+    front.page.wait_for_function(f"before => ({running})() !== before", arg=before)
+
+    # A cell occupies the main shell; the pause arrives on a subshell, and the cell itself sees it.
+    front.run_cell(1, wait=False)
+    front.appears(".jp-InputPrompt", "[*]")
+    front.page.get_by_role("button", name="Pause live").click()
+    front.appears(".wb-Badge", "PAUSED")
+    front.appears(".jp-OutputArea-output", "seen True")
+
+    front.execute("workbench:fail", job="live", task="no such task")
+    assert front.appears(".wb-mod-refusal").inner_text().startswith("unknown task 'no such task'")
+    front.page.get_by_role("button", name="Dismiss this message").click()
+
+    front.page.get_by_role("button", name="Resume live").click()
+    front.appears(".wb-Badge", "RUNNING")
+    front.page.get_by_role("button", name="Stop live").click()
+    front.appears(".wb-Badge", "CANCELED")
+    assert front.page.get_by_role("button", name="Stop live").is_disabled()
+
+
+def test_the_sidebar_follows_the_notebook_and_the_restart_of_its_kernel(front):
+    front.open("one.ipynb", START.format(name="one"))
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=one]")
+
+    front.open("two.ipynb", START.format(name="two"))
+    front.appears(".wb-Explanation code", "%load_ext workbench")
+    assert front.jobs() == []
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=two]")
+    assert front.jobs() == ["two"]
+
+    front.open("one.ipynb")
+    front.appears(".wb-Job[data-job=one]")
+    assert front.jobs() == ["one"]
+
+    front.restart_kernel("one.ipynb")
+    front.appears(".wb-Explanation code", "%load_ext workbench")
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=one]")
+
+
+def test_a_docked_dashboard_survives_reload_and_restart(front):
+    front.open("docked.ipynb", START.format(name="docked"))
+    front.run_cell(0)
+    front.page.get_by_role("button", name="Open the dashboard of docked").click()
+    dashboard = ".wb-Dashboard .wb-Dashboard-content .bk-Column"
+    front.appears(dashboard)
+    notebook, docked = (front.page.locator(name).bounding_box() for name in (".jp-NotebookPanel", ".wb-Dashboard"))
+    assert docked["x"] >= notebook["x"] + notebook["width"]
+
+    front.page.wait_for_timeout(1500)  # JupyterLab saves its layout a second after the last change
+    front.page.reload()
+    front.await_restored()
+    front.appears(dashboard)
+    front.appears(".wb-Job[data-job=docked]")
+
+    front.restart_kernel("docked.ipynb")
+    front.appears(".wb-Dashboard-notice", "The kernel was restarted")
+    assert front.page.locator(dashboard).count() == 0
+    front.open("docked.ipynb")
+    front.run_cell(0)
+    front.appears(dashboard)
+    assert not front.page.locator(".wb-Dashboard-notice").is_visible()
+
+
+def test_the_dashboard_of_a_job_that_is_not_there_is_a_sentence(front):
+    front.open("gone.ipynb", "%load_ext workbench")
+    front.run_cell(0)
+    front.appears(".wb-Explanation", "No job in this kernel yet")
+    front.execute("workbench:open-dashboard", job='o\'clock "x"')
+    notice = front.appears(".wb-Dashboard-notice", "unknown job").inner_text()
+    assert notice.startswith('There is no dashboard of o\'clock "x": unknown job')
