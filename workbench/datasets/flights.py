@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.connectors.replay_log import Progress
-from workbench.datasets.package import DATA_FOLDER, data_file, identity, unpacked
+from workbench.datasets.package import DATA_FOLDER, data_file, identity, read_csv, unpacked
 from workbench.spark.history import History, fresh_history
 from workbench.spark.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from workbench.spark.session import DataFrame, SparkSession
 
 NOTES = (
     "departed is the actual departure in UTC; it is null for the 8,255 flights that never left, which stay in the "
@@ -61,25 +61,17 @@ def flights(spark: SparkSession, folder: str | Path = DATA_FOLDER) -> DataFrame:
         spark: the session.
         folder: where the zipped source is unpacked to, since Spark does not read zip files.
     """
-    from pyspark.sql import functions
-
-    source = unpacked("flights.csv", Path(folder) / "sources")
-    flown = spark.read.csv(source.absolute().as_uri(), _COLUMNS, header=True, nullValue="NA", mode="FAILFAST")
-    airports = spark.read.csv(
-        data_file("airports.csv").as_uri(), _AIRPORTS, header=True, nullValue="NA", mode="FAILFAST"
-    )
-    zones = functions.broadcast(airports.select(functions.col("faa").alias("dest"), "tzone"))
-    missing = functions.create_map(*[functions.lit(text) for pair in _MISSING_ZONES.items() for text in pair])
-
-    scheduled = _later(functions.col("time_hour"), functions.col("minute"))
-    departed = _later(scheduled, functions.col("dep_delay"))
-    zone = functions.coalesce("tzone", missing[functions.col("dest")])
-    landed = _next_at(functions.col("arr_time"), functions.col("departed"), zone)
-    expected = _later(_next_at(functions.col("sched_arr_time"), scheduled, zone), functions.col("dep_delay"))
+    flown = read_csv(spark, unpacked("flights.csv", Path(folder) / "sources"), _COLUMNS)
+    airports = read_csv(spark, data_file("airports.csv"), _AIRPORTS)
+    zones = airports.selectExpr("faa AS dest", "tzone").hint("broadcast")
+    missing = " ".join(f"WHEN '{airport}' THEN '{zone}'" for airport, zone in _MISSING_ZONES.items())
+    expected = _later(_next_at("sched_arr_time", "scheduled"), "dep_delay")
     return (
         flown.join(zones, "dest", "left")
-        .withColumn("departed", departed)
-        .withColumn("landed", functions.coalesce(landed, expected, scheduled))
+        .selectExpr("*", f"coalesce(tzone, CASE dest {missing} END) AS zone")
+        .selectExpr("*", f"{_later('time_hour', 'minute')} AS scheduled")
+        .selectExpr("*", f"{_later('scheduled', 'dep_delay')} AS departed")
+        .selectExpr("*", f"coalesce({_next_at('arr_time', 'departed')}, {expected}, scheduled) AS landed")
         .select(*flown.columns, "departed", "landed")
     )
 
@@ -114,19 +106,19 @@ def flights_history(
     )
 
 
-def _later(moment: Column, minutes: Column) -> Column:
-    from pyspark.sql import functions
+def _later(moment: str, minutes: str) -> str:
+    """SQL for a moment some minutes later."""
+    return f"timestamp_micros(unix_micros({moment}) + {minutes} * {_MINUTE_US})"
 
-    return functions.timestamp_micros(functions.unix_micros(moment) + minutes * _MINUTE_US)
 
+def _next_at(clock: str, after: str) -> str:
+    """SQL for the first moment after `after` at which clocks in `zone` show `clock` (517 for 5:17, 2400 for midnight).
 
-def _next_at(clock: Column, after: Column, zone: Column) -> Column:
-    """The first moment after `after` at which clocks in `zone` show `clock` (517 for 5:17, 2400 for midnight)."""
-    from pyspark.sql import functions
-
-    local_us = functions.unix_micros(functions.from_utc_timestamp(after, zone))
-    minutes = (functions.floor(clock / 100) * 60 + clock % 100) % 1440
-    same_day_us = local_us - functions.pmod(local_us, functions.lit(_DAY_US)) + minutes * _MINUTE_US
-    same_day = functions.to_utc_timestamp(functions.timestamp_micros(same_day_us), zone)
-    next_day = functions.to_utc_timestamp(functions.timestamp_micros(same_day_us + _DAY_US), zone)
-    return functions.when(same_day > after, same_day).otherwise(next_day)
+    It counts in microseconds, so that it does not depend on the time zone of the session.
+    """
+    local_us = f"unix_micros(from_utc_timestamp({after}, zone))"
+    clock_us = f"({clock} DIV 100 * 60 + {clock} % 100) % 1440 * {_MINUTE_US}"
+    same_day_us = f"{local_us} - pmod({local_us}, {_DAY_US}) + {clock_us}"
+    same_day = f"to_utc_timestamp(timestamp_micros({same_day_us}), zone)"
+    next_day = f"to_utc_timestamp(timestamp_micros({same_day_us} + {_DAY_US}), zone)"
+    return f"IF({same_day} > {after}, {same_day}, {next_day})"

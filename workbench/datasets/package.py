@@ -7,8 +7,12 @@ import os
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench.errors import HistoryError
+
+if TYPE_CHECKING:
+    from workbench.spark.session import DataFrame, SparkSession
 
 DATA_FOLDER = Path("workbench-data")
 """Where prepared data is kept, below the current folder."""
@@ -44,9 +48,14 @@ def unpacked(name: str, folder: Path) -> Path:
     return target
 
 
+def read_csv(spark: SparkSession, file: Path, columns: str) -> DataFrame:
+    """A file of the package as a Spark frame; missing values are null, and what does not fit `columns` is an error."""
+    return spark.read.csv(file.absolute().as_uri(), columns, header=True, nullValue="NA", mode="FAILFAST")
+
+
 def identity(*files: Path) -> dict[str, str]:
-    """What a data set is made from, for a history: the content of its files, the code that prepares it among them."""
+    """What a data set is made from, for a history: the content of its files and the code that prepares it."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in (*files, Path(__file__)):
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return {"data": digest.hexdigest()}

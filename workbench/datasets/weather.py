@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.connectors.replay_log import Progress
-from workbench.datasets.package import DATA_FOLDER, data_file, identity
+from workbench.datasets.package import DATA_FOLDER, data_file, identity, read_csv
 from workbench.spark.history import History, fresh_history
 from workbench.spark.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from workbench.spark.session import DataFrame, SparkSession
 
 NOTES = ("time_hour is both event time and arrival: the source does not say when an observation was published",)
 
@@ -28,7 +28,7 @@ _COLUMNS = (
 
 def weather(spark: SparkSession) -> DataFrame:
     """The observations as a Spark frame: the package's 15 columns, ``time_hour`` in UTC."""
-    return spark.read.csv(data_file("weather.csv").as_uri(), _COLUMNS, header=True, nullValue="NA", mode="FAILFAST")
+    return read_csv(spark, data_file("weather.csv"), _COLUMNS)
 
 
 def weather_history(

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from workbench.spark.java import find_java, java_for_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    # Under these names for those who may not import PySpark themselves.
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
 
 MEMORY_VARIABLE = "WORKBENCH_SPARK_MEMORY"
 """Environment variable with the memory of Spark's JVM, for example ``768m``; 1 GB when it is not set."""
