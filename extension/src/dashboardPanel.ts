@@ -18,7 +18,8 @@ export function dashboardCode(job: string): string {
  * The dashboard of one job, docked: an output area like that of a cell, on the notebook's own kernel connection.
  *
  * The view belongs to the kernel that made it. So the code is executed again when the notebook is opened again, when its
- * kernel was changed, and, while there is no such job (as after a restart), after each cell that might have started it.
+ * kernel was changed, when the job was started anew, and, while there is no such job (as after a restart), after each cell
+ * that might have started it.
  */
 export class DashboardPanel extends MainAreaWidget<Panel> {
   constructor(options: { job: string; path: string; tracker: INotebookTracker }) {
@@ -75,6 +76,18 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     }
   }
 
+  /**
+   * Take note of the run of the job that the kernel tells of, by the time of its start: when a cell has started the job
+   * anew, the view of the earlier run gives way.
+   */
+  follow(run: number): void {
+    const another = this._run !== null && this._run !== run;
+    this._run = run;
+    if (another && !this._pending) {
+      void this.refresh();
+    }
+  }
+
   override dispose(): void {
     if (!this.isDisposed) {
       this._tracker.widgetAdded.disconnect(this._bind, this);
@@ -110,6 +123,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       if (superseded()) {
         return;
       }
+      this._run = null;
       this._gone = content.status !== 'ok';
       if (this._gone) {
         this._dropOutput();
@@ -208,6 +222,8 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   private _output: SimplifiedOutputArea | null = null;
   /** There was no such job when we last looked. */
   private _gone = false;
+  /** The run that is shown, once the kernel has told of it. */
+  private _run: number | null = null;
   /** Counts the displays, so that one that was overtaken (by a restart, say) does not speak any more. */
   private _turn = 0;
   private _pending = false;

@@ -60,6 +60,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
       palette?.addItem({ command, category: CATEGORY, args: { isPalette: true } });
     }
 
+    dashboards.widgetAdded.connect((_, dashboard) => {
+      model.watch(dashboard, true);
+      dashboard.disposed.connect(() => model.watch(dashboard, false));
+    });
+    model.changed.connect(() => {
+      const runs = new Map(model.jobs.map(job => [job.name, job.started_us]));
+      dashboards.forEach(dashboard => {
+        const run = dashboard.path === model.notebook?.context.path ? runs.get(dashboard.job) : null;
+        if (typeof run === 'number') {
+          dashboard.follow(run);
+        }
+      });
+    });
+
     if (restorer) {
       restorer.add(sidebar, sidebar.id);
       void restorer.restore(dashboards, {

@@ -23,7 +23,7 @@ export type Situation = 'no-notebook' | 'kernel-away' | 'connecting' | 'not-load
 /**
  * The jobs of the active notebook's own kernel.
  *
- * It listens only while somebody looks (`watched`), always through the connection that the notebook itself has, and to
+ * It listens only while somebody looks (`watch`), always through the connection that the notebook itself has, and to
  * one kernel at a time: with another notebook, kernel or restart both comms are closed and opened anew.
  */
 export class JobsModel implements IDisposable {
@@ -75,13 +75,15 @@ export class JobsModel implements IDisposable {
     }
   }
 
-  /** Whether somebody looks at the jobs; nothing is asked of a kernel otherwise. */
-  get watched(): boolean {
-    return this._watched;
-  }
-  set watched(value: boolean) {
-    if (this._watched !== value) {
-      this._watched = value;
+  /** Say that somebody looks at the jobs, or no longer does; nothing is asked of a kernel while nobody looks. */
+  watch(who: object, looks: boolean): void {
+    const before = this._watched;
+    if (looks) {
+      this._watchers.add(who);
+    } else {
+      this._watchers.delete(who);
+    }
+    if (this._watched !== before) {
       this.reconnect();
     }
   }
@@ -146,10 +148,14 @@ export class JobsModel implements IDisposable {
   dispose(): void {
     if (!this._isDisposed) {
       this._isDisposed = true;
-      this._watched = false;
+      this._watchers.clear();
       this.reconnect();
       Signal.clearData(this);
     }
+  }
+
+  private get _watched(): boolean {
+    return this._watchers.size > 0;
   }
 
   private get _session(): ISessionContext | null {
@@ -233,7 +239,7 @@ export class JobsModel implements IDisposable {
   private _talk: KernelTalk | null = null;
   private _jobs: readonly JobSummary[] = [];
   private _refusal = '';
-  private _watched = false;
+  private readonly _watchers = new Set<object>();
   private _cellRuns = false;
   private _retryTimer = 0;
   private _isDisposed = false;

@@ -33,17 +33,17 @@ export class JobsSidebar extends ReactWidget {
 
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
-    this._model.watched = true;
+    this._model.watch(this, true);
   }
 
   protected override onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
-    this._model.watched = this.isVisible;
+    this._model.watch(this, this.isVisible);
   }
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
-    this._model.watched = false;
+    this._model.watch(this, false);
   }
 
   private readonly _model: JobsModel;
