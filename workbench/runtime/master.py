@@ -115,6 +115,7 @@ class Master:
         self._finished: set[str] = set()
         self._stopping = False
         self._ending = False
+        self._all_committed = False
         self._requests = CheckpointRequests(coordinator)
         coordinator.on_failed = self._checkpoint_failed
 
@@ -156,8 +157,9 @@ class Master:
             self._inbox.popleft()()
         now = self._now()
         if self.state == "RUNNING" and not self._ending:
-            self.coordinator.step(self.settings, now)
+            # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
             self._requests.trigger(self.settings, now)
+            self.coordinator.step(self.settings, now)
         elif self.state == "RESTARTING" and self.coordinator.settled and now >= (self._restart_due_us or 0):
             self._begin_attempt()
 
@@ -325,17 +327,20 @@ class Master:
                 assert execution is not None
                 if len(self._finished) == len(execution.tasks):
                     self._end_attempt("the job has ended")
-                    self._end("FINISHED" if len(self._drained) == len(execution.sources) else "CANCELED")
+                    self._end("FINISHED" if self._all_committed else "CANCELED")
             case Failed(task, error):
                 self._on_failed(task, error)
 
     def _checkpoint_complete(self, checkpoint_id: int) -> None:
-        last = self._requests.completed(self.coordinator.history[-1])
+        record = self.coordinator.history[-1]
+        last = self._requests.completed(record)
         self._to_all(Complete(checkpoint_id))
         self.coordinator.retain(self.settings)
         self.observer.on_checkpoint(self._now(), checkpoint_id)
         if last and self.execution is not None:
-            self._ending = True  # everything is committed: no further checkpoint, only the end
+            self._ending = True  # no further checkpoint, only the end
+            # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
+            self._all_committed = record.kind == "final"
             for source in self.execution.sources:
                 source.post(Finish())
 
