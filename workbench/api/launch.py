@@ -22,9 +22,10 @@ from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
+from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
-from workbench.runtime.master import Master
+from workbench.runtime.master import Master, Stage
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, MemoryStorage, check_name
 from workbench.telemetry.recorder import Recorder
@@ -114,8 +115,6 @@ def _start(
         clock = SystemClock()
         driver = LiveDriver(name, clock, sampler.sample)
     directory = storage.directory if isinstance(storage, DirectoryStorage) else None
-    if directory is not None and manifest is None:
-        shutil.rmtree(directory / "tables", ignore_errors=True)  # of a run that never completed a checkpoint
     master = build_master(
         name,
         logical,
@@ -125,7 +124,8 @@ def _start(
         manifest,
         first_id,
         clock=clock,
-        driver=driver,
+        stage=driver,
+        background=driver,
         observer=sampler,
         tables=Tables(),
         data_dir=directory,
@@ -163,7 +163,8 @@ def build_master(
     first_id: int,
     *,
     clock: Clock,
-    driver: Driver,
+    stage: Stage,
+    background: Background,
     observer: JobObserver,
     tables: Tables,
     data_dir: Path | None,
@@ -183,7 +184,7 @@ def build_master(
     coordinator = CheckpointCoordinator(
         job=name,
         storage=storage,
-        background=driver,
+        background=background,
         parallelism={uid: vertex.parallelism for vertex in graph.vertices for uid in vertex.uids},
         first_id=first_id,
     )
@@ -194,7 +195,7 @@ def build_master(
         services=services,
         storage=storage,
         coordinator=coordinator,
-        stage=driver,
+        stage=stage,
         observer=observer,
         restore_from=manifest,
     )
@@ -223,6 +224,8 @@ def open_storage(
         if manifest is not None:
             first_id = max(first_id, manifest.checkpoint_id + 1)
         storage.remove_incomplete()
+        if manifest is None:
+            shutil.rmtree(storage.directory / "tables", ignore_errors=True)  # of a run that completed no checkpoint
     except BaseException:
         storage.close()
         raise

@@ -54,8 +54,9 @@ class Probe:
 
         Args:
             point: which.
-            owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, else a task or folder.
-            number: the checkpoint, or the rows where the point has to do with rows.
+            owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, ``"folder/task"`` where
+                state is written, the task where it is read, the folder of a manifest.
+            number: rows in ``process``, bytes of a state that is written, otherwise the checkpoint.
         """
 
 
@@ -158,9 +159,9 @@ class ProbedStorage:
         self._probe = probe
 
     def write(self, place: str, task: str, data: bytes) -> StateFile:
-        self._probe.reached("state write begins", task, len(data))
+        self._probe.reached("state write begins", f"{place}/{task}", len(data))
         file = self._storage.write(place, task, data)
-        self._probe.reached("state write ends", task, len(data))
+        self._probe.reached("state write ends", f"{place}/{task}", len(data))
         return file
 
     def complete(self, place: str, manifest: Manifest) -> None:

@@ -7,6 +7,7 @@ is drawn anew for each attempt, so that in some runs one task starves, in others
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from random import Random
 
 from workbench.clock import VirtualClock
@@ -19,7 +20,9 @@ from workbench.runtime.deployment import Execution
 
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
 _TIME_PASSES = (0.0, 0.02, 0.2)
-_STEP_US = (0, 0, 7, 1_300)
+_STEP_US = (0, 0, 3, 40)
+_STALL_US_MAX = 20_000
+"""While somebody could be stepped, time jumps no further than this: a machine may be busy for so long."""
 
 
 class _Elements(Probe):
@@ -43,12 +46,16 @@ class SimulationDriver(SerialDriver):
         clock: the job's.
         faults: what goes wrong, and when.
         probe: looks at the run.
+        trace: gets one line per step: actor, outcome, time and the elements that moved (+ sent, - received).
 
     Attributes:
-        trace: one line per step: actor, outcome, time and the elements that moved (+ sent, - received).
+        actor: who took the last step.
+        probe: all that look at the run or disturb it, for what is not the driver's to probe (storage, tables).
     """
 
-    def __init__(self, chance: Random, clock: VirtualClock, faults: FaultInjector, probe: Probe) -> None:
+    def __init__(
+        self, chance: Random, clock: VirtualClock, faults: FaultInjector, probe: Probe, trace: list[str]
+    ) -> None:
         super().__init__(clock)
         self._chance = chance
         self._faults = faults
@@ -57,7 +64,7 @@ class SimulationDriver(SerialDriver):
         self._willing: dict[str, float] = {}
         self._time_passes = chance.choice(_TIME_PASSES)
         self._step_us = chance.choice(_STEP_US)
-        self.trace: list[str] = []
+        self._trace = trace
         self.actor = ""
         faults.crash = self._crash
 
@@ -81,15 +88,16 @@ class SimulationDriver(SerialDriver):
         self.actor = actor
         if not actor:
             return False
-        self.trace.append(f"{actor} {outcome} {self.clock.now_us()} {''.join(self._elements.moved)}")
+        self._trace.append(f"{actor} {outcome} {self.clock.now_us()} {''.join(self._elements.moved)}")
         if self._step_us:
             self._pass_time(self.clock.now_us() + self._step_us)
         self._end_if_over()
         return True
 
-    def trace_hash(self) -> str:
-        """SHA-256 of the trace: equal for equal seeds, in any process."""
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+    @property
+    def has_something_to_do(self) -> bool:
+        """Whether a step can be taken; without, the job is over, paused or stuck."""
+        return bool(self._work or self._master_ready() or self._awake()) or self._next_due_us() is not None
 
     def _choose_and_step(self) -> tuple[str, str]:
         tasks = {task.name: task for task in self._awake()}
@@ -99,9 +107,9 @@ class SimulationDriver(SerialDriver):
         if self._work:
             actors.append(WRITER)
         due = self._next_due_us()
-        if not actors or (due is not None and self._chance.random() < self._time_passes):
-            if due is None:
-                return "", ""
+        if not actors and due is None:
+            return "", ""
+        if due is not None and (not actors or self._stalls(due)):
             self._pass_time(due)
             return CLOCK, "passed"
         actor = self._pick(actors)
@@ -114,6 +122,9 @@ class SimulationDriver(SerialDriver):
         outcome = self._step_task(tasks[actor])
         return actor, "failed" if outcome is None else outcome.value
 
+    def _stalls(self, due_us: int) -> bool:
+        return due_us - self.clock.now_us() <= _STALL_US_MAX and self._chance.random() < self._time_passes
+
     def _pick(self, actors: list[str]) -> str:
         if len(actors) == 1:
             return actors[0]
@@ -125,3 +136,8 @@ class SimulationDriver(SerialDriver):
     def _crash(self, task: int) -> None:
         if self.execution is not None:
             self.master.crash(self.execution.tasks[task % len(self.execution.tasks)].name)
+
+
+def trace_hash(trace: Sequence[str]) -> str:
+    """SHA-256 of a trace: equal for equal seeds, in any process."""
+    return hashlib.sha256("\n".join(trace).encode()).hexdigest()

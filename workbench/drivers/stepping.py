@@ -123,9 +123,8 @@ class SteppingDriver(SerialDriver):
         if self._master_ready():
             self.master.step()
             self._after()
-        return self.run_until(lambda: event.is_set() or (end_us is not None and self.clock.now_us() > end_us)) and (
-            event.is_set()
-        )
+        self.run_until(lambda: event.is_set() or (end_us is not None and self.clock.now_us() > end_us))
+        return event.is_set()
 
     # inside ------------------------------------------------------------------------------------------------------
 

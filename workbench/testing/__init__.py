@@ -1,1 +1,10 @@
-"""testing."""
+"""Testing pipelines and the runtime itself: seeded simulations, and the checker that watches them.
+
+Belongs here: the invariants of the runtime, the pipelines that simulations run and the plain models that say what must
+come out. Does not: the drivers that choose the steps, and tests.
+"""
+
+from workbench.testing.simulation import SimulationResult, simulate
+from workbench.testing.topologies import TOPOLOGIES
+
+__all__ = ["TOPOLOGIES", "SimulationResult", "simulate"]

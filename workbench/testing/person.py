@@ -1,0 +1,70 @@
+"""Somebody at the controls: what people do to a running job, at random moments of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from workbench.runtime.master import Master
+
+_MOST_ACTIONS = 4
+_LAST_STEP = 400
+
+
+class Person:
+    """Turns knobs, asks for checkpoints and savepoints, pauses and stops.
+
+    Args:
+        chance: draws what is done, and when.
+        may_stop: whether the job can be stopped, because it can be resumed.
+    """
+
+    def __init__(self, chance: Random, *, may_stop: bool) -> None:
+        self._chance = chance
+        actions: list[Callable[[Master], None]] = [self._tune, self._checkpoint, self._savepoint, self._pause]
+        if may_stop:
+            actions.append(self._stop)
+        moments = sorted(chance.randint(1, _LAST_STEP) for _ in range(chance.randint(0, _MOST_ACTIONS)))
+        self._plan = [(moment, chance.choice(actions)) for moment in moments]
+        self._steps = 0
+        self._savepoints = 0
+
+    def after_step(self, master: Master) -> None:
+        """Do what is due after one more step."""
+        self._steps += 1
+        while self._plan and self._plan[0][0] <= self._steps:
+            self._plan.pop(0)[1](master)
+        if master.paused and self._chance.random() < 0.02:
+            self.resumes(master)
+
+    def resumes(self, master: Master) -> bool:
+        """Resume a paused job; whether it was paused."""
+        if master.paused:
+            master.call(lambda: master.set_paused(False))
+            return True
+        return False
+
+    def _tune(self, master: Master) -> None:
+        chance = self._chance
+        settings = replace(
+            master.settings,
+            buffer_size=chance.choice((1, 4, 64)),
+            buffer_timeout_us=chance.choice((0, 1_000, None)),
+            checkpoint_interval_us=chance.choice((None, 500, 5_000)),
+        )
+        master.call(lambda: master.apply(settings, "tuned"))
+
+    def _checkpoint(self, master: Master) -> None:
+        master.call(lambda: master.checkpoint("manual"))
+
+    def _savepoint(self, master: Master) -> None:
+        self._savepoints += 1
+        name = f"s{self._savepoints}"
+        master.call(lambda: master.checkpoint("savepoint", name))
+
+    def _pause(self, master: Master) -> None:
+        master.call(lambda: master.set_paused(True))
+
+    def _stop(self, master: Master) -> None:
+        master.call(master.stop)

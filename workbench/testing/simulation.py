@@ -1,0 +1,279 @@
+"""One number, one run: a pipeline, its input, its settings, the order of all steps and the faults, drawn from a seed.
+
+A run starts a job, steps it in random order, kills and restarts it as its fault plan says, lets somebody turn knobs,
+and in the end compares the committed rows with a plain model. All the time a `Checker` watches. A violation is found
+again with the same seed::
+
+    from workbench.testing import simulate
+
+    result = simulate(4711)
+    assert result.ok, result
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.api.launch import build_master, open_storage
+from workbench.clock import VirtualClock
+from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
+from workbench.drivers.probes import ProbedStorage, ProbedTables
+from workbench.drivers.simulation import SimulationDriver, trace_hash
+from workbench.errors import SettingError, unknown
+from workbench.kernels import warm_up
+from workbench.observer import JobObserver
+from workbench.plan.physical import build_physical_graph
+from workbench.runtime.master import Master
+from workbench.runtime.settings import Settings
+from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.testing.invariants import Checker
+from workbench.testing.person import Person
+from workbench.testing.topologies import TOPOLOGIES, Outputs, Trial
+
+START_US = 1_000_000
+STEPS_MAX = 30_000
+PROCESSES_MAX = 12
+STORY_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """What came of one seed.
+
+    Attributes:
+        seed: reproduces the run.
+        pipeline: its name in ``TOPOLOGIES``.
+        settings: of the job, in words.
+        steps: taken in all.
+        faults: those that happened.
+        restarts: of the job within a process.
+        processes: how often the job was started; more than once after kills and stops.
+        checkpoints: completed.
+        overshoot: the most buffers by which a task exceeded its output pool within one step.
+        trace_hash: SHA-256 over all steps; equal for equal seeds.
+        violations: of the runtime's promises, one sentence each.
+        story: the last steps before a violation.
+    """
+
+    seed: int
+    pipeline: str
+    settings: str
+    steps: int
+    faults: tuple[str, ...]
+    restarts: int
+    processes: int
+    checkpoints: int
+    overshoot: int
+    trace_hash: str
+    violations: tuple[str, ...]
+    story: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.violations
+
+    def __str__(self) -> str:
+        faults = ", ".join(self.faults) or "no faults"
+        head = f"seed {self.seed}: {self.pipeline}, {self.settings}; {self.steps} steps, {faults}"
+        return head if self.ok else "\n".join([head, *(f"  {text}" for text in self.violations)])
+
+
+def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> SimulationResult:
+    """Run one simulation.
+
+    Args:
+        seed: of everything that is drawn.
+        pipelines: names of those to choose from; None: all of ``TOPOLOGIES``.
+
+    Raises:
+        SettingError: no such pipeline.
+
+    Example:
+        >>> simulate(1).ok
+        True
+    """
+    names = sorted(TOPOLOGIES) if pipelines is None else list(pipelines)
+    for name in names:
+        if name not in TOPOLOGIES:
+            raise SettingError(unknown("pipeline", name, TOPOLOGIES))
+    warm_up()
+    with tempfile.TemporaryDirectory(prefix="workbench-simulation-", dir=_memory_folder()) as folder:
+        return _Simulation(seed, names, Path(folder)).run()
+
+
+class _Log(JobObserver):
+    """Keeps the failures that nobody injected."""
+
+    def __init__(self) -> None:
+        self.unexpected: list[str] = []
+
+    def on_event(self, time_us: int, kind: str, text: str) -> None:
+        if kind == "failure" and not _injected(text):
+            self.unexpected.append(f"a failure that nobody injected: {text}")
+
+
+class _Simulation:
+    def __init__(self, seed: int, names: Sequence[str], folder: Path) -> None:
+        self.seed = seed
+        self.chance = chance = Random(seed)
+        self.name = chance.choice(names)
+        self.folder = folder
+        self.trial: Trial = TOPOLOGIES[self.name](chance, folder)
+        self.durable = bool(self.trial.folders) or chance.random() < 0.5
+        self.settings = _draw_settings(chance, self.durable)
+        self.faults = FaultInjector(FaultPlan.draw(chance, kills=self.durable))
+        self.person = Person(chance, may_stop=self.durable)
+        self.checker = Checker(on_time=self.trial.on_time, folders=dict(self.trial.folders))
+        self.log = _Log()
+        self.memory = MemoryStorage()
+        self.clock = VirtualClock(START_US)
+        self.trace: list[str] = []
+        self.restarts = 0
+        self.checkpoints = 0
+        self.processes = 0
+
+    def run(self) -> SimulationResult:
+        violations = self._run_processes()
+        return SimulationResult(
+            seed=self.seed,
+            pipeline=self.name,
+            settings=_describe(self.settings, self.durable),
+            steps=len(self.trace),
+            faults=tuple(map(str, self.faults.fired)),
+            restarts=self.restarts,
+            processes=self.processes,
+            checkpoints=self.checkpoints,
+            overshoot=self.checker.overshoot,
+            trace_hash=trace_hash(self.trace),
+            violations=tuple(violations),
+            story=tuple(self.trace[-STORY_LINES:]) if violations else (),
+        )
+
+    def _run_processes(self) -> list[str]:
+        """Start the job until it has finished; what was violated."""
+        while self.processes < PROCESSES_MAX:
+            self.processes += 1
+            with ExitStack() as process:
+                try:
+                    master = self._start(process)
+                    problems = self._step(master)
+                except Killed:
+                    problems = []
+                    continue
+                finally:
+                    self.restarts += self.master.restarts
+                    self.checkpoints += self.master.coordinator.completed
+            if problems or master.state == "FINISHED":
+                return problems
+            if not self.durable:
+                return [f"the job is {master.state}: {master.failure}"]
+            if master.state == "FAILED" and not _injected(str(master.failure)):
+                return [f"the job failed by itself: {master.failure}"]
+        return [f"the job was not finished after {PROCESSES_MAX} starts"]
+
+    def _start(self, process: ExitStack) -> Master:
+        chance, checker = self.chance, self.checker
+        logical = self.trial.pipeline.logical_graph()
+        settings = replace(self.settings, parallelism=chance.choice(self.trial.parallelisms))
+        graph = build_physical_graph(logical, settings.parallelism)
+        directory = self.folder / "checkpoints" if self.durable else None
+        storage, manifest, first_id = open_storage(directory, resume=True, restore=None)
+        if isinstance(storage, DirectoryStorage):
+            process.callback(storage.close)
+        else:
+            storage = self.memory
+        self.driver = driver = SimulationDriver(chance, self.clock, self.faults, checker, self.trace)
+        self.master = master = build_master(
+            "simulation",
+            logical,
+            graph,
+            settings,
+            ProbedStorage(storage, driver.probe),
+            manifest,
+            first_id,
+            clock=self.clock,
+            stage=driver,
+            background=driver,
+            observer=self.log,
+            tables=ProbedTables(driver.probe),
+            data_dir=directory,
+        )
+        checker.watch(master)
+        driver.run(master)
+        return master
+
+    def _step(self, master: Master) -> list[str]:
+        """Step one process until its job is over or a promise is broken; what was violated."""
+        driver, checker, person, log = self.driver, self.checker, self.person, self.log
+        while driver.step():
+            checker.after_step(driver.actor)
+            if checker.violations or log.unexpected:
+                return checker.violations + log.unexpected
+            if len(self.trace) > STEPS_MAX:
+                return [f"the job is {master.state} after {STEPS_MAX} steps"]
+            person.after_step(master)
+            if not driver.has_something_to_do and not driver.ended.is_set() and not person.resumes(master):
+                return [f"nothing can happen any more, and the job is {master.state}"]
+        if master.state == "FINISHED":
+            checker.finished()
+            return checker.violations + [f"I7: {text}" for text in self.trial.verify(self._outputs(master))]
+        return []
+
+    def _outputs(self, master: Master) -> Outputs:
+        tables = master.services.tables
+        found = {name: _counted(tables.read(name)) for name in tables.names()}
+        for uid, folder in self.trial.folders:
+            parts = [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
+            found[uid] = _counted(pa.concat_tables(parts)) if parts else Counter()
+        return found
+
+
+def _counted(table: pa.Table) -> Counter[tuple[object, ...]]:
+    columns = [
+        column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
+        for column in table.columns
+    ]
+    return Counter(zip(*columns, strict=True))
+
+
+def _draw_settings(chance: Random, durable: bool) -> Settings:
+    return Settings(
+        buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
+        buffer_timeout_us=chance.choice((0, 5_000, None)),
+        buffers_per_channel=chance.choice((1, 2)),
+        floating_buffers=chance.choice((0, 1, 4)),
+        checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
+        checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
+        retained_checkpoints=chance.choice((1, 3)),
+        watermark_interval_us=chance.choice((100, 1_000, 100_000)),
+        latency_interval_us=chance.choice((2_000, 200_000)),
+        restart_delay_us=chance.choice((0, 5_000)),
+    )
+
+
+def _describe(settings: Settings, durable: bool) -> str:
+    shown = settings.shown()
+    return (
+        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']},"
+        f" checkpoints every {shown['checkpoint_interval']} {'on disk' if durable else 'in memory'}"
+    )
+
+
+def _injected(text: str) -> bool:
+    return "injected" in text or "on purpose" in text or "timed out" in text
+
+
+def _memory_folder() -> str | None:
+    """A folder in memory where there is one: flushing files to it costs nothing."""
+    folder = Path("/dev/shm")
+    return str(folder) if folder.is_dir() else None

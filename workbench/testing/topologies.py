@@ -1,0 +1,261 @@
+"""The pipelines that simulations run, each with random input and a plain model of what must come out.
+
+The models share no code with the operators: they are Python loops over the rows. Event times are disordered within the
+bound that the source is told, so that no record is late, except in the pipeline that is about late records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.pipeline import Pipeline
+from workbench.api.stream import KeyedStream, Stream, WindowedStream
+from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.table_sink import TableSink
+from workbench.expressions import col
+from workbench.operators import aggregations
+from workbench.windows import Tumbling
+
+Rows = Counter[tuple[Any, ...]]
+"""A multiset of rows."""
+
+Outputs = dict[str, Rows]
+"""The committed rows of each sink."""
+
+STEP_US = 10
+_SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of the input: its number, key, event time (None: it has none) and value."""
+
+    n: int
+    key: str | None
+    t: int | None
+    v: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One pipeline with its input.
+
+    Attributes:
+        pipeline: what is run.
+        verify: sentences on how the committed rows differ from what must come out.
+        parallelisms: from which every start of the job draws.
+        on_time: no record is late.
+        folders: of its ParquetSinks, by uid.
+    """
+
+    pipeline: Pipeline
+    verify: Callable[[Outputs], list[str]]
+    parallelisms: tuple[int, ...] = (1, 2, 3)
+    on_time: bool = True
+    folders: tuple[tuple[str, Path], ...] = ()
+
+
+def filtered(chance: Random, folder: Path) -> Trial:
+    """A source, a filter and a sink in one chain."""
+    stream, rows = _source(chance)
+    kept = stream.filter(col("v") > 3).with_columns(double=col("v") * 2)
+    expected = _rows((row.n, row.key, row.t, row.v, row.v * 2) for row in rows if row.v is not None and row.v > 3)
+    return Trial(kept.sink_to(TableSink("out")), _equal("out", expected))
+
+
+def windows(chance: Random, folder: Path) -> Trial:
+    """Keyed windows behind a hash exchange."""
+    stream, rows = _source(chance)
+    size = _size(chance)
+    return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
+
+
+def latest(chance: Random, folder: Path) -> Trial:
+    """A rolling aggregate: all its rows, and the latest row of each key."""
+    stream, rows = _source(chance)
+    rolling = stream.key_by("key").aggregate(n=aggregations.count(), total=aggregations.sum("v"))
+    seen: Counter[str | None] = Counter()
+    counts: Rows = Counter()
+    for row in rows:
+        seen[row.key] += 1
+        counts[row.key, seen[row.key]] += 1
+    last = _rows((key, n, _sum(row.v for row in rows if row.key == key)) for key, n in seen.items())
+
+    def verify(outputs: Outputs) -> list[str]:
+        every = _rows((key, n) for (key, n, _), copies in outputs["all"].items() for _ in range(copies))
+        return [*_differences("all", every, counts), *_differences("latest", outputs["latest"], last)]
+
+    return Trial(rolling.sink_to(TableSink("latest", upsert=["key"])) + rolling.sink_to(TableSink("all")), verify)
+
+
+def united(chance: Random, folder: Path) -> Trial:
+    """Windows over the union of two sources."""
+    left, left_rows = _source(chance)
+    right, right_rows = _source(chance)
+    size = _size(chance)
+    result = _windowed(left.filter(col("n") >= 0).union(right).key_by("key"), size)
+    return Trial(result.sink_to(TableSink("out")), _equal("out", _by_window([*left_rows, *right_rows], size)))
+
+
+def rebalanced(chance: Random, folder: Path) -> Trial:
+    """A source of one subtask spread over many, twice."""
+    stream, rows = _source(chance)
+    spread = stream.with_parallelism(chance.choice((1, 2))).rebalance().filter(col("n") >= 0)
+    again = spread.rebalance().with_columns(m=col("n") + 1)
+    expected = _rows((row.n, row.key, row.t, row.v, row.n + 1) for row in rows)
+    return Trial(again.sink_to(TableSink("out")), _equal("out", expected))
+
+
+def broadcast(chance: Random, folder: Path) -> Trial:
+    """Every record to every subtask."""
+    stream, rows = _source(chance)
+    parallelism = chance.choice((1, 2, 3))
+    copies = stream.broadcast().select("n", "v")
+    expected = _rows((row.n, row.v) for row in rows for _ in range(parallelism))
+    return Trial(copies.sink_to(TableSink("out")), _equal("out", expected), (parallelism,))
+
+
+def late(chance: Random, folder: Path) -> Trial:
+    """Windows and the records that come too late for them: together they are the input, in two kinds of sinks."""
+    size = _size(chance)
+    stream, rows = _source(chance, disorder=chance.choice((0, 3 * size)), bound=chance.choice((0, size)))
+    lateness = chance.choice((0, 0, size))
+    result = _windowed(stream.key_by("key"), size, lateness)
+    place = folder / "late"
+
+    def verify(outputs: Outputs) -> list[str]:
+        fired: dict[tuple[Any, ...], tuple[int, int]] = {}
+        problems = []
+        for (key, start, _, n, total, _), copies in outputs["out"].items():
+            if lateness == 0 and (copies > 1 or (key, start) in fired):
+                problems.append(f"out: the window {start} of {key} came twice")
+            # A window that fires again has more records than before.
+            fired[key, start] = max(fired.get((key, start), (0, 0)), (n, total or 0))
+        whole: dict[tuple[Any, ...], tuple[int, int]] = dict(fired)
+        for (_, key, t, v), copies in outputs["late"].items():
+            n, total = whole.get((key, t - t % size), (0, 0))
+            whole[key, t - t % size] = (n + copies, total + (v or 0) * copies)
+        expected = {(key, start): (n, total or 0) for (key, start, _, n, total, _) in _by_window(rows, size)}
+        if whole != expected:
+            problems.append(f"windows and late records are not the input: {_some(whole, expected)}")
+        return problems
+
+    pipeline = result.sink_to(TableSink("out")) + result.side_output("late").sink_to(ParquetSink(place))
+    return Trial(pipeline, verify, on_time=False, folders=(("late", place),))
+
+
+def layered(chance: Random, folder: Path) -> Trial:
+    """Windows over windows behind two exchanges: barriers are aligned at three levels."""
+    stream, rows = _source(chance)
+    size = _size(chance)
+    counts = (
+        stream.rebalance().filter(col("n") >= 0).key_by("key").window(Tumbling(size)).aggregate(n=aggregations.count())
+    )
+    result = WindowedStream(counts, ("n",), Tumbling(2 * size), 0).aggregate(keys=aggregations.count())
+    inner: Counter[tuple[str | None, int]] = Counter(
+        (row.key, row.t - row.t % size) for row in rows if row.t is not None
+    )
+    outer: Counter[tuple[int, int]] = Counter((n, start - start % (2 * size)) for (_, start), n in inner.items())
+    expected = _rows((n, start, start + 2 * size, keys) for (n, start), keys in outer.items())
+    return Trial(result.sink_to(TableSink("out")), _equal("out", expected))
+
+
+TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
+    "filtered": filtered,
+    "windows": windows,
+    "latest": latest,
+    "united": united,
+    "rebalanced": rebalanced,
+    "broadcast": broadcast,
+    "late": late,
+    "layered": layered,
+}
+"""Draws a trial: from the source of chance, and a folder that it may use."""
+
+
+def _source(chance: Random, *, disorder: int | None = None, bound: int | None = None) -> tuple[Stream, list[Row]]:
+    disorder = chance.choice((0, 5, 200)) if disorder is None else disorder
+    keys = [None, *"abcdefgh"][chance.choice((0, 1)) : chance.choice((2, 4, 9))]
+    rows = [
+        Row(
+            n,
+            chance.choice(keys),
+            None if chance.random() < 0.03 else n * STEP_US - chance.randint(0, disorder),
+            None if chance.random() < 0.1 else chance.randrange(-9, 10),
+        )
+        for n in range(chance.choice((0, 1, 7, 20, 40, 60)))
+    ]
+    table = pa.Table.from_pylist([{"n": row.n, "key": row.key, "t": row.t, "v": row.v} for row in rows], schema=_SCHEMA)
+    settings: dict[str, Any] = {
+        "event_time": "t",
+        "out_of_orderness": f"{disorder if bound is None else bound}us",
+        "rate": chance.choice((None, None, 2_000.0)),
+    }
+    if not rows or chance.random() < 0.7:
+        return Stream.from_table(table, **settings), rows
+    # A generator deals all rows to its first split, so that further subtasks have nothing to read.
+    batch = table.combine_chunks().to_batches()[0]
+    return Stream.from_generator(batch.slice, _SCHEMA, limit=len(rows), **settings), rows
+
+
+def _size(chance: Random) -> int:
+    return chance.choice((30, 100, 1_000))
+
+
+def _windowed(stream: KeyedStream, size: int, lateness: int = 0) -> Stream:
+    windowed = stream.window(Tumbling(size), allowed_lateness=f"{lateness}us")
+    return windowed.aggregate(n=aggregations.count(), total=aggregations.sum("v"), highest=aggregations.max("v"))
+
+
+def _by_window(rows: Iterable[Row], size: int) -> Rows:
+    """Rows of the result of `_windowed`, by a plain loop."""
+    groups: dict[tuple[str | None, int], list[Row]] = {}
+    for row in rows:
+        if row.t is not None:
+            groups.setdefault((row.key, row.t - row.t % size), []).append(row)
+    return _rows(
+        (key, start, start + size, len(group), _sum(row.v for row in group), _largest(row.v for row in group))
+        for (key, start), group in groups.items()
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _rows(rows: Iterable[tuple[Any, ...]]) -> Rows:
+    return Counter(rows)
+
+
+def _equal(sink: str, expected: Rows) -> Callable[[Outputs], list[str]]:
+    return lambda outputs: _differences(sink, outputs[sink], expected)
+
+
+def _differences(sink: str, found: Rows, expected: Rows) -> list[str]:
+    problems = []
+    if lost := expected - found:
+        problems.append(f"{sink}: {lost.total()} rows are missing, such as {_first(lost)}")
+    if extra := found - expected:
+        problems.append(f"{sink}: {extra.total()} rows are too many, such as {_first(extra)}")
+    return problems
+
+
+def _some(found: dict[tuple[Any, ...], tuple[int, int]], expected: dict[tuple[Any, ...], tuple[int, int]]) -> str:
+    window = min((w for w in found.keys() | expected.keys() if found.get(w) != expected.get(w)), key=repr)
+    return f"{window} has (records, total) {found.get(window)}, not {expected.get(window)}"
+
+
+def _first(rows: Rows) -> tuple[Any, ...]:
+    return min(rows, key=repr)
