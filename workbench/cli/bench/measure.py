@@ -1,0 +1,84 @@
+"""What a benchmark measures, and the line that it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from dataclasses import asdict, dataclass
+from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One measurement; the fields are those that the other systems' scripts print, so that lines can be compared.
+
+    Attributes:
+        peer: who was measured.
+        workload, config: what, and with which settings.
+        eps: events per second, after the warm-up.
+        eps_core: per core that the process may use.
+        eps_cpu_s: per CPU second of the whole process; the figure to trust on a busy machine.
+        p50_ms, p90_ms, p99_ms: latency percentiles, None where not measured.
+        checked: the result equals the exact expectation for the events that were really emitted.
+        rss_mb: peak resident memory.
+        cores: that the process may use.
+        events, seconds: measured.
+        load1: load average at the end.
+    """
+
+    workload: str
+    config: dict[str, object]
+    eps: int
+    eps_core: int
+    eps_cpu_s: int
+    checked: bool
+    rss_mb: int
+    cores: int
+    events: int
+    seconds: float
+    load1: float
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    p99_ms: float | None = None
+    peer: str = "workbench"
+
+    def to_json(self) -> str:
+        """The result as one line of JSON."""
+        return json.dumps(asdict(self))
+
+
+class Meter:
+    """Counts wall time and CPU time of this process while it is open (a context manager)."""
+
+    seconds: float
+    cpu_seconds: float
+
+    def __enter__(self) -> Meter:
+        self._wall = time.perf_counter()
+        self._cpu = time.process_time()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.seconds = time.perf_counter() - self._wall
+        self.cpu_seconds = time.process_time() - self._cpu
+
+    def result(self, workload: str, config: dict[str, object], events: int, checked: bool) -> Result:
+        """The result of `events` events while the meter was open."""
+        cores = len(os.sched_getaffinity(0))
+        return Result(
+            workload=workload,
+            config=config,
+            eps=round(events / self.seconds),
+            eps_core=round(events / self.seconds / cores),
+            eps_cpu_s=round(events / self.cpu_seconds),
+            checked=checked,
+            rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024,
+            cores=cores,
+            events=events,
+            seconds=round(self.seconds, 2),
+            load1=round(os.getloadavg()[0], 2),
+        )
