@@ -49,7 +49,7 @@ class SourceReader(Protocol):
             otherwise each split has its own.
     """
 
-    shares_event_time: ClassVar[bool]
+    shares_event_time: bool
 
     def open(self, context: OperatorContext) -> None:
         """Take over the splits of ``context.subtask`` of ``context.parallelism``."""

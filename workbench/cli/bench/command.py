@@ -6,10 +6,11 @@ import argparse
 import statistics
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from workbench.cli.bench.grouping import grouping
 from workbench.cli.bench.measure import Result
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
                     buffer_timeout=options.buffer_timeout,
                     checkpoint_interval=interval,
                     checkpoint_dir=None if interval is None else Path(folder) / "checkpoints",
-                    on_progress=lambda share, bar=bar: bars.update(bar, completed=share),
+                    on_progress=partial(_advance, bars, bar),
                 )
             bars.remove_task(bar)
             results.append(result)
@@ -66,6 +67,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         say(f"median {statistics.median(r.eps_cpu_s for r in results):,.0f} events per CPU second")
     return 0 if all(result.checked for result in results) else 1
+
+
+def _advance(bars: Progress, bar: TaskID, share: float) -> None:
+    bars.update(bar, completed=share)
 
 
 def _line(result: Result) -> str:
