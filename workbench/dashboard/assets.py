@@ -20,14 +20,20 @@ _SCRIPT = """
     %(comms)s
   }
   const wanted = %(bokeh)s
-  const present = () => {
-    const found = window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
-    return found?.Panel !== undefined
-  }
+  const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
+  const present = () => bokeh()?.Panel !== undefined
   const say = (text) => {
     const note = document.getElementById(%(note)s)
     if (note !== null) note.textContent = text
   }
+  let left = 1200
+  const start = () => {
+    const root = bokeh()?.index.find_one_by_id(%(plot)s)?.model
+    const script = root?.document?.get_model_by_id(%(start)s)
+    if (script != null) script.execute(root)
+    else if (left-- > 0) setTimeout(start, 50)
+  }
+  start()
   const add = (url) => new Promise((resolve, reject) => {
     const script = document.createElement("script")
     script.src = url
@@ -64,8 +70,16 @@ _SCRIPT = """
 """
 
 
-def loader_html(plot_id: str) -> str:
-    """HTML that makes sure that BokehJS is on the page; `plot_id` is the view that waits for it."""
+def loader_html(plot_id: str, script_id: str) -> str:
+    """HTML that makes sure that BokehJS is on the page, and starts a view's script once the view is there.
+
+    (The event ``document_ready`` never comes in a notebook: a document waits for all of its roots, and one of them is
+    Panel's comm manager, which has nothing to show.)
+
+    Args:
+        plot_id: id of the view's root model.
+        script_id: id of a CustomJS that the root refers to.
+    """
     note = f"wb-note-{plot_id}"
     script = _SCRIPT % {
         "proxy": PYVIZ_PROXY,
@@ -73,5 +87,7 @@ def loader_html(plot_id: str) -> str:
         "bokeh": json.dumps(bokeh.__version__),
         "panel": json.dumps(panel.__version__),
         "note": json.dumps(note),
+        "plot": json.dumps(plot_id),
+        "start": json.dumps(script_id),
     }
     return f"<div id='{note}' role='status'></div><script type='application/javascript'>{script}</script>"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Div, HoverTool, LinearAxis, Range1d
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import bar, panel_div
+from workbench.dashboard.html import Texts, bar
 from workbench.dashboard.sources import ceiling, refresh, stretch
 from workbench.dashboard.theme import Paint
 from workbench.dashboard.time_chart import SHORT_MS
@@ -118,9 +118,9 @@ def _number(frame: Frame, name: str) -> float:
 class CheckpointsView:
     """Progress, chart and table."""
 
-    def __init__(self, paint: Paint) -> None:
-        self.progress: Div = panel_div("Checkpoint in progress", css=_CSS, role="status")
-        self.table: Div = panel_div("Latest checkpoints")
+    def __init__(self, paint: Paint, texts: Texts) -> None:
+        self._progress = texts.piece("Checkpoint in progress", css=_CSS)
+        self._table = texts.piece("Latest checkpoints")
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
@@ -130,11 +130,11 @@ class CheckpointsView:
             html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
         )  # fmt: skip
         self._draw(paint)
-        self.models = [self.progress, self.figure, self.table]
+        self.models = [self._progress.div, self.figure, self._table.div]
 
     def update(self, frame: Frame) -> None:
-        self.progress.text = progress_html(frame)
-        self.table.text = table_html(frame)
+        self._progress.write(progress_html(frame))
+        self._table.write(table_html(frame))
         columns = chart_columns(frame)
         if refresh(self._source, columns) and columns["id"]:
             newest = columns["id"][-1]

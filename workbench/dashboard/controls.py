@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic
 
-from bokeh.models import Button, Column, Div, InlineStyleSheet, Row, Select
+from bokeh.models import Button, Column, InlineStyleSheet, Row, Select
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import panel_div
+from workbench.dashboard.html import Texts
 from workbench.dashboard.job_port import OVER, Watched
 from workbench.dashboard.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, Knob, StepSlider
 from workbench.errors import WorkbenchError
@@ -28,11 +28,11 @@ def is_paused(frame: Frame) -> bool:
 class ControlsView:
     """Sliders and buttons for a job."""
 
-    def __init__(self, job: Watched) -> None:
+    def __init__(self, job: Watched, texts: Texts) -> None:
         self._job = job
         self._paused = False
         self._said_at = 0.0
-        self.knobs = {knob.setting: StepSlider(knob, partial(self._tune, knob)) for knob in _KNOBS}
+        self.knobs = {knob.setting: StepSlider(knob, partial(self._tune, knob), texts) for knob in _KNOBS}
         self.pause = self._button(PAUSE, self._pause_or_resume, "Stop reading; what is in flight is still processed")
         self.checkpoint = self._button("Checkpoint now", job.checkpoint, "Trigger a checkpoint at once")
         self.fail = self._button("Fail task", self._crash, "Crash the task; the job recovers from its last checkpoint")
@@ -41,13 +41,13 @@ class ControlsView:
             options=[], value="", width=150, margin=0, stylesheets=[InlineStyleSheet(css=_SELECT_CSS)],
             html_attributes={"aria-label": "Task to fail"},
         )  # fmt: skip
-        self.message: Div = panel_div("Answer of the job", css=_MESSAGE_CSS, role="alert")
+        self.message = texts.piece("Answer of the job", css=_MESSAGE_CSS, role="alert")
         sliders = Row(
             children=[slider.model for slider in self.knobs.values()], sizing_mode="stretch_width", margin=0,
             stylesheets=[InlineStyleSheet(css=_ROW_CSS)],
         )  # fmt: skip
         buttons = Row(
-            children=[self.pause, self.checkpoint, self.task, self.fail, self.stop, self.message],
+            children=[self.pause, self.checkpoint, self.task, self.fail, self.stop, self.message.div],
             sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ROW_CSS)],
         )  # fmt: skip
         self.model = Column(children=[sliders, buttons], sizing_mode="stretch_width", margin=0, spacing=8)
@@ -67,8 +67,8 @@ class ControlsView:
             self.task.options = names
             if self.task.value not in names:
                 self.task.value = names[-1] if names else ""
-        if self.message.text and monotonic() - self._said_at > MESSAGE_S:
-            self.message.text = ""
+        if self.message.html and monotonic() - self._said_at > MESSAGE_S:
+            self.message.write("")
 
     def _button(self, label: str, action: Callable[[], object], hint: str, kind: str = "default") -> Button:
         button = Button(
@@ -98,7 +98,7 @@ class ControlsView:
 
     def _say(self, colour: str, text: str) -> None:
         self._said_at = monotonic()
-        self.message.text = f"<span class='{colour}'>{wording.html_text(text)}</span>"
+        self.message.write(f"<span class='{colour}'>{wording.html_text(text)}</span>")
 
 
 _ROW_CSS = """

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bokeh.models import Div
-
 from workbench.dashboard import wording
-from workbench.dashboard.html import panel_div
+from workbench.dashboard.html import Texts
 from workbench.telemetry.frames import Frame
 
 SHOWN = 8
@@ -38,11 +36,12 @@ def html(frame: Frame) -> str:
 class EventsView:
     """The list of the last events."""
 
-    def __init__(self) -> None:
-        self.div: Div = panel_div("Events of the job", css=_CSS, role="log")
+    def __init__(self, texts: Texts) -> None:
+        self._piece = texts.piece("Events of the job", css=_CSS, role="log")
+        self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
-        self.div.text = html(frame)
+        self._piece.write(html(frame))
 
 
 _CSS = """

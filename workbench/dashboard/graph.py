@@ -69,7 +69,7 @@ def places(frame: Frame) -> dict[str, tuple[float, float]]:
 
 
 def apart(wanted: Sequence[float], gap: float, limit: float) -> list[float]:
-    """Ascending places, moved as little as a simple sweep can, so that neighbours are `gap` apart and none is past `limit`."""
+    """Ascending places, swept apart so that neighbours are at least `gap` from each other and none is past `limit`."""
     moved: list[float] = []
     for place in wanted:
         moved.append(place if not moved else max(place, moved[-1] + gap))
@@ -279,7 +279,7 @@ class GraphView:
         self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
     ) -> None:
         glyph = self.figure.text(
-            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style, text_align=align,
-            text_baseline="middle",
+            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style,
+            text_align=align, text_baseline="middle",
         ).glyph  # fmt: skip
         paint.set(glyph, text_color=colour)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bokeh.models import Div
-
 from workbench.dashboard import wording
-from workbench.dashboard.html import panel_div
+from workbench.dashboard.html import Texts
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
 
@@ -94,13 +92,14 @@ def _float(value: float | int | str | None) -> float | None:
 class HeaderView:
     """The head."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, texts: Texts) -> None:
         self._name = name
-        self.div: Div = panel_div(f"State of job {name}", css=_CSS, role="status")
-        self.div.text = waiting_html(name)
+        self._piece = texts.piece(f"State of job {name}", css=_CSS)
+        self._piece.write(waiting_html(name))
+        self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
-        self.div.text = html(frame, self._name)
+        self._piece.write(html(frame, self._name))
 
 
 _CSS = """

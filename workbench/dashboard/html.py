@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import Column, Div, InlineStyleSheet
+from bokeh.models import Column, ColumnDataSource, Div, InlineStyleSheet
 
 TABLE_CSS = """
 :host { width: 100%; color: var(--wb-ink); font-size: 12px; line-height: 1.45; }
@@ -46,12 +46,54 @@ def bar(fraction: float, colour: str) -> str:
     return f"<span class='bar'><i style='width:{filled:.0f}%;background:var(--wb-{colour})'></i></span>"
 
 
-def panel_div(label: str, css: str = "", role: str = "region") -> Div:
-    """An empty Div for a part of the dashboard, named for assistive technology."""
-    return Div(
-        text="", sizing_mode="stretch_width", margin=0, disable_math=True,
-        stylesheets=[InlineStyleSheet(css=TABLE_CSS + css)], html_attributes={"role": role, "aria-label": label},
-    )  # fmt: skip
+class Piece:
+    """A part of the page that is written in HTML.
+
+    Attributes:
+        div: the model that holds its place in the layout.
+    """
+
+    def __init__(self, texts: ColumnDataSource, name: str, div: Div) -> None:
+        self.div = div
+        self._texts, self._name = texts, name
+
+    @property
+    def html(self) -> str:
+        """What is written now."""
+        return str(self._texts.data[self._name][0])
+
+    def write(self, html: str) -> None:
+        """Show other HTML; whatever comes from data or users must have been escaped."""
+        if html != self.html:
+            self._texts.patch({self._name: [(0, html)]})
+
+
+class Texts:
+    """All HTML of one view, in one data source that the page's script writes into the Divs.
+
+    Changing the text of a Div makes BokehJS lay out the whole page anew, every chart included, and that several times
+    a frame; writing its inner HTML from a script does not.
+    """
+
+    def __init__(self) -> None:
+        self.source = ColumnDataSource()
+        self.divs: dict[str, Div] = {}
+
+    def piece(self, label: str, css: str = "", role: str = "region") -> Piece:
+        """An empty part, named for assistive technology."""
+        name = f"piece {len(self.divs)}"
+        div = Div(
+            text="", sizing_mode="stretch_width", margin=0, disable_math=True,
+            stylesheets=[InlineStyleSheet(css=TABLE_CSS + css)], html_attributes={"role": role, "aria-label": label},
+        )  # fmt: skip
+        self.divs[name] = div
+        self.source.add([""], name)
+        return Piece(self.source, name, div)
+
+    def settle(self) -> None:
+        """Put what is written now into the Divs themselves, so that the page shows it before its script runs."""
+        for name, div in self.divs.items():
+            div.text = self.source.data[name][0]
 
 
 def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:

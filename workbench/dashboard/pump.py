@@ -11,7 +11,7 @@ from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View
 from workbench.telemetry.frames import Frame
 
-INTERVAL_S = 0.15
+INTERVAL_S = 0.17
 BUSY_SHARE = 0.1
 """The pump waits so long between frames that drawing takes at most this share of the time."""
 
@@ -30,12 +30,12 @@ class Display:
 
     def __init__(self, job: Watched, view: View) -> None:
         self.job, self.view = job, view
-        self.line = Line(view.document())
+        self.line = Line(view.document(), view.script)
         self.is_done = False
         self._heard_at = monotonic()
         self._shown_at = 0.0
         self._sequence = -1
-        view.echo.on_change("text", self._answered)
+        view.pulse.echo.on_change("data", self._answered)
 
     def is_lost(self, now: float) -> bool:
         """Whether the page has been silent for too long."""
@@ -57,7 +57,7 @@ class Display:
         if frame is not None and frame.sequence != self._sequence:
             self.view.update(frame)
             self._sequence = frame.sequence
-        self.view.beat(over=self.is_done)
+        self.view.pulse.beat(over=self.is_done)
 
     def _answered(self, _attribute: str, _old: object, _new: object) -> None:
         self._heard_at = monotonic()

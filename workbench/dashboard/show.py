@@ -58,7 +58,9 @@ class Dashboard:
         """
         view = self.view()
         title = f"{self._job.name}: dashboard"
-        html = file_html(view.document(), INLINE, title=title, suppress_callback_warning=True)
+        document = view.document()
+        document.js_on_event("document_ready", view.script)
+        html = file_html(document, INLINE, title=title, suppress_callback_warning=True)
         target = Path(path)
         target.write_text(html, encoding="utf-8")
         return target

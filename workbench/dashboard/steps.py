@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
-from bokeh.models import Column, CustomJSTickFormatter, Div, InlineStyleSheet, Slider
+from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Slider
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import panel_div
+from workbench.dashboard.html import Texts
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import SettingError
 
@@ -89,9 +89,10 @@ class StepSlider:
     Args:
         knob: the setting.
         ask: called with the text of the step that the user chose; True when the job accepted it.
+        texts: where the note below the slider is written.
     """
 
-    def __init__(self, knob: Knob, ask: Callable[[str], bool]) -> None:
+    def __init__(self, knob: Knob, ask: Callable[[str], bool], texts: Texts) -> None:
         self._knob, self._ask = knob, ask
         self._asked: str | None = None
         self._asked_at = 0.0
@@ -103,18 +104,18 @@ class StepSlider:
             html_attributes={"aria-label": knob.title},
         )  # fmt: skip
         self.slider.on_change("value", self._moved)
-        self.note: Div = panel_div(f"{knob.title} in force", css=_NOTE_CSS, role="note")
+        self._note = texts.piece(f"{knob.title} in force", css=_NOTE_CSS, role="note")
         self.model = Column(
-            children=[self.slider, self.note], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
+            children=[self.slider, self._note.div], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
         )
 
     def update(self, in_force: str | None, over: bool) -> None:
         """Show what is in force; None when the setting does not apply to the job."""
         self.slider.disabled = over or in_force is None
         if in_force is None:
-            self.note.text = "<span class='muted'>does not apply: nothing is replayed</span>"
+            self._note.write("does not apply: nothing is replayed")
             return
-        self.note.text = f"in force: <b>{wording.html_text(in_force)}</b>"
+        self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>")
         if self._asked is not None:
             arrived = same_value(self._knob, in_force, self._asked)
             if not arrived and monotonic() - self._asked_at < PATIENCE_S:

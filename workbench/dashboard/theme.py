@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import CustomJS
 from bokeh.plotting import figure
 
 COLOURS: dict[str, tuple[str, str]] = {
@@ -89,46 +88,7 @@ class Paint:
             self.set(legend, label_text_color="ink")
         return plot
 
-    def script(self, root: Any, pulse: Any, echo: Any) -> CustomJS:
-        """What a page runs once it shows the view: follow the theme, answer the pulse, and say when it stops."""
-        return CustomJS(args={"root": root, "pulse": pulse, "echo": echo, "painted": self._painted}, code=_PAGE)
-
-
-_PAGE = """
-const themed = () => {
-  const light = document.body.dataset.jpThemeLight
-  return light === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : light === "false"
-}
-let dark = null, quiet = false, heard = Date.now(), answered = 0
-const classes = () => {
-  const css_classes = ["wb-root", ...(dark ? ["wb-dark"] : []), ...(quiet ? ["wb-quiet"] : [])]
-  root.setv({css_classes}, {sync: false})
-}
-const follow = () => {
-  if (themed() === dark) return
-  dark = themed()
-  for (const [model, attribute, in_light, in_dark] of painted)
-    model.setv({[attribute]: dark ? in_dark : in_light}, {sync: false})
-  classes()
-}
-const listen = () => {
-  heard = Date.now()
-  if (heard - answered > 4000) {
-    answered = heard
-    echo.text = pulse.text
-  }
-}
-follow()
-const observer = new MutationObserver(follow)
-observer.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]})
-pulse.properties.text.change.connect(listen)
-const timer = setInterval(() => {
-  if (root.document == null) {
-    clearInterval(timer)
-    observer.disconnect()
-    return
-  }
-  const silent = pulse.name === "live" && Date.now() - heard > 6000
-  if (silent !== quiet) { quiet = silent; classes() }
-}, 1000)
-"""
+    @property
+    def painted(self) -> list[list[Any]]:
+        """Every registered property: [model, attribute, light, dark]."""
+        return self._painted

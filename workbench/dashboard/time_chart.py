@@ -24,7 +24,8 @@ from workbench.dashboard.wording import fit
 from workbench.telemetry.frames import EventFrame, Frame
 
 WINDOW_MS = 120_000
-SPACING_MS = 250
+STEP_MS = 1_000
+SPACING_MS = 400
 """Points closer than this to the last one are left out."""
 
 SHORT_NUMBER = """
@@ -46,15 +47,15 @@ def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
 
 
 class TimeWindow:
-    """The stretch of time that all charts of one view show."""
+    """The stretch of time that all charts of one view show; it moves once a second, for moving it is dear."""
 
     def __init__(self) -> None:
         self.range = Range1d(0, WINDOW_MS)
 
     def update(self, frame: Frame) -> None:
         now = frame.time_us / 1000
-        if self.range.end != now:
-            self.range.start, self.range.end = now - WINDOW_MS, now
+        if not now < self.range.end <= now + 2 * STEP_MS:
+            self.range.update(start=now + STEP_MS - WINDOW_MS, end=now + STEP_MS)
 
 
 class TimeChart:

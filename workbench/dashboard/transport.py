@@ -26,13 +26,14 @@ class Line:
 
     Args:
         document: holds the view's root model alone.
+        script: a CustomJS that the root refers to, to be run on the page once it shows the view.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, script: Any) -> None:
         self.lock = RLock()
         """Held by whoever touches the view's models."""
         self.bytes_sent = 0
-        self._document = document
+        self._document, self._script_id = document, script.id
         self._root = root = document.roots[0]
         self._telemetry = JupyterCommManagerBinary.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
@@ -51,7 +52,7 @@ class Line:
         with self.lock:
             data, metadata = render_mimebundle(self._root, self._document, self._telemetry, self._manager)
             self._document.callbacks._held_events = []
-        html = loader_html(self._root.ref["id"]) + data["text/html"]
+        html = loader_html(self._root.ref["id"], self._script_id) + data["text/html"]
         return {**data, "text/html": html}, metadata
 
     def push(self, change: Callable[[], None] | None = None) -> int:

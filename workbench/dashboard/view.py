@@ -14,9 +14,10 @@ from workbench.dashboard.controls import ControlsView
 from workbench.dashboard.events import EventsView
 from workbench.dashboard.graph import GraphView
 from workbench.dashboard.header import HeaderView
-from workbench.dashboard.html import CARD_CSS, card
+from workbench.dashboard.html import CARD_CSS, Texts, card
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.latency import LagView, LatencyView, ThroughputView
+from workbench.dashboard.page import Pulse, page_script
 from workbench.dashboard.theme import ROOT_CSS, Paint
 from workbench.dashboard.time_chart import TimeWindow
 from workbench.dashboard.watermarks import WatermarksView
@@ -44,19 +45,23 @@ class View:
     """
 
     def __init__(self, job: Watched, history: Sequence[Frame] = ()) -> None:
-        paint, window = Paint(), TimeWindow()
-        header, graph, buffers, marks = HeaderView(job.name), GraphView(paint), BuffersView(paint), WatermarksView()
+        paint, texts, window = Paint(), Texts(), TimeWindow()
+        header, graph, buffers, marks = (
+            HeaderView(job.name, texts),
+            GraphView(paint),
+            BuffersView(paint),
+            WatermarksView(texts),
+        )
         lag, latency, rates = LagView(paint, window), LatencyView(paint, window), ThroughputView(paint, window)
-        checkpoints, controls, events = CheckpointsView(paint), ControlsView(job), EventsView()
+        marks, checkpoints = WatermarksView(texts), CheckpointsView(paint, texts)
+        controls, events = ControlsView(job, texts), EventsView(texts)
         self.controls = controls
         self._over_time: tuple[Callable[[Frame], None], ...] = (lag.update, latency.update, rates.update)
         self._now: tuple[Callable[[Frame], None], ...] = (
             header.update, graph.update, buffers.update, marks.update, checkpoints.update, controls.update,
             events.update, window.update,
         )  # fmt: skip
-        self._beat = 0
-        self._pulse = Div(text="0", name="waiting", visible=False)
-        self.echo = Div(text="0", visible=False)
+        self.pulse = Pulse()
         self.root = self._lay_out(
             header.div,
             card("Dataflow", _KEY, [graph.figure], "graph"),
@@ -72,27 +77,23 @@ class View:
             card("Controls", "act while the job runs", [controls.model], "controls"),
             card("Events", "newest first, UTC", [events.div], "events"),
         )
-        self.on_ready = paint.script(self.root, self._pulse, self.echo)
+        self.script = page_script(self.root, self.pulse, texts, paint)
+        self.root.tags = [self.script]
         for frame in history:
             self._draw(self._over_time, frame)
         if history:
             self._draw(self._now, history[-1])
+        texts.settle()
 
     def update(self, frame: Frame) -> None:
         """Show a frame."""
         self._draw(self._over_time, frame)
         self._draw(self._now, frame)
 
-    def beat(self, over: bool) -> None:
-        """Tell the page that the kernel is there, and whether more is to come."""
-        self._beat += 1
-        self._pulse.update(text=str(self._beat), name="over" if over else "live")
-
     def document(self) -> Document:
-        """A document of its own that shows the view and runs its script."""
+        """A document of its own for the view."""
         document = Document()
         document.add_root(self.root)
-        document.js_on_event("document_ready", self.on_ready)
         return document
 
     def _draw(self, parts: Sequence[Callable[[Frame], None]], frame: Frame) -> None:
@@ -114,7 +115,7 @@ class View:
             stylesheets=[InlineStyleSheet(css=_GRID_CSS)],
         )  # fmt: skip
         return Column(
-            children=[grid, self._pulse, self.echo], sizing_mode="stretch_width", css_classes=["wb-root"], margin=0,
+            children=[grid], sizing_mode="stretch_width", css_classes=["wb-root"], margin=0,
             stylesheets=[InlineStyleSheet(css=ROOT_CSS)],
         )  # fmt: skip
 

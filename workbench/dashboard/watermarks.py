@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bokeh.models import Div
-
 from workbench.dashboard import wording
-from workbench.dashboard.html import bar, panel_div
+from workbench.dashboard.html import Texts, bar
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.telemetry.frames import Frame, TaskFrame
 
@@ -150,11 +148,12 @@ def _metric(task: TaskFrame, name: str) -> int | None:
 class WatermarksView:
     """The table of watermarks."""
 
-    def __init__(self) -> None:
-        self.div: Div = panel_div("Watermarks of every input channel", css=_CSS)
+    def __init__(self, texts: Texts) -> None:
+        self._piece = texts.piece("Watermarks of every input channel", css=_CSS)
+        self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
-        self.div.text = html(frame)
+        self._piece.write(html(frame))
 
 
 _CSS = """
