@@ -165,3 +165,22 @@ def test_a_kernel_ends_at_once_and_its_jobs_take_a_last_checkpoint(tmp_path: Pat
         client.stop_channels()
         if manager.is_alive():
             manager.shutdown_kernel(now=True)
+
+
+def test_a_replay_starts_at_the_speed_of_the_line(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.run(f"""
+import datetime, pathlib
+day = datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC)
+times = pa.array([day + datetime.timedelta(hours=i) for i in range(1000)], pa.timestamp("us", "UTC"))
+table = pa.table({{"at": times, "seen": times}})
+history = wb.History.from_arrow(
+    table, {str(tmp_path / "hours.log")!r}, event_time="at", arrival_time="seen", progress=False
+)
+""")
+    kernel.run("%%stream slow --speed 3600x --no-dashboard -o slow\nwb.Stream.replay(history)")
+    time.sleep(0.5)
+    status = kernel.run("slow.status()['speed'], slow.status()['records_in'] <= 5").value
+    assert status == "('3600x', True)"
+    refused = kernel.run("%%stream fast --speed 600x\nsums", ok=False)
+    assert "speed can be set for a replayed history only" in refused.error
+    kernel.run("slow.cancel()")

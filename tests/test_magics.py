@@ -299,8 +299,7 @@ def test_a_cell_starts_its_stream(shell: InteractiveShell, jobs: dict[str, Recor
 
 def test_a_cell_may_end_in_a_pipeline(shell: InteractiveShell) -> None:
     run(shell, "%%stream delays --speed max\npipeline")
-    assert shell.user_ns["pipeline"].runs == [("delays", {"resume": False})]
-    assert workbench.jobs()["delays"].calls == [("tune", {"speed": "max"})]
+    assert shell.user_ns["pipeline"].runs == [("delays", {"resume": False, "speed": "max"})]
     assert pipelines == []
 
 

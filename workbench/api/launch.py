@@ -17,6 +17,7 @@ from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
+from workbench.durations import parse_speed
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
@@ -74,7 +75,8 @@ def start_job(
     settings = Settings(retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"))
     settings = replace(settings, max_restarts=max_restarts)
     for setting, value in values.items():
-        settings = settings.with_value(setting, value)
+        if setting != "speed":
+            settings = settings.with_value(setting, value)
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
     if (resume or restore) and checkpoint_dir is None:
@@ -133,6 +135,10 @@ def _start(
     sampler.master = master
     sampler.storage = storage
     sampler.driver = driver
+    if (speed := values.get("speed")) is not None:
+        if not master.services.paces:
+            raise SettingError("speed can be set for a replayed history only, and this job replays none")
+        master.set_speed(parse_speed(speed))  # type: ignore[arg-type]
 
     def rerun(savepoint: str) -> Job:
         return start_job(

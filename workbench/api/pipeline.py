@@ -46,6 +46,7 @@ class Pipeline:
         buffer_timeout: str | None = "100ms",
         buffer_size: int = 16_384,
         checkpoint_interval: str | None = "5s",
+        speed: str | float | None = None,
         checkpoint_dir: str | Path | None = None,
         resume: bool = False,
         restore: str | None = None,
@@ -62,6 +63,7 @@ class Pipeline:
                 ``"disabled"``: only full buffers.
             buffer_size: records in a full buffer.
             checkpoint_interval: time between checkpoints; None or ``"disabled"``: only the final one.
+            speed: of the replay, from its first record on; None: as the stream says.
             checkpoint_dir: where checkpoints are kept; without it they live in memory, so the job recovers from a
                 failed task but not from the end of the process.
             resume: continue from the latest complete checkpoint of `checkpoint_dir` (start afresh where there is
@@ -80,6 +82,7 @@ class Pipeline:
             "buffer_timeout": buffer_timeout,
             "buffer_size": buffer_size,
             "checkpoint_interval": checkpoint_interval,
+            "speed": speed,
         }
         return start_job(
             self,

@@ -172,13 +172,7 @@ def as_pipeline(value: Any, name: str) -> wb.Pipeline:
 
 
 def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
-    """Start the pipeline with what the line says and the defaults of ``Pipeline.run`` for the rest."""
-    given = {
-        name: value
-        for name in ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir")
-        if (value := getattr(options, name)) is not None
-    }
-    job = pipeline.run(options.name, resume=options.resume, **given)
-    if options.speed is not None:
-        job.tune(speed=options.speed)
-    return job
+    """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
+    names = ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return pipeline.run(options.name, resume=options.resume, **given)
