@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark  # the history is written by Spark
 
 def delays(log: Path, speed: str) -> wb.Stream:
     return (
-        wb.Stream.replay(log, speed=speed, out_of_orderness="12h", idle_after="10s")
+        wb.Stream.replay(log, speed=speed, out_of_orderness="24h", idle_after="10s")
         .filter("dep_delay IS NOT NULL")
         .with_columns(late=col("dep_delay") > 15)
         .key_by("origin")

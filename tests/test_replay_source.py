@@ -134,7 +134,8 @@ def test_records_carry_their_event_times(tmp_path: Path) -> None:
     assert isinstance(fetched, Fetched)
     assert fetched.records.timestamps is not None
     assert fetched.records.timestamps.tolist() == [NO_TIME, 9, 10]
-    assert (fetched.split, fetched.more) == ("0", False)
+    assert fetched.split == "0"
+    assert reader.splits() == []
 
 
 def test_single_records_come_in_order_of_arrival_over_all_channels(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ Example::
     import workbench as wb
     from workbench import col
 
-    flights = wb.Stream.replay(history, speed="3600x", out_of_orderness="12h")
+    flights = wb.Stream.replay(history, speed="3600x", out_of_orderness="24h")
     delays = (flights.filter("dep_delay IS NOT NULL")
         .key_by("origin").window(wb.tumbling("1h"))
         .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay")))

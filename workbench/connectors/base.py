@@ -21,12 +21,10 @@ class Fetched:
     Attributes:
         records: never empty.
         split: which split they came from; every split has its own watermark.
-        more: False when this split is now exhausted.
     """
 
     records: Records
     split: str
-    more: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ class BlockReader(SourceReader):
         batch = self._fetch(first, count)
         self._positions[split] += count
         times = None if self._event_time is None else event_times(batch.column(self._event_time))
-        return Fetched(Records(batch, times), str(split), more=blocks.room(split, self._positions[split]) > 0)
+        return Fetched(Records(batch, times), str(split))
 
     def snapshot(self) -> Snapshot:
         return {

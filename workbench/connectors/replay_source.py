@@ -142,9 +142,7 @@ class ReplayReader:
         if cursor.exhausted:
             self._active.remove(channel)
             cursor.close()
-        return Fetched(
-            Records(batch, event_times(batch.column(log.event_time))), str(channel), more=not cursor.exhausted
-        )
+        return Fetched(Records(batch, event_times(batch.column(log.event_time))), str(channel))
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``."""

@@ -95,18 +95,17 @@ class SourceTask(Task):
         worked = False
         fetched = self.reader.poll(self.settings.buffer_size)
         match fetched:
-            case Fetched(records, split, more):
+            case Fetched(records, split):
                 worked = True
                 self._wait_until_us = now_us
                 self._observe(records, split, now_us)
                 self.root.receive(records)
-                if not more:
-                    del self.splits[split]
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
             case Exhausted():
                 self._drain()
                 return Outcome.PROGRESSED
+        self._forget_ended_splits()
         if now_us >= self._marker_due_us:
             self._marker_due_us = now_us + self.settings.latency_interval_us
             self._emit_marker(LatencyMarker(now_us, self.name))
@@ -115,6 +114,12 @@ class SourceTask(Task):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
         return Outcome.PROGRESSED if worked else Outcome.WAITING
+
+    def _forget_ended_splits(self) -> None:
+        """A split may end with its last record or because a seek went behind it; it holds nothing back any more."""
+        live = self.reader.splits()
+        if len(live) != len(self.splits):
+            self.splits = {split: self.splits[split] for split in live}
 
     def _has_more(self) -> bool:
         return not self.drained and self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
