@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
+from typing import Any
 
 from bokeh.models import Button, Column, InlineStyleSheet, Row, Select
 
@@ -21,8 +22,11 @@ _KNOBS = (BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED)
 
 
 def is_paused(frame: Frame) -> bool:
-    """Whether the job stands still because someone paused it."""
-    return frame.state == "SUSPENDED" or (frame.replay is not None and frame.replay.paused)
+    """Whether someone paused the job: the replay says so, or for jobs that replay nothing the log does."""
+    if frame.replay is not None:
+        return frame.replay.paused
+    told = [event.text for event in frame.events if event.text in ("paused", "resumed")]
+    return bool(told) and told[-1] == "paused"
 
 
 class ControlsView:
@@ -51,6 +55,11 @@ class ControlsView:
             sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ROW_CSS)],
         )  # fmt: skip
         self.model = Column(children=[sliders, buttons], sizing_mode="stretch_width", margin=0, spacing=8)
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The models that a person moves."""
+        return (*(slider.slider for slider in self.knobs.values()), self.task)
 
     def update(self, frame: Frame) -> None:
         over = frame.state in OVER

@@ -32,6 +32,7 @@ TITLE_CSS = """
 :host { color: var(--wb-ink); font-size: 13px; width: 100%; margin-bottom: 2px; }
 h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var(--wb-ink); display: flex; gap: 10px;
   align-items: baseline; }
+h3 span { white-space: nowrap; }
 h3 small { font-weight: 400; font-size: 11px; color: var(--wb-muted); overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
 .bk-clearfix { display: block; width: 100%; }
@@ -106,7 +107,8 @@ def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int |
         scroll_px: height of the content, in pixels, above which it scrolls.
     """
     heading = Div(
-        text=f"<h3>{title}<small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0, disable_math=True,
+        text=f"<h3><span>{title}</span><small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0,
+        disable_math=True,
         stylesheets=[InlineStyleSheet(css=TITLE_CSS)],
     )  # fmt: skip
     if scroll_px is not None:

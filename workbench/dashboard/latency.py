@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bokeh.plotting import figure
 
+from workbench.dashboard.sources import ceiling_s
 from workbench.dashboard.theme import Paint
 from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER, SHORT_SECONDS, TimeChart, TimeWindow
 from workbench.dashboard.watermarks import vertex_lags
@@ -87,7 +88,14 @@ class LagView:
 
     def __init__(self, paint: Paint, window: TimeWindow) -> None:
         self._chart = TimeChart(
-            paint, window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time", unit="{0,0} s", pixels=104
+            paint,
+            window,
+            LAGS,
+            ticks=SHORT_SECONDS,
+            label="Watermark lag over time",
+            unit="{0,0} s",
+            pixels=104,
+            top=ceiling_s,
         )
         self._chart.show({})
         self._lines: dict[str, str] = {}

@@ -30,7 +30,7 @@ class Display:
 
     def __init__(self, job: Watched, view: View) -> None:
         self.job, self.view = job, view
-        self.line = Line(view.document(), view.script)
+        self.line = Line(view.document(), view.script, view.inputs)
         self.is_done = False
         self._heard_at = monotonic()
         self._shown_at = 0.0

@@ -48,7 +48,23 @@ def ceiling(value: float) -> float:
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if value <= step * power * 0.96 or step == 10.0)
 
 
-def stretch(axis_range: Range1d, end: float) -> None:
-    """Let an axis run from 0 to `end`."""
-    if axis_range.end != end:
-        axis_range.end = end
+def ceiling_s(value: float) -> float:
+    """Like `ceiling`, for seconds: the next round number of seconds, minutes, hours or days."""
+    return next((float(step) for step in _ROUND_S if value <= step * 0.96), ceiling(value / 86_400) * 86_400)
+
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_ROUND_S = (
+    *(1, 2, 4, 8, 20, 40),
+    *(minutes * _MINUTE for minutes in (1, 2, 4, 8, 20, 40)),
+    *(hours * _HOUR for hours in (1, 2, 4, 8, 12)),
+    *(days * _DAY for days in (1, 2, 4, 8)),
+)
+
+
+def stretch(axis_range: Range1d, end: float) -> bool:
+    """Let an axis run from 0 to `end`; whether it did not yet."""
+    if axis_range.end == end:
+        return False
+    axis_range.end = end
+    return True

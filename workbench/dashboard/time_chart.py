@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bokeh.core.properties import value
@@ -11,6 +11,7 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSTickFormatter,
     DatetimeTickFormatter,
+    FixedTicker,
     HoverTool,
     Legend,
     LegendItem,
@@ -29,10 +30,12 @@ SPACING_MS = 400
 """Points closer than this to the last one are left out."""
 
 SHORT_NUMBER = """
-const a = Math.abs(tick)
-return a >= 1e9 ? tick / 1e9 + "G" : a >= 1e6 ? tick / 1e6 + "M" : a >= 1e3 ? tick / 1e3 + "k" : "" + tick
+const a = Math.abs(tick), w = (x) => +x.toPrecision(3)
+return a >= 1e9 ? w(tick / 1e9) + "G" : a >= 1e6 ? w(tick / 1e6) + "M" : a >= 1e3 ? w(tick / 1e3) + "k" : "" + w(tick)
 """
-SHORT_MS = 'return tick >= 60000 ? tick / 60000 + " min" : tick >= 1000 ? tick / 1000 + " s" : tick + " ms"'
+SHORT_MS = (
+    'return tick >= 60000 ? tick / 60000 + " min" : tick >= 1000 ? tick / 1000 + " s" : +tick.toPrecision(3) + " ms"'
+)
 SHORT_SECONDS = """
 return tick >= 86400 ? +(tick / 86400).toFixed(1) + " d" : tick >= 3600 ? +(tick / 3600).toFixed(1) + " h"
   : tick >= 60 ? +(tick / 60).toFixed(1) + " min" : tick + " s"
@@ -44,6 +47,11 @@ def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
     tuned = [event for event in events if event.kind == "tune"]
     texts = [""] * (len(tuned) - 1) + [fit(event.text, 180, 11) for event in tuned[-1:]]
     return {"x": [event.time_us / 1000 for event in tuned], "text": texts}
+
+
+def quarters(end: float) -> list[float]:
+    """Five ticks from 0 to `end`."""
+    return [end * quarter / 4 for quarter in range(5)]
 
 
 class TimeWindow:
@@ -68,6 +76,8 @@ class TimeChart:
         ticks: JavaScript that writes a tick of the y axis.
         label: for assistive technology.
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
+        pixels: height.
+        top: where the y axis ends, for the greatest value that is shown.
     """
 
     def __init__(
@@ -80,8 +90,9 @@ class TimeChart:
         label: str,
         unit: str,
         pixels: int,
+        top: Callable[[float], float] = ceiling,
     ) -> None:
-        self._names = tuple(series)
+        self._names, self._top = tuple(series), top
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
         self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
         self._height = Range1d(0, 1)
@@ -152,12 +163,17 @@ class TimeChart:
         start = self._points.data["t"][-1] - WINDOW_MS
         visible = [index for index, t in enumerate(self._points.data["t"]) if t >= start]
         numbers = (self._points.data[name][index] for name in self._names for index in visible)
-        stretch(self._height, ceiling(max((number for number in numbers if not math.isnan(number)), default=0.0)))
+        self._fit_to(max((number for number in numbers if not math.isnan(number)), default=0.0))
+
+    def _fit_to(self, greatest: float) -> None:
+        end = self._top(greatest)
+        if stretch(self._height, end):
+            self._ticker.ticks = quarters(end)
 
     def _dress(self, paint: Paint, ticks: str) -> None:
         plot = self.figure
         plot.yaxis.formatter = CustomJSTickFormatter(code=ticks)
-        plot.yaxis.ticker.desired_num_ticks = 4
+        plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0))
         plot.xaxis.ticker.desired_num_ticks = 4
         plot.xaxis.formatter = DatetimeTickFormatter(
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),

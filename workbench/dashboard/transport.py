@@ -7,7 +7,7 @@ apart is what lets a slider act while a cell is busy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any
 
@@ -27,13 +27,15 @@ class Line:
     Args:
         document: holds the view's root model alone.
         script: a CustomJS that the root refers to, to be run on the page once it shows the view.
+        inputs: the models that the page may change; what else changes there (sizes, colours) is its own affair.
     """
 
-    def __init__(self, document: Document, script: Any) -> None:
+    def __init__(self, document: Document, script: Any, inputs: Iterable[Any]) -> None:
         self.lock = RLock()
         """Held by whoever touches the view's models."""
         self.bytes_sent = 0
         self._document, self._script_id = document, script.id
+        self._inputs = frozenset(model.id for model in inputs)
         self._root = root = document.roots[0]
         self._telemetry = JupyterCommManagerBinary.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
@@ -81,6 +83,7 @@ class Line:
         """
         with self.lock:
             self._flush()
+            message["content"]["events"] = [event for event in message["content"]["events"] if self._is_input(event)]
             patch = self._manager.assemble(message)
             patch.apply_to_document(self._document, self._telemetry.id)
             changes, self._document.callbacks._held_events = self._document.callbacks._held_events, []
@@ -88,6 +91,10 @@ class Line:
                 if change.callback_invoker is not None:
                     change.callback_invoker()
             self._flush()
+
+    def _is_input(self, event: dict[str, Any]) -> bool:
+        """A pressed button, or a change of a model that the page may change."""
+        return event["kind"] == "MessageSent" or event.get("model", {}).get("id") in self._inputs
 
     def _flush(self) -> int:
         if not self.is_open:

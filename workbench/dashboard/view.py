@@ -45,30 +45,25 @@ class View:
     """
 
     def __init__(self, job: Watched, history: Sequence[Frame] = ()) -> None:
+        self.pulse = Pulse()
         paint, texts, window = Paint(), Texts(), TimeWindow()
-        header, graph, buffers, marks = (
-            HeaderView(job.name, texts),
-            GraphView(paint),
-            BuffersView(paint),
-            WatermarksView(texts),
-        )
+        header, graph, buffers = HeaderView(job.name, texts), GraphView(paint), BuffersView(paint)
         lag, latency, rates = LagView(paint, window), LatencyView(paint, window), ThroughputView(paint, window)
         marks, checkpoints = WatermarksView(texts), CheckpointsView(paint, texts)
         controls, events = ControlsView(job, texts), EventsView(texts)
-        self.controls = controls
+        self.inputs = (self.pulse.echo, *controls.inputs)
         self._over_time: tuple[Callable[[Frame], None], ...] = (lag.update, latency.update, rates.update)
         self._now: tuple[Callable[[Frame], None], ...] = (
             header.update, graph.update, buffers.update, marks.update, checkpoints.update, controls.update,
             events.update, window.update,
         )  # fmt: skip
-        self.pulse = Pulse()
         self.root = self._lay_out(
             header.div,
             card("Dataflow", _KEY, [graph.figure], "graph"),
-            card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 190), lag.figure], "marks"),
+            card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 200), lag.figure], "marks"),
             card(
                 "Latency and throughput",
-                "markers, source to sink; excludes window time",
+                "of markers, source to sink: excludes window time",
                 [latency.figure, rates.figure],
                 "times",
             ),

@@ -17,7 +17,7 @@ class Mark:
     """The watermark of one input of a task: a channel, or a split of a source.
 
     Attributes:
-        name: the sending task, or ``"split 0"``.
+        name: the sending task, or ``"split 0"`` of a source.
         watermark_us: None before the first one.
         lag_us: behind the furthest watermark of the job; None without a watermark.
         holds: it is the one that the task waits for.
@@ -40,6 +40,12 @@ class TaskMarks:
     lag_us: int | None
     sentence: str
     inputs: tuple[Mark, ...]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether one input keeps the task behind another one of it."""
+        marks = {mark.watermark_us for mark in self.inputs if not mark.note}
+        return len(marks) > 1 and any(mark.holds for mark in self.inputs)
 
 
 def furthest(frame: Frame) -> int | None:
@@ -75,7 +81,13 @@ def table(frame: Frame) -> tuple[TaskMarks, ...]:
             for channel in channels
         ]
         inputs.extend(
-            Mark(split, mark, lag(mark, front), split == task.watermarkHolder, "idle" if mark is None else "")
+            Mark(
+                f"split {split}",
+                mark,
+                lag(mark, front),
+                f"split {split}" == task.watermarkHolder,
+                "idle" if mark is None else "",
+            )
             for split, mark in task.splits.items()
         )
         own = _metric(task, "currentInputWatermark" if channels else "currentOutputWatermark")
@@ -121,11 +133,13 @@ def html(frame: Frame) -> str:
     for task in tasks:
         lines.append(
             f"<tr class='task'><th>{wording.html_text(task.task)}</th><td>{wording.instant(task.watermark_us)}</td>"
-            f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='w'>{wording.html_text(task.sentence)}</td></tr>"
+            f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='{'w' if task.is_held else 'muted'}'>"
+            f"{wording.html_text(task.sentence)}</td></tr>"
         )
         for mark in task.inputs[:left]:
-            state = "<b class='holds'>◀ holds</b>" if mark.holds else f"<i>{mark.note}</i>" if mark.note else ""
-            gauge = bar((mark.lag_us or 0) / worst if worst else 0.0, "warn" if mark.holds else "accent")
+            holds = mark.holds and task.is_held
+            state = "<b class='holds'>◀ holds</b>" if holds else f"<i>{mark.note}</i>" if mark.note else ""
+            gauge = bar((mark.lag_us or 0) / worst if worst else 0.0, "warn" if holds else "accent")
             quiet = " class='quiet'" if mark.note else ""
             lines.append(
                 f"<tr{quiet}><td class='in'>{wording.html_text(mark.name)}</td><td>{wording.instant(mark.watermark_us)}"
@@ -160,7 +174,7 @@ _CSS = """
 td.in { padding-left: 14px; color: var(--wb-muted); }
 td.in::before { content: "└ "; color: var(--wb-line); }
 tr.task > * { padding-top: 5px; font-weight: 600; }
-tr.task td.w { color: var(--wb-warn); font-weight: 600; }
+tr.task td.w { color: var(--wb-warn); } tr.task td.muted { font-weight: 400; }
 b.holds { color: var(--wb-warn); }
 tr.quiet > td { color: var(--wb-muted); font-style: italic; }
 td.w { white-space: nowrap; }
