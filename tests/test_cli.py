@@ -21,7 +21,8 @@ from workbench.cli import demo, main, simulate
 from workbench.cli.checks import machine, packages
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
-from workbench.errors import HistoryError
+from workbench.errors import CheckpointError, HistoryError
+from workbench.runtime.storage import DirectoryStorage
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
 from workbench.telemetry.reached import reached
 from workbench.testing import SimulationResult
@@ -197,6 +198,19 @@ def test_cleaning_leaves_the_history(tmp_path: Path) -> None:
     folder.clean()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["flights.log"]
     assert not folder.is_finished
+    assert not folder.is_begun
+
+
+def test_a_folder_in_use_is_not_cleaned(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    storage = DirectoryStorage(folder.checkpoints)
+    try:
+        with pytest.raises(CheckpointError, match="in use by another job"):
+            folder.clean()
+        assert folder.checkpoints.exists()
+    finally:
+        storage.close()
+    folder.clean()
     assert not folder.is_begun
 
 

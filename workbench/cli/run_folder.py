@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.errors import CheckpointError
+from workbench.runtime.storage import DirectoryStorage
 
 FINISHED = "finished.json"
 
@@ -52,7 +53,12 @@ class RunFolder:
 
         The mark of a finished run goes last: whoever is cut off here leaves a folder that the next run cleans again,
         instead of checkpoints whose output is gone.
+
+        Raises:
+            CheckpointError: a job is running here.
         """
+        if self.checkpoints.exists():
+            DirectoryStorage(self.checkpoints).close()  # refuses while another process holds it
         mark = self.root / FINISHED
         mark.touch()
         for folder in (self.output, self.checkpoints):

@@ -25,18 +25,20 @@ HELP = "\n".join(
     [
         "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
         "",
-        "  %stream list                      every job",
-        *(f"  %stream {verb.usage(name):<26}{verb.about}" for name, verb in VERBS.items()),
-        "  %stream set [NAME] SETTING=VALUE  change a running job: buffer_timeout, checkpoint_interval, speed, ...",
+        "  %stream list                        every job",
+        *(f"  %stream {verb.usage(name):<28}{verb.about}" for name, verb in VERBS.items()),
+        "  %stream set [NAME] SETTING=VALUE    change a running job: buffer_timeout, checkpoint_interval, speed, ...",
         "",
         "Examples:",
         "",
         "  %stream set buffer_timeout=5ms checkpoint_interval=1s",
         "  %stream set delays speed=max",
+        "  %stream seek 2013-07-01T06:00",
         "  %stream savepoint delays before-fix",
         "  %stream fail delays aggregate[1]",
         "",
         "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
+        "%%stream? shows how to start a job.",
     ]
 )
 
