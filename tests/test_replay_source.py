@@ -145,17 +145,33 @@ def test_single_records_come_in_order_of_arrival_over_all_channels(tmp_path: Pat
 
 def test_the_reader_keeps_to_the_pace(tmp_path: Path) -> None:
     clock = VirtualClock(1_000)
-    reader = open_reader(ReplaySource(log_of(tmp_path, [100, 120, 130, 160], 2), speed=10.0), clock)
-    assert known(reader.poll(10)) == [100]
-    assert reader.poll(10) == WaitUntil(1_002)
-    clock.advance_to(1_003)
-    assert sorted(known(reader.poll(10)) + known(reader.poll(10))) == [120, 130]
-    assert reader.poll(10) == WaitUntil(1_006)
-    assert reader.position_us == 130
-    clock.advance_to(2_000)
-    assert known(reader.poll(10)) == [160]
+    log = log_of(tmp_path, [100_000, 120_000, 130_000, 160_000], 2)
+    reader = open_reader(ReplaySource(log, speed=10.0), clock)
+    assert known(reader.poll(10)) == [100_000]
+    assert reader.poll(10) == WaitUntil(3_000)
+    clock.advance_to(4_000)
+    assert sorted(known(reader.poll(10)) + known(reader.poll(10))) == [120_000, 130_000]
+    assert reader.poll(10) == WaitUntil(7_000)
+    assert reader.position_us == 130_000
+    clock.advance_to(8_000)
+    assert known(reader.poll(10)) == [160_000]
     assert reader.poll(10) == Exhausted()
-    assert reader.position_us == 160
+    assert reader.position_us == 160_000
+
+
+def test_a_fast_replay_comes_in_chunks(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    reader = open_reader(ReplaySource(log_of(tmp_path, list(range(0, 50_000, 10)), 1), speed=10.0), clock)
+    assert known(reader.poll(5_000)) == [0]
+    assert reader.poll(5_000) == WaitUntil(1_000)  # the next record is due at 1, and would be a step of its own
+    clock.advance_to(500)
+    assert reader.poll(5_000) == WaitUntil(1_000)
+    clock.advance_to(1_000)
+    found: list[int] = []
+    while isinstance(fetched := reader.poll(5_000), Fetched):
+        found += known(fetched)
+    assert found == list(range(10, 10_010, 10))
+    assert fetched == WaitUntil(2_000)
 
 
 def test_pausing_stops_all_readers_and_resuming_goes_on(tmp_path: Path) -> None:

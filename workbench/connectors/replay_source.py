@@ -68,6 +68,11 @@ class ReplaySource:
         return ReplayReader(self, pace)
 
 
+BREATH_US = 1_000
+"""After a paced reader has read everything that was due it rests so long: a fast replay comes in chunks, not in single
+records, which would each cost a step."""
+
+
 class ReplayReader:
     """Reads the channels i with ``i % parallelism == subtask``; each is a split, named by its number.
 
@@ -88,6 +93,7 @@ class ReplayReader:
         self._cursors: dict[int, Cursor] = {}
         self._active: list[int] = []
         self._generation = 0
+        self._rested_us = 0
         self.records_read = 0
 
     def open(self, context: OperatorContext) -> None:
@@ -123,6 +129,7 @@ class ReplayReader:
         generation, sought_us = pace.sought()
         if generation != self._generation:
             self._generation = generation
+            self._rested_us = 0
             self._seek(sought_us)
         if not self._active:
             return Exhausted()
@@ -130,12 +137,15 @@ class ReplayReader:
         limit_us = pace.limit_us(now_us)
         if limit_us is None:
             return WaitUntil(None)
+        if now_us < self._rested_us:
+            return WaitUntil(self._rested_us)
         arrival_us, channel = min((self._arrival_us(channel), channel) for channel in self._active)
         cursor = self._cursors[channel]
         batch = cursor.read(max_records, limit_us)
         if batch is None:
             due_us = pace.due_at(arrival_us)
-            return WaitUntil(None if due_us is None else max(due_us, now_us + 1))
+            self._rested_us = now_us + BREATH_US
+            return WaitUntil(None if due_us is None else max(due_us, self._rested_us))
         log = self._source.log
         self.records_read += batch.num_rows
         pace.reached(channel, int(event_times(batch.column(log.arrival_time).slice(batch.num_rows - 1))[0]))
