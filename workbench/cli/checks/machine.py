@@ -27,10 +27,16 @@ def python_version() -> Iterator[Check]:
     )
 
 
+def find_browser() -> str | None:
+    """The Chromium that the browser tests use: WORKBENCH_CHROMIUM where it is set, else the first on the PATH."""
+    named = os.environ.get("WORKBENCH_CHROMIUM")
+    return shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def browser() -> Iterator[Check]:
     """A Chromium for the browser tests."""
     named = os.environ.get("WORKBENCH_CHROMIUM")
-    found = shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = find_browser()
     yield Check(
         "browser for tests",
         found is not None,
