@@ -1,7 +1,6 @@
 """The JupyterLab front end in a real browser: JupyterLab, a kernel, real jobs, no network."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,12 +12,14 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from workbench.cli.checks.machine import find_browser
+
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = find_browser()
 INSTALLED = Path(sysconfig.get_path("data")) / "share/jupyter/labextensions/workbench-jupyterlab/package.json"
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
     pytest.mark.skipif(not INSTALLED.exists(), reason="the front end is not installed: pip install ./extension"),
 ]
 
