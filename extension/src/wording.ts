@@ -58,7 +58,7 @@ export function explanation(situation: Situation, jobs: number): string {
     case 'no-notebook':
       return 'Open a notebook: the jobs that run in its kernel are listed here.';
     case 'kernel-away':
-      return 'The kernel of this notebook is not ready. Its jobs are listed here when it is.';
+      return 'The kernel does not answer: it is starting, or a cell is still running. Its jobs are listed here when it does.';
     case 'connecting':
       return 'Asking the kernel for its jobs …';
     case 'not-loaded':
