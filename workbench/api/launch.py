@@ -18,7 +18,7 @@ from workbench.drivers.driver import Driver
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
 from workbench.durations import parse_speed
-from workbench.errors import CheckpointError, PlanError, SettingError, unknown
+from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
@@ -156,7 +156,17 @@ def _start(
     job = Job(name, master, driver, recorder, rerun)
     register(job)
     driver.run(master)
+    if master.state == "FAILED":
+        raise _not_started(name, master.failure)
     return job
+
+
+def _not_started(name: str, failure: Exception | None) -> Exception:
+    if isinstance(failure, WorkbenchError):
+        return failure
+    error = JobError(f"the job {name!r} could not be started: {type(failure).__name__}: {failure}")
+    error.__cause__ = failure
+    return error
 
 
 def build_master(
@@ -215,8 +225,9 @@ def open_storage(
         return MemoryStorage(), None, 1
     storage = DirectoryStorage(Path(checkpoint_dir))
     try:
-        manifests = storage.manifests()
-        manifest = manifests[-1] if manifests else None
+        # A savepoint commits to the sinks like any checkpoint, so a job never resumes behind one.
+        complete = [*storage.manifests(), *storage.savepoints()]
+        manifest = max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
         if restore is not None:
             manifest = storage.savepoint(restore)
             if manifest is None:

@@ -210,9 +210,15 @@ class DirectoryStorage:
         folder = self._folder(f"savepoints/{check_name(name, 'savepoint')}")
         return self._manifest(folder) if (folder / "manifest.json").exists() else None
 
+    def savepoints(self) -> Sequence[Manifest]:
+        """All complete savepoints, oldest first."""
+        found = [self._manifest(path.parent) for path in self.directory.glob("savepoints/*/manifest.json")]
+        return sorted(found, key=lambda manifest: manifest.checkpoint_id)
+
     def highest_id(self) -> int:
-        """The largest id of any checkpoint, complete or not; 0 when there is none."""
-        return max((int(folder.name[4:]) for folder in self._folders()), default=0)
+        """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""
+        ids = [int(folder.name[4:]) for folder in self._folders()]
+        return max([*ids, *(manifest.checkpoint_id for manifest in self.savepoints())], default=0)
 
     def remove_incomplete(self) -> None:
         """Remove what never completed."""
@@ -252,7 +258,9 @@ class DirectoryStorage:
         try:
             content: dict[str, Any] = json.loads(path.read_bytes())
             files = tuple(StateFile(**file) for file in content.pop("files"))
-            manifest = Manifest(**content, files=files, place=str(folder.relative_to(self.directory.resolve())))
+            manifest = Manifest(
+                **content, files=files, place=str(folder.resolve().relative_to(self.directory.resolve()))
+            )
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CorruptCheckpointError(
                 f"the manifest {path} cannot be read ({error}); "
