@@ -44,16 +44,18 @@ class LiveDriver:
         self._halts: dict[int, threading.Event] = {}
         self._threads: dict[int, list[threading.Thread]] = {}
         self._master: Master | None = None
+        self._begun = threading.Event()
         self.ended = threading.Event()
 
     # life --------------------------------------------------------------------------------------------------------
 
     def run(self, master: Master) -> None:
-        """Start the job's threads; returns at once."""
+        """Start the job's threads; returns when the first attempt runs, or could not be started."""
         self._master = master
         master.call(master.start)
         threading.Thread(target=self._write, name=f"{self._name} writer", daemon=True).start()
         threading.Thread(target=self._run_master, name=f"{self._name} master", daemon=True).start()
+        self._begun.wait()
 
     def wake(self) -> None:
         """The master has something to do."""
@@ -115,6 +117,7 @@ class LiveDriver:
         while True:
             self._news.clear()
             master.step()
+            self._begun.set()
             now = self._clock.now_us()
             if now >= tick_due or master.over:
                 tick_due = now + self._tick_us
