@@ -184,3 +184,15 @@ history = wb.History.from_arrow(
     refused = kernel.run("%%stream fast --speed 600x\nsums", ok=False)
     assert "speed can be set for a replayed history only" in refused.error
     kernel.run("slow.cancel()")
+
+
+def test_a_stepping_job_goes_on_when_it_is_told_to(kernel: Kernel) -> None:
+    kernel.run(
+        "%%stream lesson --driver stepping --buffer-size 1 --no-dashboard -o lesson\n"
+        "wb.Stream.from_table(pa.table({'n': [1, 2, 3]})).filter('n > 1')"
+    )
+    time.sleep(0.3)
+    assert kernel.run("lesson.status().get('records_in', 0)").value == "0"
+    assert kernel.run("%stream step lesson 2").value.count("Step(") == 2
+    kernel.run("%stream step lesson 1000")
+    assert kernel.run("lesson.state, lesson.table().to_pylist()").value == "('FINISHED', [{'n': 2}, {'n': 3}])"

@@ -52,6 +52,7 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
     (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
+    (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
@@ -175,6 +176,6 @@ def as_pipeline(value: Any, name: str) -> wb.Pipeline:
 
 def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
-    names = ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed")
+    names = ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed", "driver")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return pipeline.run(options.name, resume=options.resume, **given)
