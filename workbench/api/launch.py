@@ -157,6 +157,7 @@ def _start(
     register(job)
     driver.run(master)
     if master.state == "FAILED":
+        driver.ended.wait()  # by then the directory is free again
         raise _not_started(name, master.failure)
     return job
 

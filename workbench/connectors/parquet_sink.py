@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
-from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_directory
+from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_path
 from workbench.elements import Records
 from workbench.errors import SettingError, SinkError, unknown
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
@@ -226,7 +226,7 @@ class _ParquetSinkLogic(Operator):
         for pending in pendings:
             pending.commit()
         if pendings:
-            sync_directory(self._folder)
+            sync_path(self._folder)
 
     def _recover(self, line: dict[str, Any]) -> _Pending:
         file = PartFile.written(self._folder / str(line["file"]), str(line["sha256"]))

@@ -30,9 +30,9 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def sync_directory(folder: Path) -> None:
-    """Make the names in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Make a file's content, or the names in a folder, survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -52,7 +52,7 @@ def write_durably(path: Path, data: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        sync_directory(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         raise SinkError(f"cannot write {path}: {error.strerror}; free some space or choose another folder") from error
 

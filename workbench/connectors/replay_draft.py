@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from workbench.connectors.part_files import sync_path
 from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, describe_file
 from workbench.durations import format_instant
 from workbench.errors import HistoryError
@@ -63,7 +64,7 @@ class LogDraft:
             file.unlink()
             return
         file = file.rename(self.folder / described.name)
-        _sync(file)
+        sync_path(file)
         channel.append(described)
 
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
@@ -79,17 +80,17 @@ class LogDraft:
             created_at,
         )
         for number in range(len(channels)):
-            _sync(self.folder / f"channel-{number}")
+            sync_path(self.folder / f"channel-{number}")
         target = self.folder / MANIFEST
         target.write_text(manifest.to_json(), encoding="utf-8")
-        _sync(target)
-        _sync(self.folder)
+        sync_path(target)
+        sync_path(self.folder)
         old = self._path.with_name(f".{self._path.name}.{os.getpid()}.old")
         if self._path.exists():
             shutil.rmtree(old, ignore_errors=True)
             self._path.rename(old)
         self.folder.rename(self._path)
-        _sync(self._path.parent)
+        sync_path(self._path.parent)
         shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
@@ -114,12 +115,3 @@ def _runs(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

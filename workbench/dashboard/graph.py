@@ -17,7 +17,7 @@ from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
 ROW_HEIGHT = 118
-LOWEST = 250
+LOWEST = 236
 WIDTH = 860
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
 

@@ -66,7 +66,11 @@ def html(frame: Frame, name: str) -> str:
     replay = "" if frame.replay is None else replay_html(frame.replay)
     failure = ""
     if frame.failure:
-        failure = f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
+        over = frame.state in ("FAILED", "FAILING")
+        said = wording.html_text(frame.failure)
+        failure = f"<p class='past'>last failure: {said}</p>"
+        if over:
+            failure = f"<p class='failure' role='alert'>✗ {said}</p>"
     pressure = wording.html_text(frame.backpressure)
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
@@ -121,4 +125,5 @@ _CSS = """
 .replay b { color: var(--wb-ink); font-weight: 600; } .replay b.warn { color: var(--wb-warn); }
 .replay .bar { width: 120px; margin: 0 8px; }
 .failure { color: var(--wb-bad); font-weight: 600; margin-top: 3px; }
+.past { color: var(--wb-muted); margin-top: 3px; }
 """

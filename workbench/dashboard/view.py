@@ -63,7 +63,7 @@ class View:
             card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 200), lag.figure], "marks"),
             card(
                 "Latency and throughput",
-                "of markers, source to sink: excludes window time",
+                "marker latency: excludes window time",
                 [latency.figure, rates.figure],
                 "times",
             ),
@@ -116,7 +116,7 @@ class View:
 
 
 def _scrolled(model: Any, pixels: int) -> Column:
-    css = f":host {{ height: {pixels}px; overflow: hidden auto; scrollbar-width: thin; }}"
+    css = f":host {{ max-height: {pixels}px; overflow: hidden auto; scrollbar-width: thin; }}"
     return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
 
 

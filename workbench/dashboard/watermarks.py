@@ -177,5 +177,7 @@ tr.task > * { padding-top: 5px; font-weight: 600; }
 tr.task td.w { color: var(--wb-warn); } tr.task td.muted { font-weight: 400; }
 b.holds { color: var(--wb-warn); }
 tr.quiet > td { color: var(--wb-muted); font-style: italic; }
+table { font-size: 11.5px; } th, td { padding-right: 7px; } .n { padding-right: 9px; }
+.bar { width: 34px; }
 td.w { white-space: nowrap; }
 """

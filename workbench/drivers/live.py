@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from workbench.clock import SystemClock
+from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
 from workbench.runtime.messages import Failed
@@ -92,17 +93,8 @@ class LiveDriver:
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` on the writer's thread, `done` on the master's."""
-
-        def job() -> None:
-            result: Any
-            try:
-                result = work()
-            except Exception as error:  # noqa: BLE001  the one who asked handles it
-                result = error
-            assert self._master is not None
-            self._master.call(lambda: done(result))
-
-        self._work.put(job)
+        assert self._master is not None
+        self._work.put(answered(work, done, self._master.call))
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from workbench.clock import VirtualClock
+from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
 from workbench.runtime.messages import Failed
@@ -74,16 +75,7 @@ class SerialDriver:
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Queue `work` for the writer; `done` is called with its result on the master's turn."""
-
-        def job() -> None:
-            result: Any
-            try:
-                result = work()
-            except Exception as error:  # noqa: BLE001  the one who asked handles it
-                result = error
-            self.master.call(lambda: done(result))
-
-        self._work.append(job)
+        self._work.append(answered(work, done, self.master.call))
 
     # steps -------------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ class SimulationDriver(SerialDriver):
         self._draw([task.name for task in execution.tasks])
 
     def step(self) -> bool:
-        """Take one step; False when nothing can happen any more: the job is over, paused, or stuck.
+        """Take one step; False when nothing can happen: the job is over, paused, or stuck.
 
         Raises:
             Killed: a fault ended the process.
@@ -94,11 +94,6 @@ class SimulationDriver(SerialDriver):
         self._end_if_over()
         return True
 
-    @property
-    def has_something_to_do(self) -> bool:
-        """Whether a step can be taken; without, the job is over, paused or stuck."""
-        return bool(self._work or self._master_ready() or self._awake()) or self._next_due_us() is not None
-
     def _choose_and_step(self) -> tuple[str, str]:
         tasks = {task.name: task for task in self._awake()}
         actors = list(tasks)
@@ -106,12 +101,13 @@ class SimulationDriver(SerialDriver):
             actors.append(MASTER)
         if self._work:
             actors.append(WRITER)
-        due = self._next_due_us()
-        if not actors and due is None:
-            return "", ""
-        if due is not None and (not actors or self._stalls(due)):
-            self._pass_time(due)
-            return CLOCK, "passed"
+        if not actors or (self._time_passes and self._chance.random() < self._time_passes):
+            due = self._next_due_us()
+            if due is None and not actors:
+                return "", ""
+            if due is not None and (not actors or due - self.clock.now_us() <= _STALL_US_MAX):
+                self._pass_time(due)
+                return CLOCK, "passed"
         actor = self._pick(actors)
         if actor == MASTER:
             self.master.step()
@@ -121,9 +117,6 @@ class SimulationDriver(SerialDriver):
             return actor, "wrote"
         outcome = self._step_task(tasks[actor])
         return actor, "failed" if outcome is None else outcome.value
-
-    def _stalls(self, due_us: int) -> bool:
-        return due_us - self.clock.now_us() <= _STALL_US_MAX and self._chance.random() < self._time_passes
 
     def _pick(self, actors: list[str]) -> str:
         if len(actors) == 1:

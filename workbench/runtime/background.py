@@ -14,3 +14,19 @@ class Background(Protocol):
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Queue `work`; later, `done` is called with its result, or with the exception that it raised."""
         ...
+
+
+def answered(
+    work: Callable[[], T], done: Callable[[T | Exception], None], call: Callable[[Callable[[], None]], None]
+) -> Callable[[], None]:
+    """`work` as a piece that hands its result, or what it raised, to `done` through `call` (the master's door)."""
+
+    def piece() -> None:
+        result: T | Exception
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001  the one who asked handles it
+            result = error
+        call(lambda: done(result))
+
+    return piece

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from workbench.connectors.part_files import sync_directory, write_durably
+from workbench.connectors.part_files import sync_path, write_durably
 from workbench.errors import CheckpointError, CorruptCheckpointError
 
 FORMAT = 1
@@ -192,7 +192,7 @@ class DirectoryStorage:
         content = asdict(manifest)
         del content["place"]
         write_durably(folder / "manifest.json", json.dumps(content, indent=1, sort_keys=True).encode())
-        sync_directory(folder.parent)
+        sync_path(folder.parent)
 
     def discard(self, place: str) -> None:
         folder = self._folder(place)

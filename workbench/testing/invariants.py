@@ -103,6 +103,8 @@ class Checker(Probe):
         self._outputs: list[_Output] = []
         self._watermarks: dict[str, int] = {}
         self._snapshots: dict[str, int] = {}
+        self._attempt = (0, 0)  # of which process, and its number there
+        self._attempt_of: dict[int, tuple[int, int]] = {}
         self._pending_rows: dict[str, int] = {}
         self._epochs: dict[str, dict[int, int]] = {}
         self._visible: defaultdict[str, set[int]] = defaultdict(set)
@@ -110,6 +112,7 @@ class Checker(Probe):
     # what the probes tell ----------------------------------------------------------------------------------------
 
     def attached(self, execution: Execution) -> None:
+        self._attempt = (self._attempt[0], execution.number)
         self._tasks = {task.name: task for task in execution.tasks}
         self._lines = {}
         self._inputs = {task.name: [] for task in execution.tasks}
@@ -191,6 +194,8 @@ class Checker(Probe):
                 self._pending_rows[owner] = self._pending_rows.get(owner, 0) + number
             case "snapshot begins":
                 self._on_snapshot(owner, number)
+            case "snapshot ends":
+                self._check_files(owner.rpartition("/")[2])
             case "state write ends":
                 place, _, task = owner.rpartition("/")
                 self._written[place].add(task)
@@ -200,6 +205,8 @@ class Checker(Probe):
                     self._violated("I13", f"checkpoint {number} is completed without the state of {missing[0]}")
             case "manifest write ends":
                 self._durable.add(number)
+                if self._attempt_of.get(number) != self._attempt:
+                    self._violated("I13", f"checkpoint {number} was completed when the job had gone on without it")
             case "commit begins":
                 if number not in self._durable:
                     self._violated("I13", f"{owner} is told that checkpoint {number} is complete, and it is not")
@@ -254,6 +261,7 @@ class Checker(Probe):
         if checkpoint_id < self._snapshots[task]:
             self._violated("I3", f"{task}: snapshot {checkpoint_id} after {self._snapshots[task]}")
         self._snapshots[task] = checkpoint_id
+        self._attempt_of[checkpoint_id] = self._attempt
         for line in self._inputs[task]:
             if not line.finished and line.barrier_received != checkpoint_id:
                 self._violated("I3", f"{task}: snapshot {checkpoint_id} before its barrier came from {line}")
@@ -267,6 +275,9 @@ class Checker(Probe):
                     self._violated(
                         "I8", f"{owner}: checkpoint {checkpoint_id} left the rows of epoch {epoch} uncommitted"
                     )
+        self._check_files(uid)
+
+    def _check_files(self, uid: str) -> None:
         folder = self._folders.get(uid)
         if folder is not None and folder.exists():
             for path in folder.iterdir():
@@ -292,11 +303,15 @@ class Checker(Probe):
             expected = self._watermarks[actor] = max(self._watermarks[actor], combined)
             if task.valve.output_us != expected:
                 self._violated("I4", f"{actor}: watermark {task.valve.output_us}, the minimum is {expected}")
+            for line, item in zip(lines, task.gate.channels, strict=True):
+                if item.blocked and not task.mailbox and not self._in_progress(line.barrier_received):
+                    self._violated("I3", f"{line} is held back for checkpoint {line.barrier_received}, which is over")
 
     def watch(self, master: Master) -> None:
         """A new process runs the job; what an earlier one kept in memory is gone, and rows become visible anew."""
         self._master = master
         self._broadcast = {edge.id for edge in master.graph.edges if edge.exchange == "broadcast"}
+        self._attempt = (self._attempt[0] + 1, 0)
         self._visible.clear()
 
     def finished(self) -> None:

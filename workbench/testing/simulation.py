@@ -43,6 +43,8 @@ START_US = 1_000_000
 STEPS_MAX = 30_000
 PROCESSES_MAX = 12
 STORY_LINES = 40
+SILENCE_US_MAX = 60_000_000
+"""Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +217,18 @@ class _Simulation:
     def _step(self, master: Master) -> list[str]:
         """Step one process until its job is over or a promise is broken; what was violated."""
         driver, checker, person, log = self.driver, self.checker, self.person, self.log
-        while driver.step():
+        while not driver.ended.is_set():
+            before_us = self.clock.now_us()
+            if not driver.step() and not person.resumes(master):
+                return [f"nothing can happen any more, and the job is {master.state}"]
+            if self.clock.now_us() - before_us > SILENCE_US_MAX:
+                return [f"nothing but a time-out is left to happen, and the job is {master.state}"]
             checker.after_step(driver.actor)
             if checker.violations or log.unexpected:
                 return checker.violations + log.unexpected
             if len(self.trace) > STEPS_MAX:
                 return [f"the job is {master.state} after {STEPS_MAX} steps"]
             person.after_step(master)
-            if not driver.has_something_to_do and not driver.ended.is_set() and not person.resumes(master):
-                return [f"nothing can happen any more, and the job is {master.state}"]
         if master.state == "FINISHED":
             checker.finished()
             return checker.violations + [f"I7: {text}" for text in self.trial.verify(self._outputs(master))]
