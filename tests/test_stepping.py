@@ -1,0 +1,169 @@
+"""Jobs that go on one step at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.api.job import Job
+from workbench.errors import JobError, SettingError
+
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def lesson() -> Iterator[Job]:
+    """Six records, one to a buffer; windows of 2 s; two subtasks behind a hash exchange."""
+    table = pa.table({"key": ["a", "b", "a", "b", "a", "b"], "t": [0, 1, 2, 3, 4, 5]})
+    table = table.set_column(1, "t", pa.array([n * SECOND for n in range(6)], pa.timestamp("us")))
+    stream = wb.Stream.from_table(table, event_time="t").with_parallelism(1)
+    counts = stream.key_by("key").window(wb.tumbling("2s")).aggregate(n=wb.count())
+    pipeline = counts.sink_to(wb.TableSink("counts"))
+    job = pipeline.run(
+        "lesson", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval="1h"
+    )
+    yield job
+    if not job.over:
+        job.cancel()
+        job.wait()
+
+
+def tasks(job: Job) -> dict[str, dict[str, object]]:
+    return {row["task"]: row for row in job.metrics()}
+
+
+def test_nothing_happens_by_itself(lesson: Job) -> None:
+    before = threading.active_count()
+    assert lesson.state == "RUNNING"
+    assert tasks(lesson)["table[0]"]["numRecordsOut"] == 0
+    time_us = lesson.driver.clock.now_us()
+    lesson.status()
+    assert lesson.driver.clock.now_us() == time_us
+    assert threading.active_count() == before
+
+
+def test_one_step_moves_one_record(lesson: Job) -> None:
+    [step] = lesson.step()
+    assert (step.actor, step.outcome) == ("table[0]", "progressed")
+    assert str(step) == "table[0]: progressed"
+    assert tasks(lesson)["table[0]"]["numRecordsOut"] == 1
+    assert sum(int(str(row["numRecordsIn"])) for name, row in tasks(lesson).items() if "aggregate" in name) == 0
+
+
+def test_next_buffer_stops_at_the_receiver(lesson: Job) -> None:
+    assert lesson.driver.next_buffer()
+    received = {name: row["numRecordsIn"] for name, row in tasks(lesson).items() if "aggregate" in name}
+    assert sorted(map(str, received.values())) == ["0", "1"]
+
+
+def test_watermark_moves_task_by_task(lesson: Job) -> None:
+    driver = lesson.driver
+    seen = []
+    while driver.next_watermark():
+        seen.append([row["currentOutputWatermark"] for row in lesson.metrics()])
+    # The source's first watermark is one microsecond behind its first record, at time 0.
+    assert seen[0] == [-1, None, None]
+    assert seen[-1] == [2**63 - 1] * 3
+    changes = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairwise(seen)]
+    assert set(changes) == {1}
+
+
+def test_barrier_is_followed_to_its_checkpoint(lesson: Job) -> None:
+    driver = lesson.driver
+    lesson.step(2)
+    lesson.checkpoint()
+    assert driver.next_barrier()
+    frame = lesson.recorder.latest()
+    assert frame is not None
+    assert [channel.barriers for channel in frame.channels] == [(1,), (1,)]
+    assert driver.next_checkpoint()
+    [checkpoint] = lesson.checkpoints()
+    assert (checkpoint.id, checkpoint.state, checkpoint.acknowledged) == (1, "COMPLETED", 3)
+
+
+def test_step_task_takes_the_named_one(lesson: Job) -> None:
+    assert lesson.driver.step_task("aggregate[1]").outcome == "no input"
+    assert lesson.driver.step_task("table[0]").actor == "table[0]"
+    with pytest.raises(JobError, match=r"unknown task 'table\[1\]'"):
+        lesson.driver.step_task("table[1]")
+
+
+def test_run_until_gives_up_at_its_limit(lesson: Job) -> None:
+    assert not lesson.driver.run_until(lambda: False, limit=5)
+    assert lesson.driver.run_until(lambda: lesson.state == "FINISHED")
+
+
+def test_waiting_runs_the_job_to_its_end(lesson: Job) -> None:
+    assert lesson.wait() == "FINISHED"
+    rows = lesson.table("counts").select(["key", "window_start", "n"]).to_pylist()
+    counted = sorted((row["key"], row["window_start"].second, row["n"]) for row in rows)
+    assert counted == [(key, start, 1) for key in "ab" for start in (0, 2, 4)]
+    assert lesson.step(3) == []
+    with pytest.raises(JobError, match="has ended"):
+        lesson.checkpoint()
+
+
+def test_commands_are_in_force_at_once(lesson: Job) -> None:
+    assert lesson.tune(buffer_timeout="5ms", checkpoint_interval="disabled")["buffer_timeout"] == "5ms"
+    lesson.pause()
+    lesson.driver.run_until(lambda: False, limit=200)
+    assert lesson.status()["paused"]
+    assert lesson.step() == []  # what was in flight has come through; nothing else can happen
+    lesson.resume()
+    assert lesson.wait() == "FINISHED"
+
+
+def test_a_failed_task_recovers_in_steps(lesson: Job) -> None:
+    driver = lesson.driver
+    lesson.checkpoint()
+    assert driver.next_checkpoint()
+    lesson.fail("aggregate[1]")
+    assert driver.run_until(lambda: lesson.state == "RESTARTING")
+    assert driver.run_until(lambda: lesson.state == "RUNNING")
+    assert lesson.wait() == "FINISHED"
+    assert lesson.status()["restarts"] == 1
+    assert lesson.table("counts").num_rows == 6
+
+
+def test_a_dead_task_takes_no_steps(lesson: Job) -> None:
+    lesson.fail("aggregate[1]")
+    assert lesson.driver.step_task("aggregate[1]").outcome == "failed"
+    with pytest.raises(JobError, match="has ended and takes no more steps"):
+        lesson.driver.step_task("aggregate[1]")
+
+
+def test_savepoint_is_stepped_to(lesson: Job) -> None:
+    assert lesson.savepoint("here") == ""
+    assert lesson.checkpoints()[-1].kind == "savepoint"
+
+
+def test_every_step_is_a_frame(lesson: Job) -> None:
+    frames = len(lesson.recorder.frames())
+    lesson.step(4)
+    assert len(lesson.recorder.frames()) == frames + 4
+
+
+def test_wait_with_a_timeout_counts_the_clock_of_the_job() -> None:
+    stream = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}), rate=1.0)
+    job = stream.sink_to(wb.TableSink("slow")).run("slow", driver="stepping", checkpoint_interval=None)
+    with pytest.raises(JobError, match="still RUNNING after 1s"):
+        job.wait("1s")
+    assert job.wait("1h") == "FINISHED"
+
+
+def test_a_live_job_cannot_be_stepped() -> None:
+    job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("one")).run("one")
+    with pytest.raises(JobError, match="runs live and cannot be stepped"):
+        job.step()
+    assert job.wait("20s") == "FINISHED"
+
+
+def test_an_unknown_driver_is_refused() -> None:
+    pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("one"))
+    with pytest.raises(SettingError, match="unknown driver 'walking'"):
+        pipeline.run("one", driver="walking")  # type: ignore[arg-type]
