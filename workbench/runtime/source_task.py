@@ -68,8 +68,8 @@ class SourceTask(Task):
 
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
-        if self.drained or self.paused:
-            return due
+        if self.drained or self.paused or not self.pool.has_room:
+            return due  # a receiver that makes room wakes the slot
         wanted = [time for time in (due, self._wait_until_us) if time is not None]
         wanted.append(self._marker_due_us)
         if self.watermarks is not None:
