@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from bokeh.resources import INLINE
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Display, Pump
 from workbench.dashboard.view import View
+
+_PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
+"""Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
 
 PUMP = Pump()
 """Feeds every display of every job in this process."""
@@ -62,7 +66,7 @@ class Dashboard:
         document.js_on_event("document_ready", view.script)
         html = file_html(document, INLINE, title=title, suppress_callback_warning=True)
         target = Path(path)
-        target.write_text(html, encoding="utf-8")
+        target.write_text(_PANELS_SCRIPT.sub("", html), encoding="utf-8")
         return target
 
     def close(self) -> None:

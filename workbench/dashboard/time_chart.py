@@ -54,6 +54,17 @@ def quarters(end: float) -> list[float]:
     return [end * quarter / 4 for quarter in range(5)]
 
 
+def spaced(history: Sequence[Frame]) -> list[Frame]:
+    """The frames, oldest first, that the charts can show: of the time window, as far apart as their points are."""
+    kept: list[Frame] = []
+    for frame in reversed(history):
+        if kept and (kept[0].time_us - frame.time_us) / 1000 > WINDOW_MS:
+            break
+        if not kept or (kept[-1].time_us - frame.time_us) / 1000 >= SPACING_MS:
+            kept.append(frame)
+    return kept[::-1]
+
+
 class TimeWindow:
     """The stretch of time that all charts of one view show; it moves once a second, for moving it is dear."""
 

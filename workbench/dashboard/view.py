@@ -19,7 +19,7 @@ from workbench.dashboard.job_port import Watched
 from workbench.dashboard.latency import LagView, LatencyView, ThroughputView
 from workbench.dashboard.page import Pulse, page_script
 from workbench.dashboard.theme import ROOT_CSS, Paint
-from workbench.dashboard.time_chart import TimeWindow
+from workbench.dashboard.time_chart import TimeWindow, spaced
 from workbench.dashboard.watermarks import WatermarksView
 from workbench.telemetry.frames import Frame
 
@@ -74,7 +74,7 @@ class View:
         )
         self.script = page_script(self.root, self.pulse, texts, paint)
         self.root.tags = [self.script]
-        for frame in history:
+        for frame in spaced(history):
             self._draw(self._over_time, frame)
         if history:
             self._draw(self._now, history[-1])

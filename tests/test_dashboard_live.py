@@ -1,0 +1,421 @@
+"""The dashboard while it lives: what goes over the wire, controls, the pump; all against the page's own copy."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from bokeh.document import Document
+from bokeh.models import Button, Div, Slider
+from test_dashboard_picture import FRAME, HOSTILE
+
+from workbench.dashboard import dashboard, pump, steps, transport
+from workbench.dashboard.controls import PAUSE, RESUME
+from workbench.dashboard.graph import box_columns
+from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.show import Dashboard
+from workbench.dashboard.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
+from workbench.dashboard.time_chart import spaced
+from workbench.dashboard.view import View
+from workbench.errors import SettingError
+from workbench.telemetry.frames import EventFrame
+
+
+class Comm:
+    """A comm whose other end is this test."""
+
+    def __init__(self, on_msg=None, on_open=None):
+        self.id = f"comm-{id(self)}"
+        self.sent, self.on_msg, self._comm = [], on_msg, None
+        self.on_open = on_open
+
+    def init(self):
+        self._comm = self
+
+    def send(self, data=None, metadata=None, buffers=()):
+        assert not buffers, "binary buffers cost two messages each"
+        self.sent.append(data)
+
+    def close(self):
+        self._comm = None
+
+
+class Comms:
+    """Stands in for Panel's comm manager."""
+
+    _comms: dict[str, object] = {}  # noqa: RUF012 - as Panel has it
+
+    @staticmethod
+    def get_server_comm():
+        return Comm()
+
+    @staticmethod
+    def get_client_comm(on_msg, on_open):
+        return Comm(on_msg, on_open)
+
+
+class Page:
+    """The browser's side of a display: a document that is changed by what the kernel sends."""
+
+    def __init__(self, display):
+        self.line = display.line
+        data, _ = self.line.render()
+        self.html = data["text/html"]
+        self.document = Document.from_json(display.line._document.to_json())
+        self.line._control.on_open({})
+
+    def receive(self):
+        """Apply all patches; how many there were, and their bytes."""
+        sent = self.line._telemetry.sent
+        messages = [json.loads(text) for text in sent[2::3]]
+        total = sum(len(text) for text in sent)
+        sent.clear()
+        for message in messages:
+            self.document.apply_json_patch(message)
+        return len(messages), total
+
+    def change(self, model, attribute, value):
+        event = {"kind": "ModelChanged", "model": {"id": model.id}, "attr": attribute, "new": value}
+        self._send(event)
+
+    def press(self, button):
+        value = {"type": "map", "entries": [["model", {"id": button.id}]]}
+        event = {"type": "event", "name": "button_click", "values": value}
+        self._send({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
+
+    def _send(self, event):
+        header = {"msgid": "1", "msgtype": "PATCH-DOC"}
+        self.line._control.on_msg({"header": header, "metadata": {}, "content": {"events": [event]}, "_buffers": {}})
+
+    def texts(self):
+        found = next(m for m in self.document.models if getattr(m, "data", None) and "piece 0" in m.data)
+        return "\n".join(str(cells[0]) for cells in found.data.values())
+
+
+class Job:
+    """A job that remembers what it was asked."""
+
+    def __init__(self, *frames):
+        self.name, self.asked, self.ring = "delays", [], list(frames)
+        self.recorder = SimpleNamespace(
+            latest=lambda: self.ring[-1] if self.ring else None, frames=lambda: tuple(self.ring)
+        )
+
+    @property
+    def state(self):
+        return self.ring[-1].state
+
+    def tune(self, **settings):
+        if settings.get("speed") == "max":
+            raise SettingError(f"speed is {HOSTILE}: no")
+        self.asked.append(settings)
+
+    def __getattr__(self, verb):
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+        return lambda **more: self.asked.append((verb, more))
+
+
+def later(frame, steps_=1, **changes):
+    return replace(frame, sequence=frame.sequence + steps_, time_us=frame.time_us + 200_000 * steps_, **changes)
+
+
+@pytest.fixture(autouse=True)
+def _comms(monkeypatch):
+    monkeypatch.setattr(transport, "JupyterCommManagerBinary", Comms)
+
+
+@pytest.fixture
+def shown():
+    job = Job(FRAME)
+    display = Display(job, View(job, job.recorder.frames()))
+    return SimpleNamespace(job=job, display=display, page=Page(display), view=display.view)
+
+
+def show(shown, **changes):
+    shown.job.ring.append(later(shown.job.ring[-1], **changes))
+    shown.display.show(time.monotonic())
+
+
+def find(shown, kind, **attributes):
+    found = [
+        m for m in shown.view.root.select({"type": kind}) if all(getattr(m, k) == v for k, v in attributes.items())
+    ]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def control(shown, label):
+    return find(shown, Button, label=label)
+
+
+def slider(shown, title):
+    return find(shown, Slider, title=title)
+
+
+# the wire ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_holds_what_the_kernel_drew(shown):
+    faster = tuple(
+        replace(v, metrics={**v.metrics, "numRecordsInPerSecond": 77.0, "busyTimeMsPerSecond": 600.0})
+        for v in FRAME.vertices
+    )
+    show(shown, vertices=faster, backpressure="Now it is another task.")
+    assert shown.page.receive()[0] == 1
+    assert "Now it is another task." in shown.page.texts()
+    drawn = next(m.data for m in shown.page.document.models if "pressed_1" in (getattr(m, "data", None) or {}))
+    for name, cells in box_columns(shown.job.ring[-1]).items():
+        assert list(drawn[name]) == pytest.approx(cells) if isinstance(cells[0], float) else list(drawn[name]) == cells
+
+
+def test_every_model_of_the_page_equals_the_kernels_after_many_frames(shown):
+    for step in range(1, 40):
+        edges = tuple(replace(e, queued_buffers=step, usage=step / 40) for e in FRAME.edges)
+        show(shown, edges=edges, events=(*FRAME.events, EventFrame(FRAME.time_us, "notice", f"step {step}")))
+    shown.page.receive()
+    for model in shown.view.root.references():
+        copy = shown.page.document.get_model_by_id(model.id)
+        if hasattr(model, "data"):
+            assert {k: list(map(str, v)) for k, v in copy.data.items()} == {
+                k: list(map(str, v)) for k, v in model.data.items()
+            }
+
+
+def test_an_unchanged_frame_sends_a_pulse_and_nothing_else(shown):
+    shown.display.show(time.monotonic())
+    shown.page.receive()
+    shown.display.show(time.monotonic())
+    count, size = shown.page.receive()
+    assert count == 1
+    assert size < 1_000
+
+
+def test_a_frame_is_a_small_message(shown):
+    show(shown)
+    shown.page.receive()
+    show(shown, metrics={**FRAME.metrics, "numRecordsInPerSecond": 99.0})
+    _, size = shown.page.receive()
+    assert size < 4_000
+
+
+def test_no_div_changes_its_text_since_that_would_lay_out_the_page_anew(shown):
+    before = {div.id: div.text for div in shown.view.root.select({"type": Div})}
+    show(shown, backpressure="Something else.", failure="boom")
+    assert {div.id: div.text for div in shown.view.root.select({"type": Div})} == before
+
+
+def test_the_page_may_change_inputs_only(shown):
+    shown.page.change(shown.view.root, "width", 640)
+    assert shown.view.root.width is None
+
+
+def test_nothing_is_sent_before_the_page_has_opened_its_line():
+    job = Job(FRAME)
+    display = Display(job, View(job))
+    display.line.render()
+    display.show(time.monotonic())
+    assert display.line._telemetry.sent == []
+    assert not display.is_due(time.monotonic())
+
+
+def test_the_bundle_loads_bokehjs_from_the_server_that_the_page_came_from(shown):
+    assert "panel-preview/static/js/" in shown.page.html
+    assert len(shown.page.html) < 300_000
+
+
+# controls ---------------------------------------------------------------------------------------------------------
+
+
+def test_moving_a_slider_tunes_the_job_at_once(shown):
+    shown.page.change(slider(shown, "Buffer timeout"), "value", 3)
+    shown.page.change(slider(shown, "Checkpoint interval"), "value", 10)
+    assert shown.job.asked == [{"buffer_timeout": "5ms"}, {"checkpoint_interval": "disabled"}]
+
+
+def test_a_slider_waits_for_what_was_asked_and_then_follows_what_is_in_force(shown, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(steps, "monotonic", lambda: now[0])
+    moved = slider(shown, "Buffer timeout")
+    shown.page.change(moved, "value", 3)
+    show(shown)
+    assert moved.value == 3, "the old value in force must not fight the hand"
+    show(shown, settings={**FRAME.settings, "buffer_timeout": "5ms"})
+    assert moved.value == 3
+    show(shown, settings={**FRAME.settings, "buffer_timeout": "90ms"})
+    assert moved.value == BUFFER_TIMEOUT.steps.index("100ms"), "someone else tuned it"
+    shown.page.receive()
+    assert "in force: <b>90ms</b>" in shown.page.texts()
+    shown.page.change(moved, "value", 0)
+    now[0] += 3.5
+    show(shown)
+    assert moved.value == BUFFER_TIMEOUT.steps.index("100ms"), "what was asked never came"
+    assert shown.job.asked == [{"buffer_timeout": "5ms"}, {"buffer_timeout": "0ms"}], "following must not tune"
+
+
+def test_a_refusal_is_a_sentence_and_the_slider_goes_back(shown):
+    moved = slider(shown, "Replay speed")
+    shown.page.change(moved, "value", len(SPEED.steps) - 1)
+    shown.page.receive()
+    assert "✗ speed is &lt;img" in shown.page.texts()
+    assert "<img" not in shown.page.texts()
+    show(shown)
+    assert moved.value == SPEED.steps.index("600x")
+    assert shown.job.asked == []
+
+
+def test_buttons_ask_the_job(shown):
+    for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"):
+        shown.page.press(control(shown, label))
+    assert shown.job.asked == [("pause", {}), ("checkpoint", {}), ("fail", {"task": "late[0]"}), ("stop", {})]
+
+
+def test_the_chosen_task_is_failed(shown):
+    shown.page.change(shown.view.inputs[-1], "value", "aggregate[1]")
+    shown.page.press(control(shown, "Fail task"))
+    assert shown.job.asked == [("fail", {"task": "aggregate[1]"})]
+
+
+def test_a_paused_job_offers_to_resume(shown):
+    show(shown, replay=replace(FRAME.replay, paused=True))
+    shown.page.press(control(shown, RESUME))
+    show(shown, replay=None, events=(EventFrame(0, "tune", "paused"),))
+    shown.page.press(control(shown, RESUME))
+    show(shown, replay=None, events=(EventFrame(0, "tune", "paused"), EventFrame(1, "tune", "resumed")))
+    assert control(shown, PAUSE)
+    assert shown.job.asked == [("resume", {}), ("resume", {})]
+
+
+def test_nothing_can_be_asked_of_a_job_that_is_over(shown):
+    show(shown, state="FINISHED")
+    assert all(control(shown, label).disabled for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"))
+    assert slider(shown, "Buffer timeout").disabled
+
+
+def test_speed_does_not_apply_without_a_replay(shown):
+    show(shown, settings={**FRAME.settings, "speed": None})
+    assert slider(shown, "Replay speed").disabled
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "step"),
+    [(BUFFER_TIMEOUT, "37ms", "50ms"), (BUFFER_TIMEOUT, "0ms", "0ms"), (BUFFER_TIMEOUT, "disabled", "disabled"),
+     (BUFFER_TIMEOUT, "1h", "1s"), (CHECKPOINT_INTERVAL, "1min", "60s"), (SPEED, "max", "max"), (SPEED, "700x", "600x"),
+     (SPEED, "nonsense", "60x")],
+)  # fmt: skip
+def test_a_value_that_is_no_step_shows_at_the_nearest(knob, value, step):
+    assert knob.steps[nearest(knob, value)] == step
+
+
+def test_values_are_the_same_however_they_are_written():
+    assert same_value(BUFFER_TIMEOUT, "1000ms", "1s")
+    assert not same_value(BUFFER_TIMEOUT, "1s", "disabled")
+    assert not same_value(BUFFER_TIMEOUT, "1s", "nonsense")
+
+
+# the pump ---------------------------------------------------------------------------------------------------------
+
+
+def await_true(condition):
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_long_history_is_thinned_out_before_it_is_drawn():
+    history = [later(FRAME, step) for step in range(3000)]
+    shown_ = spaced(history)
+    assert shown_[-1] is history[-1]
+    gaps = {after.time_us - before.time_us for before, after in pairwise(shown_)}
+    assert min(gaps) >= 400_000
+    assert shown_[-1].time_us - shown_[0].time_us <= 120_000_000
+    assert len(shown_) == 301
+
+
+def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
+    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    board = Dashboard(job, feeder)
+    bundles = [board._repr_mimebundle_() for _ in range(2)]
+    assert bundles[0][0]["text/html"] != bundles[1][0]["text/html"]
+    first, second = feeder.displays
+    for display in (first, second):
+        display.line._telemetry.init()
+    job.ring.append(later(FRAME, backpressure="seen by both"))
+    for display in (first, second):
+        await_true(lambda display=display: any("seen by both" in text for text in display.line._telemetry.sent))
+    assert sum(thread.name == "dashboard pump" for thread in threading.enumerate()) == 1
+    board.close()
+    await_true(lambda: not feeder.is_running)
+
+
+def test_the_pump_shows_the_last_frame_and_ends():
+    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
+    Dashboard(job, feeder)._repr_mimebundle_()
+    (display,) = feeder.displays
+    display.line._telemetry.init()
+    await_true(lambda: not feeder.is_running)
+    assert any('"live",[0]' in text.replace(" ", "") for text in display.line._telemetry.sent)
+    assert feeder.displays == ()
+
+
+def test_a_display_shown_after_the_end_starts_the_pump_again():
+    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
+    for _ in range(2):
+        Dashboard(job, feeder)._repr_mimebundle_()
+        feeder.displays[0].line._telemetry.init()
+        await_true(lambda: not feeder.is_running)
+
+
+def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
+    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    board = Dashboard(job, feeder)
+    board._repr_mimebundle_()
+    board._repr_mimebundle_()
+    broken, whole = feeder.displays
+    broken.view.update = lambda frame: 1 / 0
+    for display in (broken, whole):
+        display.line._telemetry.init()
+    await_true(lambda: feeder.displays == (whole,))
+    assert "failed and is closed" in caplog.text
+    board.close()
+    await_true(lambda: not feeder.is_running)
+
+
+def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it(shown, monkeypatch):
+    start = shown.display._heard_at
+    shown.display.show(start)
+    assert shown.display.is_due(start + 0.2)
+    quiet = start + pump.SILENT_S + 1
+    shown.display.show(quiet)
+    assert not shown.display.is_due(quiet + 1)
+    assert shown.display.is_due(quiet + pump.SLOW_S)
+    assert not shown.display.is_lost(start + pump.LOST_S - 1)
+    assert shown.display.is_lost(start + pump.LOST_S + 1)
+    monkeypatch.setattr(pump, "monotonic", lambda: quiet)
+    shown.page.change(shown.view.pulse.echo, "data", {"beat": [5]})
+    assert shown.display.is_due(quiet + 1)
+
+
+def test_the_view_waits_in_words_for_the_first_frame():
+    job = Job()
+    display = Display(job, View(job))
+    page = Page(display)
+    assert "has not sent its first frame" in page.texts()
+    job.ring.append(FRAME)
+    display.show(time.monotonic())
+    page.receive()
+    assert "● RUNNING" in page.texts()
+
+
+def test_what_is_shown_now_can_be_saved_as_a_page_of_its_own(tmp_path):
+    path = dashboard(Job(FRAME)).save(tmp_path / "page.html")
+    page = path.read_text(encoding="utf-8")
+    assert "aggregate is the cause (88 % busy)" in page
+    assert re.search(r"<(script|link)[^>]+(src|href)=", page) is None, "it would need a network"

@@ -1,0 +1,453 @@
+"""The picture is true: every number that the dashboard draws is compared with the frame that it was drawn from."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from workbench.dashboard import buffers, checkpoints, events, graph, header, latency, time_chart, watermarks, wording
+from workbench.dashboard.sources import ceiling, ceiling_s
+from workbench.durations import MAX_TIME
+from workbench.telemetry.frames import (
+    ChannelFrame,
+    CheckpointFrame,
+    EdgeFrame,
+    EventFrame,
+    Frame,
+    LatencyFrame,
+    ReplayFrame,
+    SubtaskCheckpointFrame,
+    TaskFrame,
+    VertexFrame,
+)
+
+SIX = 1_372_658_400_000_000  # 2013-07-01 06:00:00
+HOUR = 3_600_000_000
+HOSTILE = "<img src=x onerror=alert(1)>'\"&"
+
+
+def load(read, wrote, idle, busy, pressed):
+    return {
+        "numRecordsInPerSecond": read,
+        "numRecordsOutPerSecond": wrote,
+        "idleTimeMsPerSecond": idle,
+        "busyTimeMsPerSecond": busy,
+        "backPressuredTimeMsPerSecond": pressed,
+    }
+
+
+def channel(edge, source, target, received, sent, watermark, **more):
+    return ChannelFrame(edge, source, target, received, sent, 8, (received + sent) * 100, watermark, **more)
+
+
+FRAME = Frame(
+    job="delays",
+    state="RUNNING",
+    sequence=7,
+    time_us=1_700_000_000_000_000,
+    started_us=1_699_999_900_000_000,
+    settings={"buffer_timeout": "50ms", "checkpoint_interval": "5s", "speed": "600x", "buffer_size": 4096},
+    metrics={
+        "numRestarts": 2,
+        "runningTime": 75_000,
+        "numRecordsInPerSecond": 12_345.0,
+        "numRecordsOutPerSecond": 41.0,
+        "numberOfCompletedCheckpoints": 2,
+        "numberOfFailedCheckpoints": 1,
+    },
+    vertices=(
+        VertexFrame("v1", "source", (("source", "replay", ""), ("clean", "filter", "")), 2,
+                    load(12_345.0, 12_000.0, 150.0, 350.0, 500.0), 0.0, 0.5),
+        VertexFrame("v2", "aggregate", (("aggregate", "window aggregate", "tumbling 1h"),), 2,
+                    load(12_000.0, 41.0, 100.0, 880.0, 20.0), 0.5, 0.5),
+        VertexFrame("v3", "delays", (("delays", "table sink", ""),), 1, load(41.0, 0.0, 1000.0, 0.0, 0.0), 1.0, 0.4),
+        VertexFrame("v4", "late", (("late", "table sink", ""),), 1, load(3.0, 0.0, 999.0, 1.0, 0.0), 1.0, 0.6),
+    ),
+    edges=(
+        EdgeFrame("v1->v2", "v1", "v2", "hash", 13, 32, 13 / 32, 12_000.0),
+        EdgeFrame("v2->v3", "v2", "v3", "rebalance", 0, 16, 0.0, 41.0),
+        EdgeFrame("v2->v4", "v2", "v4", "rebalance", 0, 16, 0.0, 3.0),
+    ),
+    tasks=(
+        TaskFrame("source[0]", "v1", 0, "tm-0/slot-0", "RUNNING", {"currentOutputWatermark": SIX + HOUR},
+                  "split 0", {"0": SIX + HOUR, "2": None}),
+        TaskFrame("source[1]", "v1", 1, "tm-0/slot-1", "RUNNING", {"currentOutputWatermark": SIX},
+                  "split 1", {"1": SIX}),
+        TaskFrame("aggregate[0]", "v2", 0, "tm-0/slot-0", "RUNNING",
+                  {"currentInputWatermark": SIX, "numLateRecordsDropped": 4}, "source[1]"),
+        TaskFrame("aggregate[1]", "v2", 1, "tm-0/slot-1", "RUNNING",
+                  {"currentInputWatermark": SIX + HOUR, "numLateRecordsDropped": 3}, "source[0]"),
+        TaskFrame("delays[0]", "v3", 0, "tm-0/slot-0", "RUNNING", {"currentInputWatermark": None}),
+        TaskFrame("late[0]", "v4", 0, "tm-0/slot-0", "RUNNING", {"currentInputWatermark": SIX - HOUR}, "aggregate[0]"),
+    ),
+    channels=(
+        channel("v1->v2", "source[0]", "aggregate[0]", 2, 1, SIX + HOUR),
+        channel("v1->v2", "source[1]", "aggregate[0]", 8, 2, SIX),
+        channel("v1->v2", "source[0]", "aggregate[1]", 0, 0, SIX + HOUR, blocked=True, barriers=(4,)),
+        channel("v1->v2", "source[1]", "aggregate[1]", 0, 0, SIX, idle=True),
+        channel("v2->v3", "aggregate[0]", "delays[0]", 0, 0, None),
+        channel("v2->v4", "aggregate[0]", "late[0]", 0, 0, SIX - HOUR),
+    ),
+    checkpoints=(
+        CheckpointFrame(1, "COMPLETED", "periodic", 1_699_999_990_000_000, 6, 6, 120.0, 34_000,
+                        subtasks=(SubtaskCheckpointFrame("source[0]", True, alignment_ms=0.0),
+                                  SubtaskCheckpointFrame("aggregate[0]", True, alignment_ms=17.0))),
+        CheckpointFrame(2, "FAILED", "manual", 1_699_999_995_000_000, 3, 6, 80.0, 0, reason="No space left on device"),
+        CheckpointFrame(3, "COMPLETED", "savepoint", 1_699_999_998_000_000, 6, 6, 1_500.0, 1_200_000),
+        CheckpointFrame(4, "IN_PROGRESS", "periodic", 1_699_999_999_900_000, 2, 6, 100.0, 0, subtasks=tuple(
+            SubtaskCheckpointFrame(name, name.startswith("source"))
+            for name in ("source[0]", "source[1]", "aggregate[0]", "aggregate[1]", "delays[0]", "late[0]"))),
+    ),
+    latency=(
+        LatencyFrame("v2", 50, 1.0, 2.0, 3.0, 4.0),
+        LatencyFrame("v3", 50, 10.0, 20.0, 30.0, 40.0),
+        LatencyFrame("v4", 9, 11.0, 19.0, 29.0, 41.0),
+    ),
+    replay=ReplayFrame(600.0, False, SIX, SIX - HOUR, SIX + 3 * HOUR, 84_194, 336_776),
+    events=(
+        EventFrame(1_699_999_900_000_000, "state", "RUNNING"),
+        EventFrame(1_699_999_960_000_000, "tune", "buffer_timeout = 50ms"),
+        EventFrame(1_699_999_970_000_000, "tune", "speed = 600x"),
+    ),
+    tables={"delays": 1_234},
+    backpressure="aggregate is the cause (88 % busy): source is back-pressured, waiting for it.",
+)  # fmt: skip
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+# the graph --------------------------------------------------------------------------------------------------------
+
+
+def test_the_bar_of_a_box_is_divided_as_its_time_is():
+    drawn = graph.box_columns(FRAME)
+    assert drawn["name"] == ["source", "aggregate", "delays", "late"]
+    for index, (idle, busy, pressed) in enumerate([(0.15, 0.35, 0.5), (0.1, 0.88, 0.02), (1, 0, 0), (0.999, 0.001, 0)]):
+        start, end = drawn["idle_0"][index], drawn["right_x"][index]
+        whole = end - start
+        assert (drawn["idle_1"][index] - start) / whole == pytest.approx(idle)
+        assert (drawn["busy_1"][index] - drawn["idle_1"][index]) / whole == pytest.approx(busy)
+        assert (drawn["pressed_1"][index] - drawn["busy_1"][index]) / whole == pytest.approx(pressed)
+        assert drawn["left"][index] < start < end < drawn["right"][index]
+
+
+def test_a_box_says_in_numbers_what_its_bar_shows():
+    drawn = graph.box_columns(FRAME)
+    assert drawn["shares"][0] == "idle 15 · busy 35 · back-pr. 50 %"
+    assert drawn["rates"] == ["12.3k → 12k rec/s", "12k → 41 rec/s", "41 → 0 rec/s", "3 → 0 rec/s"]
+    assert drawn["parallelism"] == ["×2", "×2", "×1", "×1"]
+    assert (drawn["first"][0], drawn["second"][0]) == ("source → clean", "")
+    assert (drawn["first"][1], drawn["second"][1]) == ("window aggregate", "tumbling 1h")
+
+
+def test_boxes_of_one_column_do_not_overlap_though_the_layout_has_them_close():
+    drawn = graph.box_columns(FRAME)
+    assert drawn["x"][2] == drawn["x"][3]
+    assert drawn["bottom"][2] > drawn["top"][3]
+    assert min(drawn["bottom"]) >= 0
+    assert max(drawn["top"]) <= graph.height(FRAME)
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 5, 9])
+def test_all_boxes_of_a_full_column_fit_into_the_drawing(many):
+    vertices = tuple(VertexFrame(f"v{n}", f"n{n}", (), 1, {}, 0.0, 0.5) for n in range(many))
+    frame = replace(FRAME, vertices=vertices, edges=())
+    drawn = graph.box_columns(frame)
+    edges = sorted(zip(drawn["bottom"], drawn["top"], strict=True))
+    assert edges[0][0] >= 0
+    assert edges[-1][1] <= graph.height(frame)
+    assert all(below[1] <= above[0] for below, above in pairwise(edges))
+
+
+def test_an_edge_runs_from_box_to_box_and_tells_exchange_rate_and_buffers():
+    boxes, drawn = graph.box_columns(FRAME), graph.edge_columns(FRAME)
+    assert drawn["x0"][0] == pytest.approx(boxes["right"][0])
+    assert boxes["left"][1] - drawn["x1"][0] == pytest.approx(0.006)
+    assert drawn["exchange"] == ["hash", "rebalance", "rebalance"]
+    assert drawn["rate"] == ["12k/s", "41/s", "3/s"]
+    assert drawn["buffers"] == ["13/32", "0/16", "0/16"]
+    gauge = drawn["gauge_right"][0] - drawn["gauge_left"][0]
+    assert (drawn["gauge_fill"][0] - drawn["gauge_left"][0]) / gauge == pytest.approx(13 / 32)
+    assert drawn["width"] == [6.0, 1.5, 1.5]
+
+
+def test_a_gauge_never_leaves_its_track_when_a_step_overshoots():
+    over = replace(FRAME, edges=(replace(FRAME.edges[0], usage=1.09),))
+    drawn = graph.edge_columns(over)
+    assert drawn["gauge_fill"][0] == pytest.approx(drawn["gauge_right"][0])
+    assert drawn["usage"] == ["109 %"]
+
+
+def test_the_hover_lists_operators_and_metrics():
+    lines = graph.details(FRAME.vertices[1]).splitlines()
+    assert lines[0] == "aggregate (window aggregate) tumbling 1h"
+    assert "numRecordsInPerSecond: 12,000" in lines
+    assert "busyTimeMsPerSecond: 880" in lines
+
+
+# buffers ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_channel_has_a_row_with_both_of_its_sides():
+    rows = buffers.rows(FRAME)
+    assert [row["label"] for row in rows if row["heading"]] == [
+        "source → aggregate",
+        "aggregate → delays",
+        "aggregate → late",
+    ]
+    assert rows[0]["note"] == "13/32 · 41 %"
+    assert [row["note"] for row in rows[1:5]] == [
+        "1 + 2/8 · 300 rec",
+        "2 + 8/8 · 1k rec",
+        "0 + 0/8 · aligning",
+        "0 + 0/8 · idle",
+    ]
+    assert [row["held"] for row in rows[1:5]] == [False, False, True, False]
+
+
+def test_bars_are_as_long_as_their_queues():
+    drawn = buffers.columns(FRAME)
+    left, right = buffers._RECEIVER_LEFT, buffers._RECEIVER_RIGHT
+    assert drawn["receive_right"][1] == pytest.approx(left + (right - left) * 2 / 8)
+    assert drawn["receive_right"][2] == pytest.approx(right) == pytest.approx(drawn["granted_right"][2])
+    sender = buffers._SENDER_RIGHT - buffers._SENDER_LEFT
+    assert drawn["send_right"][2] - drawn["send_left"][2] == pytest.approx(sender * 2 / 8)
+    assert drawn["held_right"][2] == left
+
+
+def test_a_wide_edge_shows_its_fullest_channels_and_counts_the_others():
+    wide = tuple(channel("v1->v2", f"source[{n}]", "aggregate[0]", n % 9, 0, SIX) for n in range(60))
+    rows = buffers.rows(replace(FRAME, channels=wide))
+    shown = [row for row in rows if not row["heading"]]
+    assert [row["received"] for row in shown[:-1]] == [8] * 6
+    assert shown[-1]["label"] == "and 54 emptier channels"
+
+
+# watermarks -------------------------------------------------------------------------------------------------------
+
+
+def test_every_channel_has_its_watermark_its_lag_and_its_holder():
+    table = {task.task: task for task in watermarks.table(FRAME)}
+    held = table["aggregate[0]"]
+    assert (held.watermark_us, held.lag_us, held.sentence) == (SIX, HOUR, "waits for source[1]")
+    assert [(m.name, m.lag_us, m.holds) for m in held.inputs] == [("source[0]", 0, False), ("source[1]", HOUR, True)]
+    assert held.is_held
+    other = table["aggregate[1]"]
+    assert [(m.name, m.holds, m.note) for m in other.inputs] == [("source[0]", True, ""), ("source[1]", False, "idle")]
+    assert not other.is_held
+    assert table["delays[0]"].sentence == "no watermark yet"
+
+
+def test_the_splits_of_a_source_are_its_inputs():
+    source = watermarks.table(FRAME)[0]
+    assert [(m.name, m.watermark_us, m.holds, m.note) for m in source.inputs] == [
+        ("split 0", SIX + HOUR, True, ""),
+        ("split 2", None, False, "idle"),
+    ]
+
+
+def test_the_lag_of_a_vertex_is_that_of_its_slowest_task():
+    assert watermarks.vertex_lags(FRAME) == {"source": 3600.0, "aggregate": 3600.0, "late": 7200.0}
+
+
+def test_the_final_watermark_is_neither_the_furthest_nor_behind():
+    over = replace(
+        FRAME, channels=(replace(FRAME.channels[0], currentChannelWatermark=MAX_TIME),), tasks=FRAME.tasks[2:3]
+    )
+    assert watermarks.furthest(over) == SIX
+    assert watermarks.table(over)[0].inputs[0].lag_us == 0
+
+
+def test_all_inputs_idle_is_said_in_words():
+    idle = tuple(replace(c, idle=True) for c in FRAME.channels[:2])
+    task = replace(FRAME.tasks[2], watermarkHolder=None)
+    assert watermarks.table(replace(FRAME, channels=idle, tasks=(task,)))[0].sentence == "all inputs idle"
+
+
+def test_the_table_reads_as_a_person_would_say_it():
+    text = text_of(watermarks.html(FRAME))
+    assert "aggregate[0] 2013-07-01 06:00:00 1 h waits for source[1]" in text
+    assert "source[1] 2013-07-01 06:00:00 1 h ◀ holds" in text
+    assert "source[1] 2013-07-01 06:00:00 1 h idle" in text
+    assert text_of(watermarks.html(replace(FRAME, tasks=(), channels=()))).strip() == "No watermark yet."
+
+
+# checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def test_the_checkpoint_in_progress_names_the_tasks_that_are_missing():
+    text = text_of(checkpoints.progress_html(FRAME))
+    assert "#4 2/6 acknowledged 2 completed · 1 failed" in text
+    assert "waiting for aggregate[0], aggregate[1], delays[0], late[0]" in text
+    assert "width:33%" in checkpoints.progress_html(FRAME)
+
+
+def test_a_failed_checkpoint_shows_its_reason():
+    text = text_of(checkpoints.progress_html(replace(FRAME, checkpoints=FRAME.checkpoints[:2])))
+    assert "✗ #2 failed" in text
+    assert "No space left on device" in text
+
+
+def test_the_chart_has_every_checkpoint_that_is_over():
+    drawn = checkpoints.chart_columns(FRAME)
+    assert drawn["id"] == [1, 2, 3]
+    assert drawn["done_ms"] == [120.0, 0.0, 1500.0]
+    assert drawn["failed_ms"] == [0.0, 80.0, 0.0]
+    assert drawn["size"] == [34_000, 0, 1_200_000]
+
+
+def test_the_table_lists_the_newest_first_with_the_longest_alignment():
+    rows = re.findall(r"<tr>(.*?)</tr>", checkpoints.table_html(FRAME))
+    assert [text_of(row).strip() for row in rows] == [
+        "4 periodic … running 100 ms 0 B –",
+        "3 savepoint ✓ done 1.5 s 1.2 MB –",
+        "2 manual ✗ failed 80 ms 0 B –",
+        "1 periodic ✓ done 120 ms 34 kB 17 ms",
+    ]
+
+
+def test_without_checkpoints_it_says_why():
+    never = replace(FRAME, checkpoints=(), settings={"checkpoint_interval": "disabled"})
+    assert "None yet: checkpoints are disabled." in text_of(checkpoints.progress_html(never))
+
+
+# over time, head and log ------------------------------------------------------------------------------------------
+
+
+def test_latency_is_that_of_the_slowest_sink_only():
+    assert latency.percentiles(FRAME) == {"p50": 11.0, "p90": 20.0, "p95": 30.0, "p99": 41.0}
+    assert set(latency.percentiles(replace(FRAME, latency=FRAME.latency[:1])).values()) == {None}
+
+
+def test_throughput_is_read_and_received():
+    assert latency.throughput(FRAME) == {"records in": 12_345.0, "records out": 41.0}
+
+
+def test_tunings_are_marked_where_they_happened_and_the_latest_is_named():
+    assert time_chart.tunings(FRAME.events) == {
+        "x": [1_699_999_960_000.0, 1_699_999_970_000.0],
+        "text": ["", "speed = 600x"],
+    }
+
+
+def test_the_head_has_the_numbers_of_the_frame():
+    assert header.figures(FRAME) == (
+        ("records in", "12.3k", "/s"),
+        ("records out", "41", "/s"),
+        ("running", "1 min 15 s", ""),
+        ("restarts", "2", ""),
+        ("late records", "7", ""),
+        ("rows in delays", "1,234", ""),
+    )
+    text = text_of(header.html(FRAME, "delays"))
+    assert "● RUNNING" in text
+    assert FRAME.backpressure in text
+    assert "history 2013-07-01 06:00:00 25.0 % of 336,776 records at 600x" in text
+
+
+@pytest.mark.parametrize("state", sorted(header.BADGES))
+def test_every_state_has_a_badge(state):
+    assert state in text_of(header.html(replace(FRAME, state=state), "delays"))
+
+
+def test_a_failure_that_ended_the_job_is_an_alert_and_an_earlier_one_is_told():
+    failed = replace(FRAME, state="FAILED", failure="aggregate[1]: boom")
+    assert "role='alert'>✗ aggregate[1]: boom" in header.html(failed, "delays")
+    recovered = replace(FRAME, failure="aggregate[1]: boom")
+    assert "last failure: aggregate[1]: boom" in text_of(header.html(recovered, "delays"))
+
+
+def test_the_log_shows_the_last_eight_newest_first():
+    many = tuple(EventFrame(FRAME.time_us + n * 1_000_000, "notice", f"event {n}") for n in range(12))
+    found = re.findall(r"<span>(event \d+)</span>", events.html(replace(FRAME, events=many)))
+    assert found == [f"event {n}" for n in (11, 10, 9, 8, 7, 6, 5, 4)]
+
+
+def test_hostile_text_is_shown_as_text_everywhere():
+    frame = replace(
+        FRAME,
+        job=HOSTILE,
+        failure=HOSTILE,
+        backpressure=HOSTILE,
+        tables={HOSTILE: 1},
+        settings={"checkpoint_interval": HOSTILE},
+        tasks=tuple(
+            replace(task, name=HOSTILE, watermarkHolder=HOSTILE, splits={HOSTILE: SIX}) for task in FRAME.tasks
+        ),
+        channels=tuple(replace(c, source=HOSTILE, target=HOSTILE) for c in FRAME.channels),
+        checkpoints=(
+            replace(FRAME.checkpoints[1], reason=HOSTILE),
+            replace(FRAME.checkpoints[3], subtasks=(SubtaskCheckpointFrame(HOSTILE, False),)),
+        ),
+        events=(EventFrame(0, "notice", HOSTILE),),
+    )
+    pages = [
+        header.html(frame, HOSTILE),
+        header.waiting_html(HOSTILE),
+        watermarks.html(frame),
+        checkpoints.progress_html(frame),
+        checkpoints.progress_html(replace(frame, checkpoints=frame.checkpoints[:1])),
+        checkpoints.progress_html(replace(frame, checkpoints=())),
+        checkpoints.table_html(frame),
+        events.html(frame),
+    ]
+    for page in pages:
+        assert "<img" not in page
+        assert "'\"" not in page
+    assert all("&lt;img" in page for page in (pages[0], pages[2], pages[3], pages[4], pages[7]))
+
+
+# words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0"), (7.46, "7.5"), (950, "950"), (999.7, "1k"), (12_345, "12.3k"), (336_776, "337k"),
+     (999_800, "1M"), (1.24e6, "1.2M"), (3.2e9, "3.2G")],
+)  # fmt: skip
+def test_numbers_are_short(value, text):
+    assert wording.short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.44, "0.4 ms"), (120.2, "120 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (1500, "1.5 s"),
+     (123_000, "2 min 3 s")],
+)  # fmt: skip
+def test_milliseconds_change_their_unit(value, text):
+    assert wording.milliseconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [(None, "–"), (0, "0 s"), (45_000_000, "45 s"), (2 * HOUR + 600_000_000, "2 h 10 min"), (76 * HOUR, "3 d 4 h"),
+     (24 * HOUR, "1 d"), (250_000, "250 ms")],
+)  # fmt: skip
+def test_spans_have_two_units_at_most(us, text):
+    assert wording.span(us) == text
+
+
+def test_instants_are_utc_and_the_last_has_a_name():
+    assert wording.instant(SIX) == "2013-07-01 06:00:00"
+    assert (wording.instant(None), wording.instant(MAX_TIME)) == ("–", "end")
+    assert wording.clock(SIX) == "06:00:00"
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 0.96, 1.0, 4.9, 37.0, 199.0, 12_345.0, math.inf])
+def test_axes_end_above_their_greatest_value_at_a_round_number(value):
+    end = ceiling(value)
+    assert end >= value or math.isinf(value)
+    assert end / 10 ** math.floor(math.log10(end)) in (1, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "end"), [(0, 1), (50, 60), (3000, 3600), (9 * 3600, 12 * 3600), (40 * 86_400, 50 * 86_400)]
+)
+def test_axes_of_time_end_at_round_times(value, end):
+    assert ceiling_s(value) == end
