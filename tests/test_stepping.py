@@ -142,6 +142,19 @@ def test_savepoint_is_stepped_to(lesson: Job) -> None:
     assert lesson.checkpoints()[-1].kind == "savepoint"
 
 
+def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None:
+    lesson.stop()  # asks for the last checkpoint
+    with pytest.raises(JobError, match=r"was not taken: the job ended before it \(CANCELED\)"):
+        lesson.savepoint("late")
+
+
+def test_a_stopped_job_that_read_the_rest_meanwhile_is_not_finished(lesson: Job) -> None:
+    lesson.step(2)
+    lesson.stop()
+    lesson.driver.run_until(lambda: "table[0]" not in tasks(lesson) or tasks(lesson)["table[0]"]["pendingRecords"] == 0)
+    assert lesson.wait() == "CANCELED"
+
+
 def test_every_step_is_a_frame(lesson: Job) -> None:
     frames = len(lesson.recorder.frames())
     lesson.step(4)

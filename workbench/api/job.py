@@ -200,6 +200,8 @@ class Job:
         self._apply(lambda: self._master.checkpoint("savepoint", name))
         self._driver.wait_for(done, parse_duration(timeout, "timeout") / 1e6)
         manifest = self._master.storage.savepoint(name)
+        if manifest is None and self.over:
+            raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({self.state})")
         if manifest is None:
             raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
         return self._master.storage.path_of(manifest.place)

@@ -378,6 +378,7 @@ class Master:
     def _end(self, state: str) -> None:
         self.ended_us = self._now()
         self._set_state(state)
+        self._requests.give_up()
         self.observer.on_end(self.ended_us)
 
     def _event(self, kind: str, text: str) -> None:

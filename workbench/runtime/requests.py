@@ -74,6 +74,13 @@ class CheckpointRequests:
         self.ask(self._last[0])
         return False
 
+    def give_up(self) -> None:
+        """The job has ended: nothing that still waits will be taken, and whoever waits for it is told."""
+        self._queue.clear()
+        for done in self._waiters.values():
+            done()
+        self._waiters.clear()
+
     def _tell(self, record: CheckpointRecord) -> None:
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:
             done()
