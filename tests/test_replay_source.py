@@ -14,7 +14,7 @@ from workbench.clock import VirtualClock
 from workbench.connectors.base import Exhausted, Fetched, WaitUntil
 from workbench.connectors.pace import Pace
 from workbench.connectors.replay_log import ReplayLog, write_log
-from workbench.connectors.replay_source import ReplayReader, ReplaySource
+from workbench.connectors.replay_source import BREATH_US, ReplayReader, ReplaySource
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.errors import HistoryError
 from workbench.operators.base import OperatorContext
@@ -145,33 +145,33 @@ def test_single_records_come_in_order_of_arrival_over_all_channels(tmp_path: Pat
 
 def test_the_reader_keeps_to_the_pace(tmp_path: Path) -> None:
     clock = VirtualClock(1_000)
-    log = log_of(tmp_path, [100_000, 120_000, 130_000, 160_000], 2)
+    log = log_of(tmp_path, [100_000, 300_000, 400_000, 700_000], 2)
     reader = open_reader(ReplaySource(log, speed=10.0), clock)
     assert known(reader.poll(10)) == [100_000]
-    assert reader.poll(10) == WaitUntil(3_000)
-    clock.advance_to(4_000)
-    assert sorted(known(reader.poll(10)) + known(reader.poll(10))) == [120_000, 130_000]
-    assert reader.poll(10) == WaitUntil(7_000)
-    assert reader.position_us == 130_000
-    clock.advance_to(8_000)
-    assert known(reader.poll(10)) == [160_000]
+    assert reader.poll(10) == WaitUntil(21_000)
+    clock.advance_to(31_000)
+    assert sorted(known(reader.poll(10)) + known(reader.poll(10))) == [300_000, 400_000]
+    assert reader.poll(10) == WaitUntil(61_000)
+    assert reader.position_us == 400_000
+    clock.advance_to(62_000)
+    assert known(reader.poll(10)) == [700_000]
     assert reader.poll(10) == Exhausted()
-    assert reader.position_us == 160_000
+    assert reader.position_us == 700_000
 
 
 def test_a_fast_replay_comes_in_chunks(tmp_path: Path) -> None:
     clock = VirtualClock()
-    reader = open_reader(ReplaySource(log_of(tmp_path, list(range(0, 50_000, 10)), 1), speed=10.0), clock)
-    assert known(reader.poll(5_000)) == [0]
-    assert reader.poll(5_000) == WaitUntil(1_000)  # the next record is due at 1, and would be a step of its own
-    clock.advance_to(500)
-    assert reader.poll(5_000) == WaitUntil(1_000)
-    clock.advance_to(1_000)
+    reader = open_reader(ReplaySource(log_of(tmp_path, list(range(0, 90_000, 10)), 1), speed=10.0), clock)
+    assert known(reader.poll(9_000)) == [0]
+    assert reader.poll(9_000) == WaitUntil(BREATH_US)  # the next record is due at 1, and would be a step of its own
+    clock.advance_to(BREATH_US - 1)
+    assert reader.poll(9_000) == WaitUntil(BREATH_US)
+    clock.advance_to(BREATH_US)
     found: list[int] = []
-    while isinstance(fetched := reader.poll(5_000), Fetched):
+    while isinstance(fetched := reader.poll(9_000), Fetched):
         found += known(fetched)
-    assert found == list(range(10, 10_010, 10))
-    assert fetched == WaitUntil(2_000)
+    assert found == list(range(10, 10 * BREATH_US + 10, 10))
+    assert fetched == WaitUntil(2 * BREATH_US)
 
 
 def test_pausing_stops_all_readers_and_resuming_goes_on(tmp_path: Path) -> None:

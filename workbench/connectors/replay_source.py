@@ -68,7 +68,7 @@ class ReplaySource:
         return ReplayReader(self, pace)
 
 
-BREATH_US = 1_000
+BREATH_US = 5_000
 """After a paced reader has read everything that was due it rests so long: a fast replay comes in chunks, not in single
 records, which would each cost a step."""
 
