@@ -151,6 +151,9 @@ def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None
 def test_a_stopped_job_that_read_the_rest_meanwhile_is_not_finished(lesson: Job) -> None:
     lesson.step(2)
     lesson.stop()
+    assert lesson.driver.next_barrier()
+    for _ in range(20):
+        lesson.driver.step_task("table[0]")
     assert lesson.wait() == "CANCELED"
     assert tasks(lesson)["table[0]"]["currentOutputWatermark"] == 2**63 - 1  # it has read everything
 
