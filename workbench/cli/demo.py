@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -90,7 +91,10 @@ def run(options: argparse.Namespace) -> int:
 
 def open_notebook() -> int:
     """Run JupyterLab on the first notebook until it ends; its exit code."""
-    return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook())], check=False).returncode
+    command = [sys.executable, "-m", "jupyterlab", str(notebook())]
+    if os.geteuid() == 0:  # as in a container, where JupyterLab would refuse; its port is open on loopback only
+        command.append("--allow-root")
+    return subprocess.run(command, check=False).returncode
 
 
 def notebook(here: Path | None = None) -> Path:
