@@ -20,7 +20,7 @@ from workbench.runtime.input_gate import InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import AlignedBarriers
 from workbench.runtime.source_task import SourceTask
-from workbench.testing import SimulationResult, simulate
+from workbench.testing import simulate
 
 Patch = pytest.MonkeyPatch
 SEEDS = 150
@@ -307,23 +307,22 @@ MUTANTS = [
 ]
 
 
-LATE_ONLY = {
-    fired_windows_fire_again_after_recovery,
-    window_forgets_its_watermark,
-    files_are_committed_without_a_checkpoint,
-    files_are_not_committed_by_a_restore,
+WHERE = {
+    recovery_does_not_wait_for_a_manifest_on_its_way: "filtered",
+    fired_windows_fire_again_after_recovery: "late",
+    window_forgets_its_watermark: "late",
+    epochs_are_committed_twice: "latest",
+    only_the_newest_epoch_is_committed: "latest",
+    files_are_committed_without_a_checkpoint: "late",
+    files_are_not_committed_by_a_restore: "late",
+    rebalance_forgets_the_remainder: "rebalanced",
 }
-"""Bugs that only the pipeline with late records and files can show."""
-
-
-def hunt(pipelines: list[str] | None) -> SimulationResult | None:
-    """The first simulation that finds something."""
-    found = (simulate(seed, pipelines=pipelines) for seed in range(SEEDS))
-    return next((result for result in found if not result.ok), None)
+"""Bugs that show in one pipeline sooner than in others, or there alone."""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_planted_bug_is_found(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    pipelines = ["late"] if mutant in LATE_ONLY else None
+    pipelines = [WHERE[mutant]] if mutant in WHERE else None
     mutant(monkeypatch)
-    assert hunt(pipelines) is not None
+    results = (simulate(seed, pipelines=pipelines) for seed in range(SEEDS))
+    assert any(not result.ok for result in results)

@@ -14,7 +14,15 @@ from workbench.clock import VirtualClock
 from workbench.drivers.faults import FaultInjector
 from workbench.drivers.probes import Probe, Probes, attach
 from workbench.drivers.serial import CLOCK, MASTER, WRITER, SerialDriver
-from workbench.elements import Element
+from workbench.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfStream,
+    LatencyMarker,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 
@@ -25,6 +33,16 @@ _STALL_US_MAX = 20_000
 """While somebody could be stepped, time jumps no further than this: a machine may be busy for so long."""
 
 
+_LETTERS: dict[type[Element], str] = {
+    Records: "r",
+    Watermark: "w",
+    WatermarkStatus: "idle",
+    CheckpointBarrier: "b",
+    LatencyMarker: "l",
+    EndOfStream: "end",
+}
+
+
 class _Elements(Probe):
     """Notes which elements move in a step."""
 
@@ -32,10 +50,10 @@ class _Elements(Probe):
         self.moved: list[str] = []
 
     def sent(self, channel: Channel, element: Element) -> None:
-        self.moved.append("+" + type(element).__name__[0])
+        self.moved.append("+" + _LETTERS[type(element)])
 
     def received(self, channel: Channel, element: Element) -> None:
-        self.moved.append("-" + type(element).__name__[0])
+        self.moved.append("-" + _LETTERS[type(element)])
 
 
 class SimulationDriver(SerialDriver):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from random import Random
 
 from workbench.runtime.master import Master
@@ -13,7 +14,7 @@ _LAST_STEP = 400
 
 
 class Person:
-    """Turns knobs, asks for checkpoints and savepoints, pauses and stops.
+    """Turns knobs, asks for checkpoints and savepoints, changes the speed, pauses and stops.
 
     Args:
         chance: draws what is done, and when.
@@ -22,7 +23,13 @@ class Person:
 
     def __init__(self, chance: Random, *, may_stop: bool) -> None:
         self._chance = chance
-        actions: list[Callable[[Master], None]] = [self._tune, self._checkpoint, self._savepoint, self._pause]
+        actions: list[Callable[[Master], None]] = [
+            self._tune,
+            self._checkpoint,
+            self._savepoint,
+            self._pause,
+            self._speed,
+        ]
         if may_stop:
             actions.append(self._stop)
         moments = sorted(chance.randint(1, _LAST_STEP) for _ in range(chance.randint(0, _MOST_ACTIONS)))
@@ -62,6 +69,10 @@ class Person:
         self._savepoints += 1
         name = f"s{self._savepoints}"
         master.call(lambda: master.checkpoint("savepoint", name))
+
+    def _speed(self, master: Master) -> None:
+        speed = self._chance.choice((inf, 0.1, 0.02))
+        master.call(lambda: master.set_speed(speed))
 
     def _pause(self, master: Master) -> None:
         master.call(lambda: master.set_paused(True))

@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from workbench.api.pipeline import Pipeline
 from workbench.api.stream import KeyedStream, Stream, WindowedStream
+from workbench.clock import VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.replay_log import write_log
 from workbench.connectors.table_sink import TableSink
 from workbench.expressions import col
 from workbench.operators import aggregations
@@ -125,7 +127,12 @@ def broadcast(chance: Random, folder: Path) -> Trial:
 def late(chance: Random, folder: Path) -> Trial:
     """Windows and the records that come too late for them: together they are the input, in two kinds of sinks."""
     size = chance.choice((30, 100))
-    stream, rows = _source(chance, disorder=chance.choice((0, 3 * size, 3 * size)), bound=chance.choice((0, size)))
+    stream, rows = _source(
+        chance,
+        disorder=chance.choice((0, 3 * size, 3 * size)),
+        bound=chance.choice((0, size)),
+        idle_after=chance.choice((None, "200us")),
+    )
     lateness = chance.choice((0, size))
     result = _windowed(stream.key_by("key"), size, lateness)
     place = folder / "late"
@@ -167,6 +174,27 @@ def layered(chance: Random, folder: Path) -> Trial:
     return Trial(result.sink_to(TableSink("out")), _equal("out", expected))
 
 
+def replayed(chance: Random, folder: Path) -> Trial:
+    """Windows over a recorded history, replayed at some pace."""
+    disorder = chance.choice((0, 5, 200))
+    rows = _draw_rows(chance, disorder)
+    arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    columns = [column.cast(pa.timestamp("us", "UTC")) if name == "t" else column for name, column in _columns(rows)]
+    table = pa.table([*columns, arrivals], names=[*_SCHEMA.names, "arrived"])
+    log = write_log(
+        table,
+        folder / "history.log",
+        event_time="t",
+        arrival_time="arrived",
+        channels=chance.choice((1, 2, 3)),
+        row_group_rows=8,
+        clock=VirtualClock(),
+    )
+    stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
+    size = _size(chance)
+    return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
+
+
 TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "filtered": filtered,
     "windows": windows,
@@ -176,14 +204,33 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "broadcast": broadcast,
     "late": late,
     "layered": layered,
+    "replayed": replayed,
 }
 """Draws a trial: from the source of chance, and a folder that it may use."""
 
 
-def _source(chance: Random, *, disorder: int | None = None, bound: int | None = None) -> tuple[Stream, list[Row]]:
+def _source(
+    chance: Random, *, disorder: int | None = None, bound: int | None = None, idle_after: str | None = None
+) -> tuple[Stream, list[Row]]:
     disorder = chance.choice((0, 5, 200)) if disorder is None else disorder
+    rows = _draw_rows(chance, disorder)
+    table = pa.table([column for _, column in _columns(rows)], schema=_SCHEMA)
+    settings: dict[str, Any] = {
+        "event_time": "t",
+        "out_of_orderness": f"{disorder if bound is None else bound}us",
+        "rate": chance.choice((None, None, 2_000.0)),
+        "idle_after": idle_after,
+    }
+    if not rows or chance.random() < 0.7:
+        return Stream.from_table(table, **settings), rows
+    # A generator deals all rows to its first split, so that further subtasks have nothing to read.
+    batch = table.combine_chunks().to_batches()[0]
+    return Stream.from_generator(batch.slice, _SCHEMA, limit=len(rows), **settings), rows
+
+
+def _draw_rows(chance: Random, disorder: int) -> list[Row]:
     keys = [None, *"abcdefgh"][chance.choice((0, 1)) : chance.choice((2, 4, 9))]
-    rows = [
+    return [
         Row(
             n,
             chance.choice(keys),
@@ -192,17 +239,10 @@ def _source(chance: Random, *, disorder: int | None = None, bound: int | None = 
         )
         for n in range(chance.choice((0, 1, 7, 20, 40, 60)))
     ]
-    table = pa.Table.from_pylist([{"n": row.n, "key": row.key, "t": row.t, "v": row.v} for row in rows], schema=_SCHEMA)
-    settings: dict[str, Any] = {
-        "event_time": "t",
-        "out_of_orderness": f"{disorder if bound is None else bound}us",
-        "rate": chance.choice((None, None, 2_000.0)),
-    }
-    if not rows or chance.random() < 0.7:
-        return Stream.from_table(table, **settings), rows
-    # A generator deals all rows to its first split, so that further subtasks have nothing to read.
-    batch = table.combine_chunks().to_batches()[0]
-    return Stream.from_generator(batch.slice, _SCHEMA, limit=len(rows), **settings), rows
+
+
+def _columns(rows: list[Row]) -> list[tuple[str, pa.Array]]:
+    return [(field.name, pa.array([getattr(row, field.name) for row in rows], field.type)) for field in _SCHEMA]
 
 
 def _size(chance: Random) -> int:
