@@ -90,7 +90,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 
 
 def test_the_unexpected_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def broken() -> int:
+    def broken(lab_options: list[str]) -> int:
         raise RuntimeError("first line\nsecond line")
 
     monkeypatch.setattr(demo, "open_notebook", broken)
@@ -159,17 +159,22 @@ def test_a_missing_browser_is_optional(monkeypatch: pytest.MonkeyPatch, tmp_path
 # --- demo
 
 
-def test_demo_opens_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[list[str]] = []
+def test_demo_becomes_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = [sys.executable, "-m", "jupyterlab", "here.ipynb"]
+    commands: list[list[str]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        ran.append(command)
-        return subprocess.CompletedProcess(command, 3)
+    def execv(program: str, command: list[str]) -> None:
+        assert program == sys.executable
+        commands.append(command)
+        raise SystemExit(0)
 
     monkeypatch.setattr(demo, "notebook", lambda: Path("here.ipynb"))
-    monkeypatch.setattr(demo.subprocess, "run", run)
-    assert main(["demo"]) == 3
-    assert ran == [[sys.executable, "-m", "jupyterlab", "here.ipynb"]]
+    monkeypatch.setattr(demo.os, "execv", execv)
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 1000)
+    assert leaves(["demo"]) == 0
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 0)
+    assert leaves(["demo", "--", "--no-browser"]) == 0
+    assert commands == [lab, [*lab, "--allow-root", "--no-browser"]]
 
 
 def test_an_installed_notebook_is_copied_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 
@@ -33,6 +34,12 @@ a last checkpoint first. A run that has come to its end is followed by a new one
 def register(commands: Commands) -> None:
     """Add ``workbench demo``."""
     parser = commands.add("demo", run, about="run the main job on real flights", details=DETAILS)
+    parser.add_argument(
+        "lab_options",
+        nargs="*",
+        metavar="LAB_OPTION",
+        help="options for JupyterLab after '--', for example: workbench demo -- --no-browser --port 8890",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--headless", action="store_true", help="run in this terminal, without JupyterLab")
     what.add_argument("--prepare", action="store_true", help="only write the history, so that a later start is quick")
@@ -71,7 +78,7 @@ def register(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do what the options say; the exit code."""
     if not options.headless and not options.prepare:
-        return open_notebook()
+        open_notebook(options.lab_options)
     console = Console(highlight=False, soft_wrap=True)
     if options.prepare:
         headless.prepare(console, options.directory)
@@ -89,12 +96,12 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def open_notebook() -> int:
-    """Run JupyterLab on the first notebook until it ends; its exit code."""
+def open_notebook(lab_options: Sequence[str]) -> NoReturn:
+    """Become JupyterLab on the first notebook: a process of its own would have to share Ctrl-C with this one."""
     command = [sys.executable, "-m", "jupyterlab", str(notebook())]
     if os.geteuid() == 0:  # as in a container, where JupyterLab would refuse; its port is open on loopback only
         command.append("--allow-root")
-    return subprocess.run(command, check=False).returncode
+    os.execv(sys.executable, [*command, *lab_options])
 
 
 def notebook(here: Path | None = None) -> Path:
