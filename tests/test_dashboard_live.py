@@ -391,7 +391,6 @@ def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
 def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it(shown, monkeypatch):
     start = shown.display._heard_at
     shown.display.show(start)
-    assert shown.display.is_due(start + 0.2)
     quiet = start + pump.SILENT_S + 1
     shown.display.show(quiet)
     assert not shown.display.is_due(quiet + 1)
@@ -399,8 +398,20 @@ def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it(sho
     assert not shown.display.is_lost(start + pump.LOST_S - 1)
     assert shown.display.is_lost(start + pump.LOST_S + 1)
     monkeypatch.setattr(pump, "monotonic", lambda: quiet)
-    shown.page.change(shown.view.pulse.echo, "data", {"beat": [5]})
+    shown.page.change(shown.view.pulse.echo, "data", {"beat": [shown.view.pulse.count]})
     assert shown.display.is_due(quiet + 1)
+
+
+def test_a_page_gets_its_next_frame_when_it_has_painted_the_last(shown, monkeypatch):
+    now = [shown.display._heard_at]
+    monkeypatch.setattr(pump, "monotonic", lambda: now[0])
+    shown.display.show(now[0])
+    assert not shown.display.is_due(now[0] + 0.5), "it has not answered"
+    assert shown.display.is_due(now[0] + pump.PATIENCE_S), "its answer may be stuck behind a busy cell"
+    now[0] += 0.2 + pump.TRIP_S
+    shown.page.change(shown.view.pulse.echo, "data", {"beat": [shown.view.pulse.count]})
+    assert not shown.display.is_due(now[0]), "0.2 s of painting must be half of its time at most"
+    assert shown.display.is_due(now[0] + 0.2)
 
 
 def test_the_view_waits_in_words_for_the_first_frame():

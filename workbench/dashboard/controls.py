@@ -126,7 +126,8 @@ _BUTTON_CSS = """
 
 _SELECT_CSS = """
 select.bk-input { height: 30px; font-size: 12px; padding: 0 8px; color: var(--wb-ink); background-color: var(--wb-box);
-  border: 1px solid var(--wb-line); border-radius: 4px; }
+  border: 1px solid var(--wb-line); border-radius: 4px;
+  background-image: none; appearance: auto; }
 select.bk-input:disabled { background-color: var(--wb-box); color: var(--wb-muted); opacity: .6; }
 select.bk-input option { color: var(--wb-ink); background: var(--wb-card); }
 """

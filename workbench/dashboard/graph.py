@@ -18,7 +18,8 @@ from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 BOX_HEIGHT = 104
 ROW_HEIGHT = 118
 LOWEST = 236
-WIDTH = 860
+COLUMN_WIDTH = 175
+WIDTH = 780
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
 
 SHARES = (
@@ -43,10 +44,19 @@ def height(frame: Frame) -> int:
     return max(LOWEST, rows * ROW_HEIGHT)
 
 
+def columns(frame: Frame) -> int:
+    """How many columns of boxes there are, at least one."""
+    return max(1, len({round(vertex.x, 3) for vertex in frame.vertices}))
+
+
+def width(frame: Frame) -> int:
+    """The least pixels that the graph needs; texts are cut to fit them."""
+    return max(WIDTH, columns(frame) * COLUMN_WIDTH)
+
+
 def half_width(frame: Frame) -> float:
     """Half the width of a box, as a share of the drawing's width."""
-    columns = len({round(vertex.x, 3) for vertex in frame.vertices})
-    return min(0.29, 0.76 / max(columns, 1)) / 2
+    return min(0.29, 0.76 / columns(frame)) / 2
 
 
 def places(frame: Frame) -> dict[str, tuple[float, float]]:
@@ -57,10 +67,10 @@ def places(frame: Frame) -> dict[str, tuple[float, float]]:
     pad, pixels = half_width(frame) + 0.008, height(frame)
     margin = ROW_HEIGHT / 2
     found: dict[str, tuple[float, float]] = {}
-    columns: dict[float, list[VertexFrame]] = {}
+    stacks: dict[float, list[VertexFrame]] = {}
     for vertex in frame.vertices:
-        columns.setdefault(round(vertex.x, 3), []).append(vertex)
-    for x, members in columns.items():
+        stacks.setdefault(round(vertex.x, 3), []).append(vertex)
+    for x, members in stacks.items():
         members.sort(key=lambda vertex: vertex.y)
         wanted = [margin + vertex.y * (pixels - 2 * margin) for vertex in members]
         for vertex, down in zip(members, apart(wanted, ROW_HEIGHT, pixels - margin), strict=True):
@@ -125,13 +135,13 @@ def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
 def box_columns(frame: Frame) -> Columns:
     """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
     half, centres = half_width(frame), places(frame)
-    room = 2 * half * WIDTH - 20
-    columns: Columns = {name: [] for name in _BOX_NAMES}
+    room = 2 * half * width(frame) - 20
+    made: Columns = {name: [] for name in _BOX_NAMES}
     for vertex in frame.vertices:
         x, y = centres[vertex.id]
         left, top = x - half, y + BOX_HEIGHT / 2
         idle, busy, pressed = shares(vertex)
-        bar_left, bar = left + 10 / WIDTH, 2 * half - 20 / WIDTH
+        bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
         first, second = operator_lines(vertex, room)
         title = wording.fit(vertex.name, room - 30, 13)
         row = {
@@ -145,8 +155,8 @@ def box_columns(frame: Frame) -> Columns:
             "shares": f"idle {idle * 100:.0f} · busy {busy * 100:.0f} · back-pr. {pressed * 100:.0f} %",
         }  # fmt: skip
         for name in _BOX_NAMES:
-            columns[name].append(row[name])
-    return columns
+            made[name].append(row[name])
+    return made
 
 
 _BOX_NAMES = (
@@ -161,7 +171,7 @@ def edge_columns(frame: Frame) -> Columns:
     half, centres = half_width(frame), places(frame)
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
-    columns: Columns = {name: [] for name in _EDGE_NAMES}
+    made: Columns = {name: [] for name in _EDGE_NAMES}
     for edge in frame.edges:
         if edge.source not in centres or edge.target not in centres:
             continue
@@ -181,8 +191,8 @@ def edge_columns(frame: Frame) -> Columns:
             "usage": wording.percent(edge.usage),
         }  # fmt: skip
         for name in _EDGE_NAMES:
-            columns[name].append(row[name])
-    return columns
+            made[name].append(row[name])
+    return made
 
 
 _EDGE_NAMES = (
@@ -199,7 +209,7 @@ def thickness(edge: EdgeFrame, fastest: float) -> float:
 
 
 class GraphView:
-    """The drawing of the graph; texts of the hover are renewed once a second."""
+    """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
 
     def __init__(self, paint: Paint) -> None:
         self._boxes = ColumnDataSource({**{name: [] for name in _BOX_NAMES}, "details": []})
@@ -208,7 +218,7 @@ class GraphView:
         self._rows = Range1d(0, LOWEST)
         self.figure = figure(
             height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
-            x_axis_type=None, y_axis_type=None, min_width=420,
+            x_axis_type=None, y_axis_type=None, min_width=WIDTH,
             html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
         )  # fmt: skip
         paint.plot(self.figure)
@@ -228,6 +238,8 @@ class GraphView:
         pixels = height(frame)
         if self.figure.height != pixels:
             self.figure.height = self._rows.end = pixels
+        if self.figure.min_width != width(frame):
+            self.figure.min_width = width(frame)
         refresh(self._boxes, boxes)
         refresh(self._edges, edge_columns(frame))
 

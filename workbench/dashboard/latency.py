@@ -8,6 +8,7 @@ from workbench.dashboard.sources import ceiling_s
 from workbench.dashboard.theme import Paint
 from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER, SHORT_SECONDS, TimeChart, TimeWindow
 from workbench.dashboard.watermarks import vertex_lags
+from workbench.dashboard.wording import fit
 from workbench.telemetry.frames import Frame
 
 PERCENTILES = {
@@ -107,5 +108,5 @@ class LagView:
         fresh = dict(zip(free, (name for name in lags if name not in self._lines.values()), strict=False))
         if fresh:
             self._lines.update(fresh)
-            self._chart.show(self._lines)
+            self._chart.show({line: fit(name, 90, 11) for line, name in self._lines.items()})
         self._chart.append(frame.time_us, {line: lags.get(name) for line, name in self._lines.items()})

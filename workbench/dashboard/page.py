@@ -15,18 +15,19 @@ class Pulse:
 
     Attributes:
         source: columns ``beat`` (a counter) and ``live`` (1 while more is to come).
-        echo: what the page sets, every few seconds.
+        echo: the page sets it to the beat whose frame it has painted (or, where it is hidden and paints nothing, seen).
+        count: the last beat.
     """
 
     def __init__(self) -> None:
         self.source = ColumnDataSource({"beat": [0], "live": [0]})
         self.echo = ColumnDataSource({"beat": [0]})
-        self._beat = 0
+        self.count = 0
 
     def beat(self, over: bool) -> None:
         """Tell the page that the kernel is there, and whether more is to come."""
-        self._beat += 1
-        self.source.data = {"beat": [self._beat], "live": [0 if over else 1]}
+        self.count += 1
+        self.source.data = {"beat": [self.count], "live": [0 if over else 1]}
 
 
 def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint) -> CustomJS:
@@ -44,7 +45,7 @@ const themed = () => {
   const light = document.body.dataset.jpThemeLight
   return light === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : light === "false"
 }
-let dark = null, quiet = false, heard = Date.now(), answered = 0
+let dark = null, quiet = false, heard = Date.now()
 const classes = () => {
   const css_classes = ["wb-root", ...(dark ? ["wb-dark"] : []), ...(quiet ? ["wb-quiet"] : [])]
   root.setv({css_classes}, {sync: false})
@@ -70,10 +71,15 @@ const write = () => {
 }
 const listen = () => {
   heard = Date.now()
-  if (heard - answered > 4000) {
-    answered = heard
-    echo.data = {beat: [...pulse.get_column("beat")]}
+  const beat = [...pulse.get_column("beat")]
+  let answered = false
+  const answer = () => {
+    if (answered || root.document == null) return
+    answered = true
+    echo.data = {beat}
   }
+  requestAnimationFrame(() => setTimeout(answer, 0))
+  setTimeout(answer, 500)
 }
 follow()
 const observer = new MutationObserver(follow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from threading import Event, Lock, Thread
 from time import monotonic, perf_counter
 
@@ -14,6 +15,15 @@ from workbench.telemetry.frames import Frame
 INTERVAL_S = 0.17
 BUSY_SHARE = 0.1
 """The pump waits so long between frames that drawing takes at most this share of the time."""
+
+SHARE_OF_PAGE = 0.5
+"""A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
+
+TRIP_S = 0.06
+"""What an answer takes on its way, for which the page is not to blame: Panel gathers a page's changes for 50 ms."""
+
+PATIENCE_S = 1.0
+"""An answer is not waited for longer: it may be stuck behind a busy cell."""
 
 SILENT_S = 20.0
 """A page that has not answered for so long gets a frame only every `SLOW_S`: it may be gone."""
@@ -32,9 +42,9 @@ class Display:
         self.job, self.view = job, view
         self.line = Line(view.document(), view.script, view.inputs)
         self.is_done = False
-        self._heard_at = monotonic()
-        self._shown_at = 0.0
-        self._sequence = -1
+        self._heard_at = self._shown_at = monotonic()
+        self._answered_beat = self._sequence = -1
+        self._painting_s = 0.0
         view.pulse.echo.on_change("data", self._answered)
 
     def is_lost(self, now: float) -> bool:
@@ -42,16 +52,23 @@ class Display:
         return now - self._heard_at > LOST_S
 
     def is_due(self, now: float) -> bool:
-        """Whether the page can take a frame: it is open, and answers, or has been left alone long enough."""
-        silent = now - self._heard_at > SILENT_S
-        return self.line.is_open and now - self._shown_at >= (SLOW_S if silent else 0.0)
+        """Whether the page can take a frame: it is open and has painted the last one, or was left alone long enough."""
+        if not self.line.is_open:
+            return False
+        if now - self._heard_at > SILENT_S:
+            pause = SLOW_S
+        elif self._answered_beat < self.view.pulse.count:
+            pause = PATIENCE_S
+        else:
+            pause = min(PATIENCE_S, self._painting_s / SHARE_OF_PAGE)
+        return now - self._shown_at >= pause
 
     def show(self, now: float) -> None:
         """Send the newest frame, unless it was sent before, and the sign of life."""
         frame = self.job.recorder.latest()
         self.is_done = frame is not None and frame.state in OVER
-        self.line.push(lambda: self._change(frame))
         self._shown_at = now
+        self.line.push(lambda: self._change(frame))
 
     def _change(self, frame: Frame | None) -> None:
         if frame is not None and frame.sequence != self._sequence:
@@ -59,8 +76,11 @@ class Display:
             self._sequence = frame.sequence
         self.view.pulse.beat(over=self.is_done)
 
-    def _answered(self, _attribute: str, _old: object, _new: object) -> None:
+    def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[int]]) -> None:
         self._heard_at = monotonic()
+        self._answered_beat = new["beat"][0]
+        if self._answered_beat == self.view.pulse.count:
+            self._painting_s = max(0.0, self._heard_at - self._shown_at - TRIP_S)
 
 
 class Pump:

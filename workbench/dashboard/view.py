@@ -59,7 +59,7 @@ class View:
         )  # fmt: skip
         self.root = self._lay_out(
             header.div,
-            card("Dataflow", _KEY, [graph.figure], "graph"),
+            card("Dataflow", _KEY, [_sideways(graph.figure)], "graph"),
             card("Watermarks", "UTC; behind the furthest one", [_scrolled(marks.div, 200), lag.figure], "marks"),
             card(
                 "Latency and throughput",
@@ -113,6 +113,11 @@ class View:
             children=[grid], sizing_mode="stretch_width", css_classes=["wb-root"], margin=0,
             stylesheets=[InlineStyleSheet(css=ROOT_CSS)],
         )  # fmt: skip
+
+
+def _sideways(model: Any) -> Column:
+    css = ":host { overflow: auto hidden; scrollbar-width: thin; }"
+    return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
 
 
 def _scrolled(model: Any, pixels: int) -> Column:

@@ -131,8 +131,9 @@ def html(frame: Frame) -> str:
     lines: list[str] = []
     left = MANY
     for task in tasks:
+        name = wording.html_text(task.task)
         lines.append(
-            f"<tr class='task'><th>{wording.html_text(task.task)}</th><td>{wording.instant(task.watermark_us)}</td>"
+            f"<tr class='task'><th title='{name}'>{name}</th><td>{wording.instant(task.watermark_us)}</td>"
             f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='{'w' if task.is_held else 'muted'}'>"
             f"{wording.html_text(task.sentence)}</td></tr>"
         )
@@ -179,5 +180,5 @@ b.holds { color: var(--wb-warn); }
 tr.quiet > td { color: var(--wb-muted); font-style: italic; }
 table { font-size: 11.5px; } th, td { padding-right: 7px; } .n { padding-right: 9px; }
 .bar { width: 34px; }
-td.w { white-space: nowrap; }
+th, td.in { max-width: 116px; overflow: hidden; text-overflow: ellipsis; }
 """
