@@ -20,6 +20,7 @@ from workbench.runtime.input_gate import InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import AlignedBarriers
 from workbench.runtime.source_task import SourceTask
+from workbench.runtime.storage import DirectoryStorage
 from workbench.testing import simulate
 
 Patch = pytest.MonkeyPatch
@@ -228,6 +229,15 @@ def files_are_not_committed_by_a_restore(patch: Patch) -> None:
     patch.setattr(_ParquetSinkLogic, "restore", restore)
 
 
+def the_oldest_checkpoint_is_resumed(patch: Patch) -> None:
+    manifests = DirectoryStorage.manifests
+    patch.setattr(DirectoryStorage, "manifests", lambda self: manifests(self)[:1])
+
+
+def restored_rows_are_not_shown(patch: Patch) -> None:
+    patch.setattr(_TableSinkLogic, "restore", lambda self, snapshots: None)
+
+
 def a_push_does_not_wake_the_receiver(patch: Patch) -> None:
     def push(self: Channel, element: Any) -> None:
         if type(element) is Records:
@@ -299,6 +309,8 @@ MUTANTS = [
     only_the_newest_epoch_is_committed,
     files_are_committed_without_a_checkpoint,
     files_are_not_committed_by_a_restore,
+    the_oldest_checkpoint_is_resumed,
+    restored_rows_are_not_shown,
     a_push_does_not_wake_the_receiver,
     a_poll_does_not_wake_the_sender,
     the_newest_element_comes_first,

@@ -143,6 +143,7 @@ class _Simulation:
         self.restarts = 0
         self.checkpoints = 0
         self.processes = 0
+        self.visible: Outputs = {}  # what a reader saw when the last process ended
 
     def run(self) -> SimulationResult:
         violations = self._run_processes()
@@ -173,6 +174,8 @@ class _Simulation:
                     problems = []
                     continue
                 finally:
+                    if self.master.state not in ("CREATED", "INITIALIZING"):
+                        self.visible = self._outputs(self.master)
                     self.restarts += self.master.restarts
                     self.checkpoints += self.master.coordinator.completed
             if problems or master.state == "FINISHED":
@@ -217,6 +220,9 @@ class _Simulation:
     def _step(self, master: Master) -> list[str]:
         """Step one process until its job is over or a promise is broken; what was violated."""
         driver, checker, person, log = self.driver, self.checker, self.person, self.log
+        master.step()
+        if taken_back := self._taken_back(master):
+            return taken_back
         while not driver.ended.is_set():
             before_us = self.clock.now_us()
             if not driver.step() and not person.resumes(master):
@@ -233,6 +239,18 @@ class _Simulation:
             checker.finished()
             return checker.violations + [f"I7: {text}" for text in self.trial.verify(self._outputs(master))]
         return []
+
+    def _taken_back(self, master: Master) -> list[str]:
+        """Rows that could be seen before the restart, and that are not there after it."""
+        if master.state != "RUNNING":
+            return []
+        now = self._outputs(master)
+        gone = {
+            sink: rows - now.get(sink, Counter())
+            for sink, rows in self.visible.items()
+            if sink not in self.trial.upserts and rows - now.get(sink, Counter())
+        }
+        return [f"I7: {sink}: {rows.total()} visible rows were taken back" for sink, rows in sorted(gone.items())]
 
     def _outputs(self, master: Master) -> Outputs:
         tables = master.services.tables

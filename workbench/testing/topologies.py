@@ -55,6 +55,7 @@ class Trial:
         parallelisms: from which every start of the job draws.
         on_time: no record is late.
         folders: of its ParquetSinks, by uid.
+        upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
     """
 
     pipeline: Pipeline
@@ -62,6 +63,7 @@ class Trial:
     parallelisms: tuple[int, ...] = (1, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
+    upserts: tuple[str, ...] = ()
 
 
 def filtered(chance: Random, folder: Path) -> Trial:
@@ -94,7 +96,8 @@ def latest(chance: Random, folder: Path) -> Trial:
         every = _rows((key, n) for (key, n, _), copies in outputs["all"].items() for _ in range(copies))
         return [*_differences("all", every, counts), *_differences("latest", outputs["latest"], last)]
 
-    return Trial(rolling.sink_to(TableSink("latest", upsert=["key"])) + rolling.sink_to(TableSink("all")), verify)
+    pipeline = rolling.sink_to(TableSink("latest", upsert=["key"])) + rolling.sink_to(TableSink("all"))
+    return Trial(pipeline, verify, upserts=("latest",))
 
 
 def united(chance: Random, folder: Path) -> Trial:
