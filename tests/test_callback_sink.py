@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from sink_job import SCHEMA, NoOutput, rows
 
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.print_sink import PrintSink
+from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, SettingError
 from workbench.operators.base import OperatorContext
 
@@ -20,6 +22,18 @@ def test_the_function_gets_every_batch() -> None:
     logic.process(rows([3]), 0, NoOutput())
     assert [batch.column("value").to_pylist() for batch in seen] == [[1, 2], [3]]
     assert (sink.name, sink.guarantee, sink.describe()) == ("collect", "at-least-once", "append")
+
+
+def test_the_function_gets_event_times_where_it_asks_for_them() -> None:
+    seen: list[tuple[list[int], list[int] | None]] = []
+
+    def keep(batch: pa.RecordBatch, times: Int64s | None) -> None:
+        seen.append((batch.column("value").to_pylist(), None if times is None else times.tolist()))
+
+    logic = CallbackSink(keep, event_times=True).create(SCHEMA)
+    logic.process(Records(rows([1, 2]).batch, np.array([10, 20])), 0, NoOutput())
+    logic.process(Records(rows([3]).batch), 0, NoOutput())
+    assert seen == [([1, 2], [10, 20]), ([3], None)]
 
 
 def test_a_failing_function_is_named_with_its_cause() -> None:

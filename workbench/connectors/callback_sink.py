@@ -21,14 +21,17 @@ class CallbackSink:
     Args:
         function: takes a `pyarrow.RecordBatch`; called from the job's threads, by each subtask on its own.
         name: of the sink in graphs.
+        event_times: call ``function(batch, times)`` instead, with the event times of the rows in microseconds since
+            1970, shape (n,), or None where the stream has none.
 
     Example:
         >>> CallbackSink(print).describe()
         'print'
     """
 
-    function: Callable[[pa.RecordBatch], object]
+    function: Callable[..., object]
     name: str = "callback"
+    event_times: bool = False
     kind: ClassVar[str] = "sink"
     guarantee: ClassVar[Guarantee] = "at-least-once"
 
@@ -48,7 +51,10 @@ class _CallbackSinkLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         try:
-            self._spec.function(records.batch)
+            if self._spec.event_times:
+                self._spec.function(records.batch, records.timestamps)
+            else:
+                self._spec.function(records.batch)
         except Exception as error:
             raise RecordError(
                 f"the function {self._spec.describe()} of the sink {self._spec.name!r} failed on a batch of"
