@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
 from workbench.api.job import Job
-from workbench.errors import JobError, SettingError
+from workbench.errors import CheckpointError, JobError, SettingError, WorkbenchError
 
 SECOND = 1_000_000
 
@@ -177,6 +180,61 @@ def test_a_live_job_cannot_be_stepped() -> None:
     with pytest.raises(JobError, match="runs live and cannot be stepped"):
         job.step()
     assert job.wait("20s") == "FINISHED"
+
+
+def numbers(folder: Path, sink: wb.TableSink | wb.ParquetSink, **start: object) -> Job:
+    """Forty numbers, one to a step, with checkpoints in a folder."""
+    pipeline = wb.Stream.from_table(pa.table({"n": list(range(40))})).sink_to(sink)
+    return pipeline.run(
+        "numbers", driver="stepping", buffer_size=1, checkpoint_interval=None, checkpoint_dir=folder, **start
+    )
+
+
+def savepoint_then_checkpoint(job: Job) -> None:
+    job.step(5)
+    job.savepoint("early")
+    job.step(5)
+    job.checkpoint()
+    assert job.driver.next_checkpoint()
+    job.step(2)  # the sink commits
+    job.cancel()
+    assert job.wait() == "CANCELED"
+
+
+def test_a_job_taken_back_to_a_savepoint_is_resumed_from_there(tmp_path: Path) -> None:
+    sink = wb.TableSink("numbers")
+    savepoint_then_checkpoint(numbers(tmp_path, sink))
+    back = numbers(tmp_path, sink, restore="early")
+    rows = back.table().num_rows
+    assert rows < 10
+    back.cancel()  # before a checkpoint of its own, as if the process had been killed
+    back.wait()
+    resumed = numbers(tmp_path, sink, resume=True)
+    assert resumed.table().num_rows == rows
+    assert resumed.wait() == "FINISHED"
+    assert sorted(resumed.table()["n"].to_pylist()) == list(range(40))
+
+
+def test_a_restore_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    sink = wb.ParquetSink(tmp_path / "out")
+    savepoint_then_checkpoint(numbers(tmp_path / "state", sink))
+    with pytest.raises(WorkbenchError, match="would come twice"):
+        numbers(tmp_path / "state", sink, restore="early")
+    resumed = numbers(tmp_path / "state", sink, resume=True)
+    assert resumed.wait() == "FINISHED"
+    parts = pa.concat_tables([pq.read_table(path) for path in (tmp_path / "out").glob("part-*.parquet")])
+    assert sorted(parts["n"].to_pylist()) == list(range(40))
+
+
+def test_a_job_taken_back_to_a_savepoint_that_is_gone_says_so(tmp_path: Path) -> None:
+    sink = wb.TableSink("numbers")
+    savepoint_then_checkpoint(numbers(tmp_path, sink))
+    back = numbers(tmp_path, sink, restore="early")
+    back.cancel()
+    back.wait()
+    shutil.rmtree(tmp_path / "savepoints" / "early")
+    with pytest.raises(CheckpointError, match="taken back to savepoints/early, which is gone"):
+        numbers(tmp_path, sink, resume=True)
 
 
 def test_an_unknown_driver_is_refused() -> None:

@@ -90,6 +90,7 @@ def start_job(
         return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id, driver)
     except BaseException:
         if isinstance(storage, DirectoryStorage):
+            storage.undo_take_back()
             storage.close()
         raise
 
@@ -226,14 +227,11 @@ def open_storage(
         return MemoryStorage(), None, 1
     storage = DirectoryStorage(Path(checkpoint_dir))
     try:
-        # A savepoint commits to the sinks like any checkpoint, so a job never resumes behind one.
-        complete = [*storage.manifests(), *storage.savepoints()]
-        manifest = max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
         if restore is not None:
             manifest = storage.savepoint(restore)
             if manifest is None:
                 raise CheckpointError(f"there is no savepoint {restore!r} in {str(checkpoint_dir)!r}")
-        elif manifest is not None and not resume:
+        elif (manifest := storage.latest()) is not None and not resume:
             raise CheckpointError(
                 f"the checkpoint directory {str(checkpoint_dir)!r} already holds checkpoints of job {manifest.job!r} "
                 f"(the latest is {manifest.checkpoint_id}): pass resume=True to continue it, or choose another"
@@ -241,6 +239,8 @@ def open_storage(
         first_id = storage.highest_id() + 1
         if manifest is not None:
             first_id = max(first_id, manifest.checkpoint_id + 1)
+        if restore is not None and manifest is not None:
+            storage.take_back(manifest, first_id)
         storage.remove_incomplete()
         if manifest is None:
             shutil.rmtree(storage.directory / "tables", ignore_errors=True)  # of a run that completed no checkpoint

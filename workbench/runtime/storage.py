@@ -23,6 +23,7 @@ from workbench.connectors.part_files import sync_path, write_durably
 from workbench.errors import CheckpointError, CorruptCheckpointError
 
 FORMAT = 1
+TAKEN_BACK = "taken-back.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _CHECKPOINT = re.compile(r"chk-([0-9]{8})")
 
@@ -157,6 +158,7 @@ class DirectoryStorage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
+        self._before: tuple[()] | tuple[bytes | None] = ()
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock: IO[str] | None = (self.directory / "lock").open("w")
@@ -214,6 +216,41 @@ class DirectoryStorage:
         """All complete savepoints, oldest first."""
         found = [self._manifest(path.parent) for path in self.directory.glob("savepoints/*/manifest.json")]
         return sorted(found, key=lambda manifest: manifest.checkpoint_id)
+
+    def latest(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job goes on; None when it has none.
+
+        A savepoint commits to the sinks like any checkpoint, so a job never goes on behind one; but what a job did
+        before it was taken back to an earlier savepoint no longer counts.
+
+        Raises:
+            CheckpointError: it was taken back to a savepoint that is gone.
+        """
+        complete = [*self.manifests(), *self.savepoints()]
+        record = self.directory / TAKEN_BACK
+        if record.exists():
+            back = json.loads(record.read_bytes())
+            complete = [m for m in complete if m.checkpoint_id >= back["first_id"] or m.place == back["place"]]
+            if not complete:
+                raise CheckpointError(
+                    f"the job in {str(self.directory)!r} was taken back to {back['place']}, which is gone: bring it "
+                    "back, restore another savepoint, or choose another checkpoint_dir"
+                )
+        return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
+
+    def take_back(self, savepoint: Manifest, first_id: int) -> None:
+        """Remember durably that the job goes on from a savepoint, with checkpoints from `first_id` on."""
+        record = self.directory / TAKEN_BACK
+        self._before = (record.read_bytes() if record.exists() else None,)
+        write_durably(record, json.dumps({"place": savepoint.place, "first_id": first_id}).encode())
+
+    def undo_take_back(self) -> None:
+        """The job could not start from the savepoint: it goes on from where it would have before."""
+        if self._before == (None,):
+            (self.directory / TAKEN_BACK).unlink()
+        elif self._before:
+            write_durably(self.directory / TAKEN_BACK, self._before[0])
+        self._before = ()
 
     def highest_id(self) -> int:
         """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""

@@ -9,8 +9,8 @@ from random import Random
 
 from workbench.runtime.master import Master
 
-_MOST_ACTIONS = 4
-_LAST_STEP = 400
+_MOST_ACTIONS = 6
+_LAST_STEP = 250
 
 
 class Person:
