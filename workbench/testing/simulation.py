@@ -146,7 +146,10 @@ class _Simulation:
         self.visible: Outputs = {}  # what a reader saw when the last process ended
 
     def run(self) -> SimulationResult:
-        violations = self._run_processes()
+        try:
+            violations = self._run_processes()
+        except Exception as error:  # noqa: BLE001  whatever the runtime raises is found by this seed
+            violations = [f"the runtime raised {type(error).__name__}: {error}"]
         return SimulationResult(
             seed=self.seed,
             pipeline=self.name,
@@ -167,17 +170,16 @@ class _Simulation:
         while self.processes < PROCESSES_MAX:
             self.processes += 1
             with ExitStack() as process:
+                master = self._start(process)
                 try:
-                    master = self._start(process)
                     problems = self._step(master)
                 except Killed:
-                    problems = []
                     continue
                 finally:
-                    if self.master.state not in ("CREATED", "INITIALIZING"):
-                        self.visible = self._outputs(self.master)
-                    self.restarts += self.master.restarts
-                    self.checkpoints += self.master.coordinator.completed
+                    if master.state not in ("CREATED", "INITIALIZING"):
+                        self.visible = self._outputs(master)
+                    self.restarts += master.restarts
+                    self.checkpoints += master.coordinator.completed
             if problems or master.state == "FINISHED":
                 return problems
             if not self.durable:
@@ -199,7 +201,7 @@ class _Simulation:
         else:
             storage = self.memory
         self.driver = driver = SimulationDriver(chance, self.clock, self.faults, checker, self.trace)
-        self.master = master = build_master(
+        master = build_master(
             "simulation",
             logical,
             graph,
