@@ -34,7 +34,6 @@ _STALL_US_MAX = 20_000
 
 
 _LETTERS: dict[type[Element], str] = {
-    Records: "r",
     Watermark: "w",
     WatermarkStatus: "idle",
     CheckpointBarrier: "b",
@@ -50,10 +49,14 @@ class _Elements(Probe):
         self.moved: list[str] = []
 
     def sent(self, channel: Channel, element: Element) -> None:
-        self.moved.append("+" + _LETTERS[type(element)])
+        self.moved.append("+" + _short(element))
 
     def received(self, channel: Channel, element: Element) -> None:
-        self.moved.append("-" + _LETTERS[type(element)])
+        self.moved.append("-" + _short(element))
+
+
+def _short(element: Element) -> str:
+    return f"r{len(element)}" if isinstance(element, Records) else _LETTERS[type(element)]
 
 
 class SimulationDriver(SerialDriver):
@@ -64,7 +67,8 @@ class SimulationDriver(SerialDriver):
         clock: the job's.
         faults: what goes wrong, and when.
         probe: looks at the run.
-        trace: gets one line per step: actor, outcome, time and the elements that moved (+ sent, - received).
+        trace: gets one line per step: actor, outcome, time and the elements that moved (+ sent, - received, r3: three
+            records).
 
     Attributes:
         actor: who took the last step.
