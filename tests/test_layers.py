@@ -19,7 +19,7 @@ LAYERS = {
     4: ("runtime",),
     5: ("drivers",),
     6: ("api", "spark", "telemetry", "testing", "datasets"),
-    7: ("kernel", "dashboard", "cli", "__main__"),
+    7: ("kernel", "dashboard", "cli", "bench", "__main__"),
 }
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 SHELL = 7

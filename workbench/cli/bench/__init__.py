@@ -1,7 +1,9 @@
 """``workbench bench``: speed, shown and not asserted; every result is checked against the exact expectation.
 
 What belongs here: the works, their inputs, and how they are measured. They use the public surface only, with
-checkpoints, watermarks and telemetry as for any user. A work is a module with a function that returns a `Result`.
+checkpoints, watermarks and telemetry as for any user. ``blocks`` has the inputs, ``grep``, ``grouping`` and ``windows``
+are the works, ``trial`` runs one once, ``suites`` says which runs a benchmark consists of, ``peers`` runs other
+systems, ``report`` compares.
 """
 
 from workbench.cli.bench.command import register

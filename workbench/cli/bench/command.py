@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import tempfile
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from workbench.cli.bench.grouping import grouping
 from workbench.cli.bench.measure import Result
-from workbench.cli.command import Commands, count, duration, one_of, say
+from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
+from workbench.cli.bench.report import WIDTH, Report
+from workbench.cli.bench.suites import KEYS, SUITES, cases, run_round
+from workbench.cli.bench.sweep import Sweep
+from workbench.cli.command import Commands, count, one_of, say
 
-NAMES = ("grouping",)
-DETAILS = """\
-grouping: int64 keys, a hash exchange, a running count and sum per key, an updated row out for every record in (E2).
+NAMES = (*SUITES, "all")
+_LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
+DETAILS = f"""\
+{_LIST}
+  {"all":18}all of these but sweep
 
-The machine's other work disturbs the figures: compare events per CPU second (eps_cpu_s), as ratios of one run.
+Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
+wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
+compare events per CPU second (eps_cpu_s), as ratios of one run.
 """
 
 
@@ -28,55 +32,53 @@ def register(commands: Commands) -> None:
     """Add ``workbench bench``."""
     parser = commands.add("bench", run, about="measure the runtime; every result is checked", details=DETAILS)
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
-    parser.add_argument("--json", action="store_true", help="print one JSON line per result and nothing else")
-    parser.add_argument("--keys", type=count("--keys"), default=10_000, help="distinct keys (default: 10000)")
-    parser.add_argument("--parallelism", type=count("--parallelism"), default=2, help="subtasks (default: 2)")
-    parser.add_argument("--seconds", type=count("--seconds"), default=6, help="of each repeat (default: 6)")
-    parser.add_argument("--repeats", type=count("--repeats"), default=3, help="number of runs (default: 3)")
-    parser.add_argument("--buffer-timeout", type=duration("--buffer-timeout"), default="100ms", help="default: 100ms")
+    parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
+    parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")
+    parser.add_argument("--seconds", type=count("--seconds"), default=6, help="of each run (default: 6)")
+    parser.add_argument("--keys", type=int, choices=KEYS, help="of grouping: only these (default: both)")
+    parser.add_argument("--parallelism", type=count("--parallelism"), help="only these runs (default: all)")
     parser.add_argument(
-        "--checkpoint-interval",
-        type=duration("--checkpoint-interval"),
-        default="disabled",
-        help="with a time, checkpoints are written to a temporary folder (default: disabled)",
+        "--peers",
+        type=Path,
+        metavar="DIR",
+        help="run the scripts of this folder for the same work, in every round (PEER_PY names their Python)",
     )
+    parser.add_argument(
+        "--peer",
+        action="append",
+        metavar="PEER",
+        help=f"which script of the folder, repeatable (default: {', '.join(DEFAULT)})",
+    )
+    parser.add_argument("--html", type=Path, default=Path("sweep.html"), help="picture of sweep (default: sweep.html)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the benchmark; exit code 1 when a result is wrong."""
+    chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
     results: list[Result] = []
-    interval = None if options.checkpoint_interval == "disabled" else options.checkpoint_interval
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=options.json or not sys.stderr.isatty()) as bars:
-        for repeat in range(options.repeats):
-            bar = bars.add_task(f"{options.name}, run {repeat + 1} of {options.repeats}", total=1.0)
-            with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
-                result = grouping(
-                    keys=options.keys,
-                    parallelism=options.parallelism,
-                    seconds=options.seconds,
-                    buffer_timeout=options.buffer_timeout,
-                    checkpoint_interval=interval,
-                    checkpoint_dir=None if interval is None else Path(folder) / "checkpoints",
-                    on_progress=partial(_advance, bars, bar),
-                )
-            bars.remove_task(bar)
-            results.append(result)
-            say(result.to_json() if options.json else _line(result))
-    if not options.json:
-        say(f"median {statistics.median(r.eps_cpu_s for r in results):,.0f} events per CPU second")
-    return 0 if all(result.checked for result in results) else 1
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder(options.peers, options.peer or DEFAULT)) if options.peers else None
+        for number in range(options.repeats):
+            for result in run_round(chosen, f"round {number + 1} of {options.repeats}", quiet=options.json):
+                results.append(result)
+                if options.json:
+                    say(result.to_json())
+            if folder is not None:
+                results += _peers(folder, options)
+    report = Sweep(results) if options.name == "sweep" else Report(results)
+    console = Console(stderr=options.json)
+    console.print(report.table(), width=None if console.is_terminal else WIDTH)
+    if isinstance(report, Sweep):
+        sys.stderr.write(f"The picture is in {report.save(options.html)}\n")
+    return 0 if report.exact else 1
 
 
-def _advance(bars: Progress, bar: TaskID, share: float) -> None:
-    bars.update(bar, completed=share)
-
-
-def _line(result: Result) -> str:
-    settings = ", ".join(f"{name} {value}" for name, value in result.config.items())
-    verdict = "result exact" if result.checked else "RESULT WRONG"
-    return (
-        f"{result.workload} ({settings}): {result.eps:,} events/s, {result.eps_cpu_s:,} per CPU second, "
-        f"{result.rss_mb:,} MB, {verdict}"
-    )
+def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:
+    names = [name for name in SUITES if name != "sweep"] if options.name == "all" else [options.name]
+    found: list[Result] = []
+    for work in dict.fromkeys(SUITES[name][0] for name in names):
+        for result in folder.run(work, options.seconds):
+            found.append(result)
+            if options.json:
+                say(result.to_json())
+    return found

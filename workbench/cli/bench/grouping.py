@@ -1,92 +1,82 @@
-"""Grouping (E2): a running count and sum per key behind a hash exchange; for every record an updated row out."""
+"""W2, grouping (E2): a running count and sum per key behind a hash exchange; for every record an updated row out."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import workbench as wb
-from workbench.cli.bench.blocks import BLOCK, Emitted, continued, grouping_block
-from workbench.cli.bench.measure import Meter, Result
+from workbench.cli.bench.blocks import BLOCK, Emitted, continued, events
+from workbench.cli.bench.latencies import SAMPLE, Latencies, Percentiles, Stamps
 from workbench.elements import Int64s
-
-WARM_UP = 0.4
-"""Share of the time that is not measured."""
 
 _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("stamp", pa.int64())])
 
 
-def grouping(
-    *,
-    keys: int,
-    parallelism: int,
-    seconds: float,
-    buffer_timeout: str,
-    checkpoint_interval: str | None,
-    checkpoint_dir: Path | None,
-    on_progress: Callable[[float], None],
-) -> Result:
-    """Run the work once.
+class Grouping:
+    """A source of keys and values, a running aggregate, a sink that keeps the latest row of each key.
+
+    Every record carries the time at which it came into being as its event time, from which the sink tells its latency.
 
     Args:
-        keys: distinct int64 keys.
-        seconds: of the run, warm-up included.
-        on_progress: called with the share of the time that has passed.
+        keys: 10,000 or a million.
+        parallelism: among how many subtasks a rate is shared.
+        rate: records per second, 0 for full speed.
     """
-    key, value = grouping_block(keys)
-    columns = [continued(key), continued(value), continued(np.zeros(BLOCK, dtype=np.int64))]
-    emitted = Emitted()
 
-    def rows(first: int, count: int) -> pa.RecordBatch:
-        start = first % BLOCK
-        emitted.add(start, count)
-        return pa.RecordBatch.from_arrays([column.slice(start, count) for column in columns], schema=_SCHEMA)
+    workload = "W2"
+    fires_at_end = False
 
-    counts: Int64s = np.zeros(keys, dtype=np.int64)
-    sums: Int64s = np.zeros(keys, dtype=np.int64)
+    def __init__(self, keys: int, parallelism: int, rate: int) -> None:
+        block = events()
+        self.emitted = Emitted()
+        self._keys = keys
+        self._rate = rate or None
+        self._columns = [pa.array(continued(column)) for column in (block.keys[keys], block.values)]
+        self._stamps = Stamps(rate / parallelism if rate else None)
+        self._latencies = Latencies(1 if rate else SAMPLE)
+        self._counts: Int64s = np.zeros(keys, np.int64)
+        self._sums: Int64s = np.zeros(keys, np.int64)
 
-    def keep(batch: pa.RecordBatch) -> None:
-        found = batch.column(0).to_numpy()
-        counts[found] = batch.column(1).to_numpy()
-        sums[found] = batch.column(2).to_numpy()
+    def config(self) -> dict[str, object]:
+        return {"keys": self._keys}
 
-    job = (
-        wb.Stream.from_generator(rows, _SCHEMA)
-        .key_by("key")
-        .aggregate(n=wb.count(), s=wb.sum("value"))
-        .sink_to(wb.CallbackSink(keep, name="keep"))
-        .run(
-            "bench-grouping",
-            parallelism=parallelism,
-            buffer_timeout=buffer_timeout,
-            checkpoint_interval=checkpoint_interval,
-            checkpoint_dir=checkpoint_dir,
+    def pipeline(self, limit: int | None) -> wb.Pipeline:
+        key, value = self._columns
+        emitted, stamps = self.emitted, self._stamps
+
+        def rows(first: int, count: int) -> pa.RecordBatch:
+            emitted.add(first, count)
+            start = first % BLOCK
+            columns = [key.slice(start, count), value.slice(start, count), pa.array(stamps.next(count))]
+            return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+        return (
+            wb.Stream.from_generator(rows, _SCHEMA, event_time="stamp", rate=self._rate, limit=limit)
+            .select("key", "value")
+            .key_by("key")
+            .aggregate(n=wb.count(), s=wb.sum("value"))
+            .sink_to(wb.CallbackSink(self._keep, name="keep", event_times=True))
         )
-    )
-    _sleep(0.0, WARM_UP, seconds, on_progress)
-    before = int(counts.sum())
-    with Meter() as meter:
-        _sleep(WARM_UP, 1.0, seconds, on_progress)
-        after = int(counts.sum())
-    job.stop()
-    job.wait("60s")
-    times = emitted.times()
-    checked = np.array_equal(counts, np.bincount(key, times, keys).astype(np.int64)) and np.array_equal(
-        sums, np.bincount(key, times * value, keys).astype(np.int64)
-    )
-    config: dict[str, object] = {"p": parallelism, "keys": keys, "timeout": buffer_timeout}
-    if checkpoint_interval is not None:
-        config |= {"checkpoint": checkpoint_interval, "completed": job.status()["checkpoints"]}
-    return meter.result("W2", config, after - before, checked)
 
+    def _keep(self, batch: pa.RecordBatch, stamps: Int64s) -> None:
+        key = batch.column(0).to_numpy()
+        self._counts[key] = batch.column(1).to_numpy()
+        self._sums[key] = batch.column(2).to_numpy()
+        self._latencies.arrived(stamps)
 
-def _sleep(begin: float, end: float, seconds: float, on_progress: Callable[[float], None]) -> None:
-    start = time.perf_counter()
-    while (passed := begin + (time.perf_counter() - start) / seconds) < end:
-        on_progress(passed)
-        time.sleep(min(0.1, (end - passed) * seconds))
-    on_progress(end)
+    def start_measuring(self) -> None:
+        self._stamps.restart()
+        self._latencies.start()
+
+    def exact(self) -> bool:
+        block = events()
+        key, times = block.keys[self._keys], self.emitted.times()
+        counts: Int64s = np.zeros(self._keys, np.int64)
+        sums: Int64s = np.zeros(self._keys, np.int64)
+        np.add.at(counts, key, times)
+        np.add.at(sums, key, times * block.values)
+        return np.array_equal(self._counts, counts) and np.array_equal(self._sums, sums)
+
+    def percentiles_ms(self) -> Percentiles:
+        return self._latencies.percentiles_ms()

@@ -18,12 +18,12 @@ class Result:
         peer: who was measured.
         workload, config: what, and with which settings.
         eps: events per second, after the warm-up.
-        eps_core: per core that the process may use.
+        eps_core: per core that the process was pinned to.
         eps_cpu_s: per CPU second of the whole process; the figure to trust on a busy machine.
         p50_ms, p90_ms, p99_ms: latency percentiles, None where not measured.
         checked: the result equals the exact expectation for the events that were really emitted.
         rss_mb: peak resident memory.
-        cores: that the process may use.
+        cores: that the process was pinned to.
         events, seconds: measured.
         load1: load average at the end.
     """
@@ -32,7 +32,7 @@ class Result:
     config: dict[str, object]
     eps: int
     eps_core: int
-    eps_cpu_s: int
+    eps_cpu_s: int | None
     checked: bool
     rss_mb: int
     cores: int
@@ -58,6 +58,7 @@ class Meter:
     def __enter__(self) -> Meter:
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
+        self.cores = len(os.sched_getaffinity(0))
         return self
 
     def __exit__(
@@ -66,19 +67,29 @@ class Meter:
         self.seconds = time.perf_counter() - self._wall
         self.cpu_seconds = time.process_time() - self._cpu
 
-    def result(self, workload: str, config: dict[str, object], events: int, checked: bool) -> Result:
+    def result(
+        self,
+        workload: str,
+        config: dict[str, object],
+        events: int,
+        checked: bool,
+        percentiles_ms: tuple[float | None, float | None, float | None] = (None, None, None),
+    ) -> Result:
         """The result of `events` events while the meter was open."""
-        cores = len(os.sched_getaffinity(0))
+        p50_ms, p90_ms, p99_ms = percentiles_ms
         return Result(
             workload=workload,
             config=config,
             eps=round(events / self.seconds),
-            eps_core=round(events / self.seconds / cores),
+            eps_core=round(events / self.seconds / self.cores),
             eps_cpu_s=round(events / self.cpu_seconds),
             checked=checked,
             rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024,
-            cores=cores,
+            cores=self.cores,
             events=events,
             seconds=round(self.seconds, 2),
             load1=round(os.getloadavg()[0], 2),
+            p50_ms=p50_ms,
+            p90_ms=p90_ms,
+            p99_ms=p99_ms,
         )

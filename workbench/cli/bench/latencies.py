@@ -1,0 +1,97 @@
+"""The stamps that records carry from the source to the sink, and the latencies that follow from them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import Lock, local
+
+import numpy as np
+
+from workbench.elements import Int64s
+
+LONGEST_US = 4_000_000
+FOLD_AT = 1_024
+SAMPLE = 61
+"""At full speed one record in so many is measured."""
+
+Percentiles = tuple[float | None, float | None, float | None]
+
+
+def now_us() -> int:
+    """The machine's time, microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+class Stamps:
+    """When each record came into being; called by the threads of the sources, each with its own schedule.
+
+    At full speed a record comes into being when it is asked for. At a rate it is due at its own time, which may be
+    before the source gets to it: a source that falls behind adds to the latency. The schedule is found from what the
+    source asks for, because it never asks for a record before it is due.
+
+    Args:
+        rate: records per second of each thread, None for full speed.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap_us = None if rate is None else 1e6 / rate
+        self._thread = local()
+        self._epoch = 0
+
+    def restart(self) -> None:
+        """Begin the schedules anew: what the warm-up is behind with does not count."""
+        self._epoch += 1
+
+    def next(self, count: int) -> Int64s:
+        """Shape (count,): stamps for the next records of this thread, microseconds since 1970."""
+        now = now_us()
+        gap_us = self._gap_us
+        if gap_us is None:
+            return np.full(count, now)
+        mine = self._thread
+        if getattr(mine, "epoch", None) != self._epoch:
+            mine.epoch, mine.emitted, mine.begin_us = self._epoch, 0, float(now)
+        first = mine.emitted
+        mine.emitted += count
+        mine.begin_us = min(mine.begin_us, now - (mine.emitted - 1) * gap_us)
+        stamps: Int64s = (mine.begin_us + np.arange(first, first + count) * gap_us).astype(np.int64)
+        return stamps
+
+
+class Latencies:
+    """A histogram of latencies, one bucket to a microsecond; fed by the threads of the sinks."""
+
+    def __init__(self, sample: int) -> None:
+        self._sample = sample
+        self._fresh: deque[Int64s] = deque()
+        self._counts: Int64s = np.zeros(LONGEST_US + 1, np.int64)
+        self._from_us = 2**63 - 1
+        self._lock = Lock()
+
+    def start(self) -> None:
+        """Measure the records that come into being from now on."""
+        self._from_us = now_us()
+
+    def arrived(self, stamps: Int64s) -> None:
+        """Records with these stamps, in order, have reached the sink."""
+        if stamps[-1] >= self._from_us:
+            self._fresh.append(now_us() - stamps[:: self._sample])
+            if len(self._fresh) >= FOLD_AT:
+                self._fold()
+
+    def _fold(self) -> None:
+        with self._lock:
+            fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
+            if fresh:
+                np.add.at(self._counts, np.clip(np.concatenate(fresh), 0, LONGEST_US), 1)
+
+    def percentiles_ms(self) -> Percentiles:
+        """The latencies that 50, 90 and 99 % of the records stay below, in milliseconds."""
+        self._fold()
+        total = int(self._counts.sum())
+        if not total:
+            return None, None, None
+        below = np.searchsorted(np.cumsum(self._counts), [0.5 * total, 0.9 * total, 0.99 * total])
+        p50, p90, p99 = (below / 1_000).round(3).tolist()
+        return p50, p90, p99
