@@ -13,11 +13,34 @@ import bokeh
 import panel
 from panel.io.notebook import PYVIZ_PROXY, JupyterCommManagerBinary
 
+SUBSHELL_MS = 1_000
+"""JupyterLab makes a subshell for each comm, so that its messages pass a busy cell; a comm that is opened before its
+subshell is there waits for the cell. Panel opens comms at once, so the script opens ours this much later."""
+
 _SCRIPT = """
 (() => {
   %(proxy)s
   if (window.PyViz.comm_manager === undefined) {
     %(comms)s
+  }
+  const waiting = window.workbench_plots ??= new Set()
+  waiting.add(%(plot)s)
+  const manager = window.PyViz.comm_manager
+  if (manager.waits_for_subshell === undefined) {
+    manager.waits_for_subshell = true
+    const connect = manager.get_client_comm.bind(manager)
+    manager.get_client_comm = (plot, ...rest) => {
+      const kernel = waiting.delete(plot) ? window.PyViz.kernels[plot] : undefined
+      if (kernel !== undefined) {
+        const create = kernel.connectToComm
+        kernel.connectToComm = (...name) => {
+          const comm = create(...name), open = comm.open
+          comm.open = (...first) => setTimeout(() => open(...first), %(subshell_ms)s)
+          return comm
+        }
+      }
+      return connect(plot, ...rest)
+    }
   }
   const wanted = %(bokeh)s
   const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
@@ -89,5 +112,6 @@ def loader_html(plot_id: str, script_id: str) -> str:
         "note": json.dumps(note),
         "plot": json.dumps(plot_id),
         "start": json.dumps(script_id),
+        "subshell_ms": SUBSHELL_MS,
     }
     return f"<div id='{note}' role='status'></div><script type='application/javascript'>{script}</script>"

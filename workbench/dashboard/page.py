@@ -20,7 +20,7 @@ class Pulse:
     """
 
     def __init__(self) -> None:
-        self.source = ColumnDataSource({"beat": [0], "live": [0]})
+        self.source = ColumnDataSource({"beat": [0], "live": [1]})
         self.echo = ColumnDataSource({"beat": [0]})
         self.count = 0
 

@@ -12,11 +12,11 @@ from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View
 from workbench.telemetry.frames import Frame
 
-INTERVAL_S = 0.17
+INTERVAL_S = 0.15
 BUSY_SHARE = 0.1
 """The pump waits so long between frames that drawing takes at most this share of the time."""
 
-SHARE_OF_PAGE = 0.5
+SHARE_OF_PAGE = 0.65
 """A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
 
 TRIP_S = 0.06

@@ -61,6 +61,7 @@ class Dashboard:
             The path of the file.
         """
         view = self.view()
+        view.pulse.beat(over=True)
         title = f"{self._job.name}: dashboard"
         document = view.document()
         document.js_on_event("document_ready", view.script)
