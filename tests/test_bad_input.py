@@ -78,14 +78,14 @@ def test_unknown_settings_of_a_running_job_list_the_valid_ones_and_change_nothin
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(wb.CheckpointError, match="file/c.* cannot be written") as caught:
+    with pytest.raises(wb.CheckpointError, match=r"file/c.* cannot be written") as caught:
         run_to_the_end(tmp_path / "file" / "c")
     one_line(caught.value)
 
 
 def test_a_directory_with_checkpoints_is_refused_without_resume(tmp_path: Path) -> None:
     run_to_the_end(tmp_path)
-    with pytest.raises(wb.CheckpointError, match="already holds checkpoints of job 'bad-input'.*resume=True") as caught:
+    with pytest.raises(wb.CheckpointError, match=r"already holds checkpoints of job 'bad-input'.*resume=True") as caught:
         run_to_the_end(tmp_path)
     one_line(caught.value)
     assert run_to_the_end(tmp_path, resume=True).table("out").num_rows == 3
@@ -132,8 +132,8 @@ def test_a_damaged_replay_log_fails_the_job_with_its_file(tmp_path: Path) -> Non
     )
     with pytest.raises(wb.HistoryError, match="unknown arrival_time column 'landing'"):
         wb.History.from_arrow(table, tmp_path / "x", event_time="e", arrival_time="landing", progress=False)
+    holes = table.set_column(1, "a", pa.array([10, None, 30], pa.timestamp("us")))
     with pytest.raises(wb.HistoryError, match="is null in 1 records, first in row 1"):
-        holes = table.set_column(1, "a", pa.array([10, None, 30], pa.timestamp("us")))
         wb.History.from_arrow(holes, tmp_path / "y", event_time="e", arrival_time="a", progress=False)
     [file] = (tmp_path / "log").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:-9])
