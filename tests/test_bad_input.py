@@ -85,7 +85,8 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_with_checkpoints_is_refused_without_resume(tmp_path: Path) -> None:
     run_to_the_end(tmp_path)
-    with pytest.raises(wb.CheckpointError, match=r"already holds checkpoints of job 'bad-input'.*resume=True") as caught:
+    sentence = r"already holds checkpoints of job 'bad-input'.*resume=True"
+    with pytest.raises(wb.CheckpointError, match=sentence) as caught:
         run_to_the_end(tmp_path)
     one_line(caught.value)
     assert run_to_the_end(tmp_path, resume=True).table("out").num_rows == 3
