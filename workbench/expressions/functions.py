@@ -12,6 +12,7 @@ from sqlglot import exp
 from workbench.expressions.casts import cast, widen
 from workbench.expressions.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.scope import Scope
+from workbench.expressions.searching import contains, matches, required_literal
 from workbench.expressions.sql import Tree, render
 
 _BOOL, _DOUBLE, _INT, _TEXT = pa.bool_(), pa.float64(), pa.int32(), pa.string()
@@ -86,6 +87,11 @@ def _length(scope: Scope, tree: Tree) -> Node:
     return apply("utf8_length", [scope.string(tree.this, "length")], _INT, render(tree))
 
 
+def _contains(scope: Scope, tree: Tree) -> Node:
+    node = scope.string(tree.this, "contains")
+    return call(contains(scope.constant_text(tree.expression, "contains")), [node], _BOOL, render(tree))
+
+
 def _find(kernel: str, name: str) -> Builder:
     """A test of text against constant text."""
 
@@ -134,9 +140,10 @@ def like_pattern(scope: Scope, pattern: str, escape: str) -> str:
 
 
 def _match(node: Node, pattern: str, text: str, ignore_case: bool = False) -> Node:
-    return apply(
-        "match_substring_regex", [node], _BOOL, text, pc.MatchSubstringOptions(pattern, ignore_case=ignore_case)
-    )
+    if ignore_case:
+        options = pc.MatchSubstringOptions(pattern, ignore_case=True)
+        return apply("match_substring_regex", [node], _BOOL, text, options)
+    return call(matches(pattern, required_literal(pattern.removeprefix("(?s)"))), [node], _BOOL, text)
 
 
 def _rlike(scope: Scope, tree: Tree) -> Node:
@@ -216,7 +223,7 @@ BUILDERS: dict[type, Builder] = {
     exp.Replace: _replace,
     exp.Concat: _concat,
     exp.DPipe: _concat,
-    exp.Contains: _find("match_substring", "contains"),
+    exp.Contains: _contains,
     exp.StartsWith: _find("starts_with", "startswith"),
     exp.EndsWith: _find("ends_with", "endswith"),
     exp.Like: _like(ignore_case=False),

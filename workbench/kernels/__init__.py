@@ -9,12 +9,14 @@ from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats,
 from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
 from workbench.kernels.key_table import add_keys, rehash
 from workbench.kernels.partition import route, scatter
+from workbench.kernels.substring import contains_literal
 from workbench.kernels.warm_up import is_warm, warm_up
 from workbench.kernels.windows import assign_windows
 
 __all__ = [
     "add_keys",
     "assign_windows",
+    "contains_literal",
     "fold_floats",
     "fold_ints",
     "hash_bytes",

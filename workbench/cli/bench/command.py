@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
             if folder is not None:
                 results += _peers(folder, options)
     report = Sweep(results) if options.name == "sweep" else Report(results)
-    console = Console(stderr=options.json)
-    console.print(report.table(), width=None if console.is_terminal else WIDTH)
+    out = sys.stderr if options.json else sys.stdout
+    Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
     if isinstance(report, Sweep):
         sys.stderr.write(f"The picture is in {report.save(options.html)}\n")
     return 0 if report.exact else 1

@@ -1,0 +1,320 @@
+"""The benchmarks: their inputs and expectations against naive models, and the command with short runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.bench import bench
+from workbench.cli import main
+from workbench.cli.bench import latencies, trial
+from workbench.cli.bench.blocks import (
+    BASE_MS,
+    BLOCK,
+    BLOCK_MS,
+    CHUNK_MAX,
+    WINDOW_MS,
+    Emitted,
+    continued,
+    continued_text,
+    events,
+)
+from workbench.cli.bench.grep import Grep, matching_rows
+from workbench.cli.bench.grouping import Grouping
+from workbench.cli.bench.latencies import Latencies, Stamps
+from workbench.cli.bench.measure import Result
+from workbench.cli.bench.peers import comparable, read_line
+from workbench.cli.bench.report import Report
+from workbench.cli.bench.suites import SUITES, cases
+from workbench.cli.bench.sweep import Sweep
+from workbench.cli.bench.trial import Setting, run_trial
+from workbench.cli.bench.windows import Windows, expected_views
+from workbench.dashboard.sweep import SweepPoint, sweep_figures
+from workbench.errors import SettingError
+
+# --- inputs
+
+
+def test_the_blocks_are_what_every_system_gets() -> None:
+    block = events()
+    assert block.text[0][:24].tobytes() == b"ohxyrga pkdrtur jzjioug "
+    assert block.values[:5].tolist() == [406, 847, 682, 213, 511]
+    assert block.keys[10_000][:5].tolist() == [7590, 6765, 5855, 8991, 7504]
+    assert sorted(block.keys[BLOCK].tolist()) == list(range(BLOCK))
+    assert (block.ads[:5].tolist(), block.types[:5].tolist()) == ([556, 437, 367, 800, 42], [0, 2, 1, 1, 2])
+    late_ms = np.maximum.accumulate(block.times_ms) - block.times_ms
+    assert 900 < late_ms.max() <= 1_000
+
+
+def test_a_chunk_behind_the_end_of_the_block_begins_anew() -> None:
+    column = np.arange(BLOCK)
+    assert continued(column, 7)[BLOCK - 1 : BLOCK + 2].tolist() == [BLOCK - 1, 7, 8]
+    lines = continued_text()
+    assert (len(lines), lines[BLOCK + 3]) == (BLOCK + CHUNK_MAX, lines[3])
+    assert lines[BLOCK - 1].as_py().encode() == events().text[BLOCK - 1].tobytes()
+
+
+chunks = st.lists(st.integers(1, 400_000), min_size=1, max_size=30)
+
+
+@settings(deadline=None, max_examples=40)
+@given(sizes=chunks, order=st.randoms(use_true_random=False), left_out=st.integers(0, 3))
+def test_what_was_emitted(sizes: list[int], order: object, left_out: int) -> None:
+    ends = np.cumsum(sizes).tolist()
+    ranges = [(end - size, size) for end, size in zip(ends, sizes, strict=True)]
+    order.shuffle(ranges)  # type: ignore[attr-defined]
+    ranges = ranges[left_out:] or ranges
+    emitted = Emitted()
+    for at, (first, count) in enumerate(ranges):
+        emitted.add(first, count)
+        if at % 3 == 0:
+            emitted.ranges()
+    times = np.zeros(BLOCK, np.int64)
+    by_repetition: Counter[tuple[int, int]] = Counter()
+    for first, count in ranges:
+        numbers = np.arange(first, first + count)
+        np.add.at(times, numbers % BLOCK, 1)
+        for repetition in np.unique(numbers // BLOCK).tolist():
+            rows = numbers[numbers // BLOCK == repetition] % BLOCK
+            by_repetition[repetition, 0] += len(rows)
+            by_repetition[repetition, 1] += int(rows.sum())
+    assert np.array_equal(emitted.times(), times)
+    assert emitted.count == sum(count for _, count in ranges)
+    found: Counter[tuple[int, int]] = Counter()
+    for repetition, alike, begin, end in emitted.repetitions():
+        for at in range(repetition, repetition + alike):
+            found[at, 0] += end - begin
+            found[at, 1] += (begin + end - 1) * (end - begin) // 2
+    assert +found == +by_repetition
+
+
+def test_expected_views_are_those_of_a_naive_count() -> None:
+    emitted = Emitted()
+    emitted.add(0, 2 * BLOCK)
+    emitted.add(2 * BLOCK + 1_000, 5_000)
+    numbers = np.concatenate([np.arange(2 * BLOCK), np.arange(2 * BLOCK + 1_000, 2 * BLOCK + 6_000)])
+    block = events()
+    row = numbers % BLOCK
+    frame = pd.DataFrame({"ad": block.ads[row], "type": block.types[row]})
+    frame["time"] = block.times_ms[row] + numbers // BLOCK * BLOCK_MS
+    views = frame[frame.type == 0]
+    naive = views.groupby([(views.time - BASE_MS) // WINDOW_MS, views.ad // 10]).size().to_dict()
+    assert {at: n for at, n in np.ndenumerate(expected_views(emitted)) if n} == naive
+
+
+def test_matching_rows_are_those_that_duckdb_finds() -> None:
+    lines = pa.table({"row": np.arange(BLOCK), "line": continued_text().slice(0, BLOCK)})
+    query = "SELECT row FROM lines WHERE regexp_matches(line, 'error [0-9]{3}') ORDER BY row"
+    with duckdb.connect() as database:
+        database.register("lines", lines)
+        assert np.array_equal(database.execute(query).fetchnumpy()["row"], matching_rows())
+
+
+# --- latencies
+
+
+def test_stamps_at_a_rate_are_the_times_at_which_records_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([1_000_000, 1_000_500, 1_009_000])
+    monkeypatch.setattr(latencies, "now_us", lambda: next(clock))
+    stamps = Stamps(1_000.0)  # one a millisecond
+    assert stamps.next(1).tolist() == [1_000_000]
+    assert stamps.next(1).tolist() == [1_000_500]  # earlier than thought: the schedule began half a millisecond before
+    assert stamps.next(3).tolist() == [1_001_500, 1_002_500, 1_003_500]  # the source is behind
+
+
+def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latencies, "now_us", lambda: 5_000_000)
+    seen = Latencies(sample=1)
+    seen.arrived(np.array([4_999_999]))  # before the measurement
+    seen.start()
+    assert seen.percentiles_ms() == (None, None, None)
+    monkeypatch.setattr(latencies, "now_us", lambda: 6_000_000)
+    seen.arrived(6_000_000 - np.arange(1, 1_001)[::-1])  # 1 to 1,000 microseconds
+    assert seen.percentiles_ms() == (0.5, 0.9, 0.99)
+
+
+# --- runs
+
+
+@pytest.mark.parametrize(
+    ("make", "setting"),
+    [
+        (Grep, Setting(parallelism=2, seconds=0.5)),
+        (lambda: Grouping(10_000, 2, 0), Setting(parallelism=2, seconds=0.5)),
+        (lambda: Grouping(10_000, 1, 20_000), Setting(parallelism=1, seconds=0.8, rate=20_000, buffer_timeout_ms=5)),
+        (lambda: Grouping(BLOCK, 2, 0), Setting(parallelism=2, seconds=0.5, checkpoint_s=1)),
+        (Windows, Setting(parallelism=2, seconds=0.8)),
+    ],
+)
+def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting) -> None:
+    shares: list[float] = []
+    result = run_trial(make, setting, shares.append)
+    assert result.checked
+    assert result.events > 0
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert result.config["p"] == setting.parallelism
+    assert (result.p50_ms is not None) == (result.workload == "W2")
+
+
+@pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows])
+def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
+    work = make()
+    job = work.pipeline(limit=3 * BLOCK).run("bench-lost", parallelism=1, checkpoint_interval=None)
+    job.wait("60s")
+    assert work.exact()
+    missed = int(matching_rows()[0]) if isinstance(work, Grep) else int(np.argmin(events().types))
+    work.emitted.add(3 * BLOCK + missed, 1)  # emitted, yet never seen by the sink
+    assert not work.exact()
+
+
+# --- suites and the command
+
+
+def test_no_run_is_made_twice() -> None:
+    every = cases("all", 1.0)
+    assert len(set(every)) == len(every)
+    assert {case.work for case in every} == {"grep", "grouping", "windows"}
+    assert {case.keys for case in cases("grouping", 1.0, keys=BLOCK, parallelism=1)} == {BLOCK}
+    assert len(cases("checkpoint", 1.0)) == 6
+
+
+def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "grep", "--json", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 0
+    printed = capsys.readouterr()
+    [line] = printed.out.splitlines()
+    found = json.loads(line)
+    assert {"peer", "workload", "config", "eps", "eps_core", "eps_cpu_s", "checked", "rss_mb", "load1"} <= found.keys()
+    assert (found["peer"], found["workload"], found["config"], found["checked"]) == ("workbench", "W1", {"p": 1}, True)
+    assert found["eps_core"] == found["eps"]
+
+
+def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Grep, "exact", lambda self: False)
+    assert main(["bench", "grep", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 1
+    assert "WRONG" in capsys.readouterr().out
+
+
+PEER = """
+import json, sys
+assert sys.argv[1:] == ["W1", "1"], sys.argv
+common = dict(peer="other", workload="W1", eps=1000, eps_core=500, eps_cpu_s=1000, p50_ms=None,
+    p90_ms=None, p99_ms=None, checked=True, rss_mb=1, cores=2, events=1000, seconds=1, load1=0.5, unknown=1)
+for p in (1, 2):
+    print(json.dumps(dict(common, config=dict(p=p, trick=7))))
+print(json.dumps(dict(peer="other", workload="W1", skipped="why")))
+"""
+
+
+def test_peers_stand_beside_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other_peer.py").write_text(PEER)
+    (tmp_path / "broken_peer.py").write_text("raise SystemExit('no luck')")
+    monkeypatch.setenv("PEER_PY", sys.executable)
+    options = ["--peers", str(tmp_path), "--peer", "other", "--peer", "broken", "--seconds", "1", "--repeats", "1"]
+    assert main(["bench", "grep", "--parallelism", "1", *options]) == 0
+    printed = capsys.readouterr()
+    assert "broken_peer.py W1: exit code 1: no luck" in printed.err
+    rows = [line for line in printed.out.splitlines() if " other " in line]
+    assert len(rows) == 1  # the one of the same parallelism
+    assert "trick 7" in rows[0]
+    assert re.search(r"[\d,.]+x", rows[0])
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["bench", "grouping", "--keys", "5"], "invalid choice: 5"),
+        (["bench", "speed"], "unknown benchmark 'speed'"),
+        (["bench", "grep", "--peers", "/no/such"], "there is no such folder"),
+    ],
+)
+def test_mistakes(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code: int | str | None = main(argv)
+    except SystemExit as left:
+        code = left.code
+    assert code == 2
+    assert sentence in capsys.readouterr().err
+
+
+# --- reports
+
+
+def result(peer: str = "workbench", speed: int = 100, **config: object) -> Result:
+    """A result of W2 with this speed."""
+    return Result("W2", config, speed, speed, speed, True, 1, 2, speed, 1.0, 0.1, 1.0, 2.0, 3.0, peer)
+
+
+def test_what_can_be_compared() -> None:
+    ours = result(p=2, keys=10_000, timeout=100, checkpoint=5, rate=0, completed=3)
+    assert comparable(ours, result(p=2, keys=10_000, timeout=100, checkpoint=5, rate=0, ser="tuple", completed=9))
+    assert not comparable(ours, result(p=2, keys=10_000, timeout=5, checkpoint=5, rate=0))
+    assert not comparable(ours, result(p=2, keys=10_000))  # says nothing of checkpoints, so it has none
+    assert comparable(result(p=2, keys=10_000, timeout=100, checkpoint=0, rate=0), result(p=2, keys=10_000))
+    assert not comparable(ours, replace(ours, workload="W1"))
+
+
+def test_a_report_shows_medians_and_ratios() -> None:
+    ours = [result(speed=speed, p=2, checkpoint=0) for speed in (50, 400, 100)]
+    with_checkpoints = [result(speed=98, p=2, checkpoint=5, completed=at) for at in (1, 2)]
+    report = Report([*ours, *with_checkpoints, result("flink", 25, p=2)])
+    assert [(each.peer, each.eps_cpu_s) for each in report.medians()] == [
+        ("workbench", 100),
+        ("workbench", 98),
+        ("flink", 25),
+    ]
+    text = repr(report)
+    assert "4.00x" in text
+    assert "98.0% of no checkpoints" in text
+    assert "4.00x" in report._repr_html_()
+    assert report.exact
+    assert not Report([replace(ours[0], checked=False)]).exact
+
+
+def test_a_line_of_another_system() -> None:
+    line = json.dumps({"peer": "x", "skipped": "y"})
+    assert read_line(line) is None
+
+
+def test_the_picture_of_a_sweep() -> None:
+    points = [SweepPoint(0, 0.1, 0.2, 3.0, 1e6), SweepPoint(5, 2.0, 3.0, 9.0, 2e6)]
+    latency, speed = sweep_figures(points, 100_000)
+    [line] = [item for item in latency.renderers if getattr(item.glyph, "y", None) == "p99"][:1]
+    assert line.data_source.data["p99"] == [3.0, 9.0]
+    assert latency.x_range.factors == ["0 ms", "5 ms"]
+    assert speed.y_range.end == pytest.approx(2.2e6)
+
+
+def test_a_sweep_writes_a_page_and_shows_itself(tmp_path: Path) -> None:
+    results = [result(speed=speed, p=2, timeout=timeout, rate=rate) for speed, timeout, rate in SWEEP]
+    page = Sweep(results).save(tmp_path / "e4.html").read_text()
+    assert "buffer timeout" in page
+    assert "100,000 records/s" in page
+    assert Sweep(results)._repr_html_().startswith("<iframe")
+
+
+SWEEP = [(100, 0, 100_000), (900, 0, 0), (100, 5, 100_000), (950, 5, 0)]
+
+
+def test_from_a_notebook() -> None:
+    report = bench("grep", repeats=1, seconds=0.5, parallelism=1)
+    assert [each.workload for each in report.results] == ["W1"]
+    assert report.exact
+    with pytest.raises(SettingError, match="unknown benchmark 'gerp'"):
+        bench("gerp")
+    assert set(SUITES) == {"grep", "grouping", "windows", "latency", "checkpoint", "sweep"}

@@ -1,0 +1,101 @@
+"""Searching a literal before a regular expression gives what the expression alone gives."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from workbench.expressions import col, compile_expression
+from workbench.expressions.searching import contains, matches, required_literal
+
+few = st.text("ab é", max_size=150)
+texts = st.lists(st.one_of(st.none(), few), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("error [0-9]{3}", "error "),
+        ("plain", "plain"),
+        (r"^a\.b$", "a.b"),
+        ("ab+cd", "ab"),
+        ("ab?cd", "cd"),
+        ("abc*", "ab"),
+        ("abc{0,2}de", "ab"),
+        ("a+?bc", "bc"),
+        ("(no)yes", "yes"),
+        ("(a|b)*after", "after"),
+        ("[]x]tail", "tail"),
+        (r"\d+ lines", " lines"),
+        ("a.b", "a"),
+        ("naïve", "naïve"),
+        ("a|b", ""),
+        ("(?i)error", ""),
+        (r"\x41bc", ""),
+        (r"\Qa*b\E", ""),
+        ("[[:alpha:]]bc", ""),
+        ("[a", ""),
+        ("", ""),
+        (".*", ""),
+    ],
+)
+def test_the_literal_that_every_match_contains(pattern: str, literal: str) -> None:
+    assert required_literal(pattern) == literal
+
+
+pieces = st.sampled_from(
+    ["a", "b", " ", "é", "a*", "b?", "b+", "a{2}", "[ab]", "(ab)", "(a|b)", ".", "^", "$", r"\.", "|"]
+)
+
+
+@settings(deadline=None)
+@given(parts=st.lists(pieces, max_size=6), rows=texts)
+@example(parts=["a", "b+"], rows=["ab", "a", None])
+def test_a_pattern_matches_the_same_rows(parts: list[str], rows: list[str | None]) -> None:
+    pattern = "".join(parts)
+    column = pa.array(rows, pa.string())
+    literal = required_literal(pattern)
+    expected = pc.match_substring_regex(column, pattern)
+    assert matches(pattern, literal)(column).equals(expected)
+    for row in rows:
+        if row is not None and "\n" not in row and (found := re.search(pattern, row)):
+            assert literal in found.group()
+
+
+@settings(deadline=None)
+@given(literal=st.text("ab é", min_size=1, max_size=8), rows=texts, skipped=st.integers(0, 3))
+@example(literal="ab", rows=["a", "b"], skipped=0)  # not across two rows
+@example(literal="b", rows=["a" * 63 + "b", "a" * 64 + "b", "", "b"], skipped=0)
+@example(literal="é", rows=["x" * 70, None, "é"], skipped=1)
+def test_a_literal_is_found_where_python_finds_it(literal: str, rows: list[str | None], skipped: int) -> None:
+    column = pa.array(rows, pa.string()).slice(skipped)
+    found = contains(literal)(column).to_pylist()
+    assert found == [None if row is None else literal in row for row in rows[skipped:]]
+
+
+def test_every_literal_is_found_wherever_it_stands() -> None:
+    for length in (1, 2, 3, 4, 5, 9):
+        literal = "abcdefghi"[:length]
+        rows = ["-" * before + literal + "-" * (140 - before) for before in range(140)]
+        assert contains(literal)(pa.array(rows)).true_count == len(rows)
+        assert contains(literal + "!")(pa.array(rows)).true_count == 0
+
+
+def test_expressions_use_it() -> None:
+    batch = pa.record_batch({"line": ["error 12", "error 123", None, "an ERROR 123", "50%"]})
+    for condition, expected in [
+        ("line RLIKE 'error [0-9]{3}'", [False, True, None, False, False]),
+        ("line LIKE '%error%'", [True, True, None, False, False]),
+        ("line ILIKE '%error%'", [True, True, None, True, False]),
+        (r"line LIKE '%\\%'", [False, False, None, False, True]),
+        ("'an error' RLIKE 'err'", [True] * 5),
+    ]:
+        assert compile_expression(condition, batch.schema)(batch).to_pylist() == expected
+    assert compile_expression(col("line").contains("R 1"), batch.schema)(batch).to_pylist() == [
+        *(False, False, None, True, False)
+    ]

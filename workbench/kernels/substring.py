@@ -1,0 +1,63 @@
+"""Which texts contain a literal, by comparing many bytes at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.kernels.compiled import BYTES, BYTES_IN, SMALL_INTS_IN, compiled
+
+Offsets = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+
+_AT_ONCE = 64
+
+
+@compiled(SMALL_INTS_IN, BYTES_IN, BYTES_IN, BYTES)
+def contains_literal(offsets: Offsets, data: Bytes, literal: Bytes, found: Bytes) -> None:
+    """Set ``found[i]`` to 1 where ``data[offsets[i]:offsets[i + 1]]`` contains `literal`, which is not empty.
+
+    All texts are searched as one. First four bytes of the literal are compared at 64 positions together, without a
+    branch, so that the compiler makes vector instructions of it; the few positions left are looked at one by one.
+
+    Args:
+        offsets: shape (n + 1,), where the texts begin and end.
+        data: shape (m,), the texts.
+        literal: shape (k,), k at least 1.
+        found: shape (n,), zeros.
+    """
+    length = len(literal)
+    second, third, last = min(1, length - 1), min(2, length - 1), length - 1
+    byte_0, byte_1, byte_2, byte_3 = literal[0], literal[second], literal[third], literal[last]
+    # Unsigned positions spare the test for negative ones, which would keep the loop from being vectorised.
+    step_1, step_2, step_3 = np.uint64(second), np.uint64(third), np.uint64(last)
+    at, end = int(offsets[0]), int(offsets[-1])
+    row = 0
+    while at + last < end:
+        positions = min(_AT_ONCE, end - last - at)
+        if positions == _AT_ONCE:
+            start = np.uint64(at)
+            some = False
+            for j in range(_AT_ONCE):
+                i = start + np.uint64(j)
+                some = some | (
+                    (data[i] == byte_0)
+                    & (data[i + step_1] == byte_1)
+                    & (data[i + step_2] == byte_2)
+                    & (data[i + step_3] == byte_3)
+                )
+            if not some:
+                at += _AT_ONCE
+                continue
+        for position in range(at, at + positions):
+            same = True
+            for k in range(length):
+                if data[position + k] != literal[k]:
+                    same = False
+                    break
+            if same:
+                while offsets[row + 1] <= position:
+                    row += 1
+                if position + last < offsets[row + 1]:
+                    found[row] = 1
+        at += positions
