@@ -107,7 +107,7 @@ FRAME = Frame(
         LatencyFrame("v3", 50, 10.0, 20.0, 30.0, 40.0),
         LatencyFrame("v4", 9, 11.0, 19.0, 29.0, 41.0),
     ),
-    replay=ReplayFrame(600.0, False, SIX, SIX - HOUR, SIX + 3 * HOUR, 84_194, 336_776),
+    replay=ReplayFrame(600.0, SIX, SIX - HOUR, SIX + 3 * HOUR, 84_194, 336_776),
     events=(
         EventFrame(1_699_999_900_000_000, "state", "RUNNING"),
         EventFrame(1_699_999_960_000_000, "tune", "buffer_timeout = 50ms"),

@@ -21,14 +21,6 @@ PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
 _KNOBS = (BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED)
 
 
-def is_paused(frame: Frame) -> bool:
-    """Whether someone paused the job: the replay says so, or for jobs that replay nothing the log does."""
-    if frame.replay is not None:
-        return frame.replay.paused
-    told = [event.text for event in frame.events if event.text in ("paused", "resumed")]
-    return bool(told) and told[-1] == "paused"
-
-
 class ControlsView:
     """Sliders and buttons for a job."""
 
@@ -66,7 +58,7 @@ class ControlsView:
         for setting, slider in self.knobs.items():
             in_force = frame.settings.get(setting)
             slider.update(None if in_force is None else str(in_force), over)
-        self._paused = is_paused(frame)
+        self._paused = frame.paused
         self.pause.label = RESUME if self._paused else PAUSE
         for button in (self.pause, self.checkpoint, self.fail, self.stop):
             button.disabled = over

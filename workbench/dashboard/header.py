@@ -47,12 +47,11 @@ def replay_share(replay: ReplayFrame) -> float:
 def replay_html(replay: ReplayFrame) -> str:
     """Where the replay stands."""
     share = replay_share(replay)
-    paused = " · <b class='warn'>paused</b>" if replay.paused else ""
     speed = format_speed(replay.speed if replay.speed > 0 else math.inf)
     return (
         f"<span class='replay'>history <b>{wording.instant(replay.position_us)}</b>"
         f"<span class='bar'><i style='width:{share * 100:.1f}%;background:var(--wb-accent)'></i></span>"
-        f"{share * 100:.1f} % of {wording.count(replay.records_total)} records at {speed}{paused}</span>"
+        f"{share * 100:.1f} % of {wording.count(replay.records_total)} records at {speed}</span>"
     )
 
 
@@ -72,9 +71,10 @@ def html(frame: Frame, name: str) -> str:
         if over:
             failure = f"<p class='failure' role='alert'>✗ {said}</p>"
     pressure = wording.html_text(frame.backpressure)
+    paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
-        f"<span class='badge {colour}'>{sign} {frame.state}</span></span>{numbers}</div>"
+        f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>{numbers}</div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
 

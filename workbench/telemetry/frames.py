@@ -180,7 +180,6 @@ class ReplayFrame:
     """The replay of a history. `speed` is infinite for ``max``; times are arrival times, us."""
 
     speed: float
-    paused: bool
     position_us: int
     start_us: int
     end_us: int
@@ -204,6 +203,7 @@ class Frame:
     Attributes:
         sequence: from 0, grows by one with each frame of the job.
         time_us: processing time at which it was sampled.
+        paused: the sources read nothing until the job is resumed.
         settings: what is in force, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
             ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
             ``"max"``; None when nothing is replayed), ``parallelism``.
@@ -233,6 +233,7 @@ class Frame:
     replay: ReplayFrame | None = None
     events: tuple[EventFrame, ...] = ()
     tables: dict[str, int] = field(default_factory=dict)
+    paused: bool = False
     backpressure: str = ""
     failure: str | None = None
 

@@ -73,6 +73,7 @@ class Sampler(JobObserver):
             replay=self._replay(master, now),
             events=tuple(self._events),
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
+            paused=master.paused,
             backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
             failure=None if master.failure is None else str(master.failure),
         )
@@ -117,7 +118,6 @@ class Sampler(JobObserver):
         pending = 0 if master.execution is None else self._tasks.pending(master.execution, uid)
         return ReplayFrame(
             speed=pace.speed,
-            paused=master.paused,
             position_us=pace.position_us(master.ended_us or now),
             start_us=log.start_us,
             end_us=log.end_us,
