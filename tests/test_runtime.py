@@ -408,3 +408,24 @@ def test_markers_measure_the_way_and_the_watermark_ends_at_the_end() -> None:
     assert frame.channels[0].currentChannelWatermark == MAX_TIME
     assert frame.channels[0].finished
     assert frame.edges[0].queued_buffers == 0
+
+
+def test_a_replay_can_be_sought_paused_and_sped_up_while_it_runs(tmp_path: Path) -> None:
+    times = pa.array([i * 1_000_000 for i in range(1_000)], pa.timestamp("us"))  # a record a second
+    table = pa.table({"n": pa.array(range(1_000), pa.int64()), "e": times, "a": times})
+    history = wb.History.from_arrow(
+        table, tmp_path / "log", event_time="e", arrival_time="a", channels=2, progress=False
+    )
+    job = wb.Stream.replay(history, speed="1x").sink_to(wb.TableSink("out")).run("sought", parallelism=2)
+    job.pause()
+    job.seek("1970-01-01T00:15:00")
+    job.resume()
+    job.tune(speed="1000x")
+    assert job.wait("20s") == "FINISHED"
+    found = sorted(job.table("out")["n"].to_pylist())
+    before = [n for n in found if n < 900]  # read at the pace of a record a second, until the pause
+    assert before == list(range(len(before)))
+    assert len(before) < 100
+    assert found[len(before) :] == list(range(900, 1_000))
+    with pytest.raises(wb.JobError, match="has ended"):
+        job.seek("1970-01-01")

@@ -79,7 +79,7 @@ def _box(vertex: Vertex, x: float, y: float, height: int, live: VertexFrame | No
     foot = f"x {vertex.parallelism}"
     if live is not None and live.metrics.get("numRecordsInPerSecond") is not None:
         busy = float(live.metrics["busyTimeMsPerSecond"] or 0) / 10
-        foot += f"   {float(live.metrics['numRecordsInPerSecond'] or 0):,.0f} records/s   {busy:.0f} % busy"
+        foot += f" · {float(live.metrics['numRecordsInPerSecond'] or 0):,.0f} records/s · {busy:.0f} % busy"
     parts.append(f"<text class='soft' x='{x + 9}' y='{y + height - 8:.0f}'>{escape(foot)}</text>")
     return parts
 
