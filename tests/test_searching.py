@@ -99,3 +99,25 @@ def test_expressions_use_it() -> None:
     assert compile_expression(col("line").contains("R 1"), batch.schema)(batch).to_pylist() == [
         *(False, False, None, True, False)
     ]
+
+
+words = st.one_of(st.none(), st.sampled_from(["view", "click", "", "é"]))
+
+
+@settings(deadline=None)
+@given(rows=st.lists(words, max_size=30), skipped=st.integers(0, 2), extra=st.booleans())
+def test_a_dictionary_gives_what_plain_text_gives(rows: list[str | None], skipped: int, extra: bool) -> None:
+    plain = pa.array(rows, pa.string())
+    encoded = plain.dictionary_encode()
+    if extra:  # values that no row has, one of them null
+        values = pa.array([*encoded.dictionary.to_pylist(), None, "unused"], pa.string())
+        encoded = pa.DictionaryArray.from_arrays(encoded.indices, values)
+    for text in (
+        *("word = 'view'", "'view' < word", "word IS NULL", "coalesce(word, 'none')", "length(word)", "NOT word = ''"),
+        *("word RLIKE 'i.w'", "CAST(word AS int)", "word IN ('view', 'click')", "concat(word, '!')", "word <=> NULL"),
+    ):
+        values = []
+        for column in (plain, encoded):
+            batch = pa.RecordBatch.from_arrays([column.slice(skipped)], names=["word"])
+            values.append(compile_expression(text, batch.schema)(batch).to_pylist())
+        assert values[0] == values[1], text

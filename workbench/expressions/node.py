@@ -26,12 +26,14 @@ class Node:
         evaluate: takes a batch to an array of its length, or to a scalar.
         text: SQL of this part, for errors.
         constant: the value when it depends on no column, else None.
+        encoded: for a dictionary-encoded column, takes a batch to it as it is stored; `evaluate` decodes it.
     """
 
     type: pa.DataType
     evaluate: Evaluate
     text: str
     constant: pa.Scalar | None = None
+    encoded: Evaluate | None = None
 
 
 def constant(value: pa.Scalar, text: str) -> Node:
@@ -56,7 +58,18 @@ def apply_or_null(kernel: str, operands: Sequence[Node], type_: pa.DataType, tex
 
 def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.DataType, text: str) -> Node:
     """A function of the operands' values; folded when all are constant."""
-    parts = [operand.evaluate for operand in operands]
+    evaluate = _evaluate(function, [operand.evaluate for operand in operands])
+    if all(operand.constant is not None for operand in operands):
+        return constant(evaluate(_NO_ROWS), text)
+    varying = [at for at, operand in enumerate(operands) if operand.constant is None]
+    encoded = operands[varying[0]].encoded
+    if len(varying) == 1 and encoded is not None:
+        values = [operand.constant for operand in operands]
+        evaluate = _on_dictionary(function, values, varying[0], encoded, evaluate)
+    return Node(type_, evaluate, text)
+
+
+def _evaluate(function: Callable[..., Datum], parts: Sequence[Evaluate]) -> Evaluate:
     if len(parts) == 1:
         (only,) = parts
 
@@ -74,9 +87,31 @@ def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.Dat
         def evaluate(batch: pa.RecordBatch) -> Datum:
             return function(*[part(batch) for part in parts])
 
-    if all(operand.constant is not None for operand in operands):
-        return constant(evaluate(_NO_ROWS), text)
-    return Node(type_, evaluate, text)
+    return evaluate
+
+
+def _on_dictionary(
+    function: Callable[..., Datum], values: Sequence[Datum], at: int, encoded: Evaluate, otherwise: Evaluate
+) -> Evaluate:
+    """Computes the function once for each value of a dictionary instead of once for each row.
+
+    Args:
+        function: its operand number `at` is the column, the others are constants.
+        values: the constants.
+        at: the place of the column.
+        encoded: takes a batch to the dictionary-encoded column.
+        otherwise: computes it on the decoded column, for one with nulls or with more values than rows.
+    """
+
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        column = encoded(batch)
+        dictionary = column.dictionary
+        if column.indices.null_count or len(dictionary) > len(column):
+            return otherwise(batch)
+        result = function(*values[:at], dictionary, *values[at + 1 :])
+        return result.take(column.indices) if isinstance(result, pa.Array) else result
+
+    return evaluate
 
 
 def _kernel(name: str, options: Any) -> Callable[..., Datum]:

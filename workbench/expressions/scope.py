@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -141,4 +141,9 @@ def column_node(scope: Scope, tree: Tree) -> Node:
         return batch.column(index)
 
     raw = Node(stored, read, text)
-    return raw if stored == type_ else apply("cast", [raw], type_, text, pc.CastOptions.unsafe(type_))
+    if stored == type_:
+        return raw
+    decoded = apply("cast", [raw], type_, text, pc.CastOptions.unsafe(type_))
+    if pa.types.is_dictionary(stored) and stored.value_type == type_:
+        return replace(decoded, encoded=read)
+    return decoded

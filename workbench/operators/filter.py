@@ -76,6 +76,4 @@ def _select(records: Records, mask: pa.BooleanArray) -> Records:
     batch = records.batch.filter(mask)
     if records.timestamps is None:
         return Records(batch)
-    if mask.null_count:
-        mask = mask.fill_null(False)
-    return Records(batch, records.timestamps[mask.to_numpy(zero_copy_only=False)])
+    return Records(batch, pa.array(records.timestamps).filter(mask).to_numpy())
