@@ -65,4 +65,4 @@ class OperatorTask(Task):
             self._emit_watermark(watermark_us)
         if self.valve.idle != was_idle and self.gate.open_channels:
             for output in self.outputs:
-                output.emit_status(WatermarkStatus(self.valve.idle))
+                output.emit_event(WatermarkStatus(self.valve.idle))

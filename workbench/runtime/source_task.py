@@ -159,7 +159,7 @@ class SourceTask(Task):
     def _set_idle(self, idle: bool) -> None:
         self.idle = idle
         for output in self.outputs:
-            output.emit_status(WatermarkStatus(idle))
+            output.emit_event(WatermarkStatus(idle))
 
     def _drain(self) -> None:
         self.drained = True

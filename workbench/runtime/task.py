@@ -158,7 +158,11 @@ class Task:
             return Outcome.FINISHED
         self.load.begin(now)
         worked = False
+        for output in self.outputs:
+            worked |= output.drain()
         while self.mailbox:
+            if type(self.mailbox[0]) is Trigger and self.pool.backlogged:
+                break  # the barrier goes behind what this task has already produced
             self._apply(self.mailbox.popleft(), now)
             worked = True
             if self.finished:

@@ -295,6 +295,10 @@ class Checker(Probe):
         task = self._tasks.get(actor)
         if task is None:
             return
+        # A barrier or a watermark that must go may ship one more buffer on each channel.
+        channels = sum(len(output.channels) for output in task.outputs)
+        if task.pool.used > task.pool.total + channels:
+            self._violated("I12", f"{actor}: {task.pool.used} buffers in use of a pool of {task.pool.total}")
         self.overshoot = max(self.overshoot, task.pool.used - task.pool.total)
         if isinstance(task, OperatorTask):
             lines = self._inputs[actor]
