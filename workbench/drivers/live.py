@@ -1,9 +1,8 @@
 """The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
 
-Tasks of one slot are stepped in turn by one thread; a slot whose tasks have nothing to do sleeps until the other end of
-one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in a
-cell
-never reaches them.
+Tasks of one slot are stepped in turn by one thread; a slot whose tasks have nothing to do sleeps until the other end
+of one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in
+a cell never reaches them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Looking at a running attempt from outside: probed channels, operators, storage and tables.
 
-The runtime knows nothing of probes. A serial driver puts them into an attempt before its first step; then every element
-that is sent or received, and every named point that is reached, is told to a `Probe`, which may look (a checker) or
-raise (an injected fault).
+The runtime knows nothing of probes. A serial driver puts them into an attempt before its first step; then every
+element that is sent or received, and every named point that is reached, is told to a `Probe`, which may look (a
+checker) or raise (an injected fault).
 """
 
 from __future__ import annotations

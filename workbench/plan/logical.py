@@ -1,8 +1,8 @@
 """The logical graph: what the user wrote, as data (F1-1).
 
 A node holds a frozen spec (what) and its inputs (from where, by which exchange). Nodes refer to their inputs, so a
-stream
-is just its last node; the graph is collected from the sinks when a job is built, and only then do nodes get their uids.
+stream is just its last node; the graph is collected from the sinks when a job is built, and only then do nodes get
+their uids.
 """
 
 from __future__ import annotations

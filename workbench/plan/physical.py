@@ -1,5 +1,4 @@
-"""The physical graph: vertices of chained operators, their parallelism, the exchanges between them, and slots (F1-2,
-F2-2).
+"""The physical graph: chained operators as vertices, their parallelism, exchanges and slots (F1-2, F2-2).
 
 An operator is chained to its input when the records would not change subtask anyway: one input, a forward exchange and
 the same parallelism. A chain runs as one task, without a buffer between its operators. Subtask i of every vertex shares

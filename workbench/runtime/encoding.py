@@ -1,8 +1,7 @@
 """How a task's state is written: one Arrow IPC file, a row for each piece of state; no code and no pickle in it.
 
 Columns: ``operator`` (uid), ``name`` (of the piece), ``kind`` (``table`` or ``json``) and ``payload`` (an Arrow IPC
-stream,
-or JSON text). The file is read back with any Arrow library.
+stream, or JSON text). The file is read back with any Arrow library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The master of one job: its life cycle, its recovery, and the one door through which it is changed (F2-1, F2-7).
 
-Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports
-come in
-through the inbox; what the master wants done to a running attempt it asks of its driver.
+Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come
+in through the inbox; what the master wants done to a running attempt it asks of its driver.
 
 Life cycle::
 

@@ -1,10 +1,8 @@
 """Where checkpoints are kept: in a directory, or in memory for jobs that need not outlive their process.
 
 A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the
-manifest
-is written last, under a temporary name, flushed, and renamed, and it holds a checksum of every file. What has no
-manifest
-is the rest of a checkpoint that never completed.
+manifest is written last, under a temporary name, flushed, and renamed, and it holds a checksum of every file. What has
+no manifest is the rest of a checkpoint that never completed.
 """
 
 from __future__ import annotations

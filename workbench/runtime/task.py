@@ -1,8 +1,8 @@
 """A task: one subtask of one vertex, as a passive state machine.
 
 A driver calls ``step()``. A step applies the commands that were posted, takes at most one input element or one chunk
-from
-a source, never waits, and says how it ended. Everything that a task counts are plain integers that it alone writes.
+from a source, never waits, and says how it ended. Everything that a task counts are plain integers that it alone
+writes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads a running job's counts into frames.
 
-Tasks own plain integers and never publish anything; the sampler reads them from its own thread. A value may be a moment
-older than its neighbour, but each is one that really was. Rates are differences between two frames, divided by the time
-between them.
+Tasks own plain integers and never publish anything; the sampler reads them from its own thread. A value may be a
+moment older than its neighbour, but each is one that really was. Rates are differences between two frames, divided by
+the time between them.
 """
 
 from __future__ import annotations
