@@ -64,7 +64,7 @@ class Windows:
         return (
             wb.Stream.from_generator(rows, _SCHEMA, event_time="time", out_of_orderness=f"{DELAY_MS}ms", limit=limit)
             .filter(col("type") == "view")
-            .with_columns(campaign=f"ad DIV {ADS // CAMPAIGNS}")
+            .select(campaign=f"ad DIV {ADS // CAMPAIGNS}")
             .key_by("campaign")
             .window(wb.tumbling(f"{WINDOW_MS}ms"))
             .aggregate(views=wb.count())
