@@ -35,7 +35,13 @@ _SCRIPT = """
         const create = kernel.connectToComm
         kernel.connectToComm = (...name) => {
           const comm = create(...name), open = comm.open
-          comm.open = (...first) => setTimeout(() => open(...first), %(subshell_ms)s)
+          comm.open = (...first) => setTimeout(() => {
+            try {
+              open(...first)
+            } catch (gone) {
+              console.debug("The kernel went away before the dashboard could talk to it.", gone)
+            }
+          }, %(subshell_ms)s)
           return comm
         }
       }
