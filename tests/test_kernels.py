@@ -134,6 +134,31 @@ def test_ints_fold_at_once_and_row_by_row(rows, operation):
     assert (cells[:, 0] == START[operation]).all()
 
 
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**40), 2**40)), max_size=30))
+def test_operations_together_are_those_one_by_one(rows):
+    slots, values = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    operations = [COUNT, MIN, SUM, MAX]
+    places = [2, 0, 4, 1]
+    start = np.full((4, 5), 7)
+    start[:, places] = [START[operation] for operation in operations]
+    together, single = start.copy(), start.copy()
+    out = np.full((5, len(rows)), -1)
+    assert kernels.running_together(np.array(operations), np.array(places), slots, values, together, out) == -1
+    for operation, place in zip(operations, places, strict=True):
+        expected = np.empty(len(rows), np.int64)
+        kernels.running_ints(operation, slots, values, ALL_VALID, single, place, expected)
+        assert np.array_equal(out[place], expected)
+    assert np.array_equal(together, single)
+    assert (out[3] == -1).all()
+
+
+def test_the_operation_that_left_the_range_of_int64_is_named():
+    slots, values = np.zeros(2, np.int64), np.array([2**63 - 1, 1])
+    cells, out = np.zeros((1, 2), np.int64), np.empty((2, 2), np.int64)
+    assert kernels.running_together(np.array([COUNT, SUM]), np.array([1, 0]), slots, values, cells, out) == 1
+
+
 @pytest.mark.parametrize("values", [[2**63 - 1, 1], [-(2**63), -1], [2**63 - 1, 1, -5]])
 def test_a_sum_beyond_int64_is_noticed(values):
     slots = np.zeros(len(values), np.int64)

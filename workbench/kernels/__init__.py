@@ -5,7 +5,7 @@ operators or keys' types. Each kernel has exactly one signature (see ``compiled`
 from the cache on disk where it can. What does not belong here: anything that Arrow or numpy already does as fast.
 """
 
-from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints
+from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints, running_together
 from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
 from workbench.kernels.key_table import add_keys, rehash
 from workbench.kernels.partition import route, scatter
@@ -27,6 +27,7 @@ __all__ = [
     "route",
     "running_floats",
     "running_ints",
+    "running_together",
     "scatter",
     "warm_up",
 ]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from workbench.elements import Int64s
 from workbench.errors import RecordError
-from workbench.kernels import fold_floats, fold_ints, running_floats, running_ints, warm_up
+from workbench.kernels import fold_floats, fold_ints, running_floats, running_ints, running_together, warm_up
 from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM, Float64s, Valid
 from workbench.operators.aggregations import Aggregation, Function, is_time
 
@@ -144,8 +144,11 @@ class Accumulators:
         Raises:
             RecordError: a sum of integers left the range of int64.
         """
+        inputs = self._inputs(batch)
+        if all(not cell.float and not len(values.valid) for cell, values, _ in inputs):
+            return self._finish(self._running_together(slots, inputs).__getitem__)
         after: list[Numbers | None] = []
-        for cell, values, at in self._inputs(batch):
+        for cell, values, at in inputs:
             if at in self._only_for_null and not len(values.valid):  # no row can leave its group without a value
                 fold_ints(COUNT, slots, _NO_INTS, _ALL_VALID, self._ints, at)
                 after.append(None)
@@ -159,6 +162,24 @@ class Accumulators:
                     raise _overflow(cell)
                 after.append(ints)
         return self._finish(after.__getitem__)
+
+    def _running_together(self, slots: Int64s, inputs: list[tuple[_Cell, _Values, int]]) -> list[Numbers | None]:
+        """What ``running`` gives for each cell, with one kernel call for each column."""
+        cells: dict[str | None, list[int]] = {}
+        for cell, _, at in inputs:
+            if cell.operation != COUNT:
+                cells.setdefault(cell.column, []).append(at)
+        counts = [at for cell, _, at in inputs if cell.operation == COUNT]  # they look at no values
+        first = next(iter(cells), None)
+        cells[first] = cells.get(first, []) + counts
+        out: Int64s = np.empty((len(inputs), len(slots)), np.int64)
+        for places in cells.values():
+            operations = np.array([self._cells[at].operation for at in places], np.int64)
+            values = _ints(inputs[places[0]][1])
+            failed = running_together(operations, np.array(places, np.int64), slots, values, self._ints, out)
+            if failed >= 0:
+                raise _overflow(self._cells[places[failed]])
+        return [None if at in self._only_for_null else out[at] for at in range(len(inputs))]
 
     def results(self, slots: Int64s) -> list[pa.Array]:
         """Each aggregate's value for these slots, shape (len(slots),)."""
