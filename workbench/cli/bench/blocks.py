@@ -21,7 +21,7 @@ BLOCK = 1_000_000
 SEED = 7
 WIDTH = 100
 """Bytes of a text event."""
-CHUNK_MAX = 65_536
+CHUNK_MAX = 262_144
 """No source asks for more rows at once; the block is continued by so many, so that every chunk is one slice."""
 FOLD_AT = 4_096
 
