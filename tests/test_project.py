@@ -92,7 +92,7 @@ def test_the_searches_find_what_they_look_for() -> None:
     assert MACHINE_PATH.search("open('" + "/home/" + "ann/data')")
     assert MACHINE_PATH.search("from " + "/root/" + "x.py")
     assert not MACHINE_PATH.search("a relative /workbench/ and ~/home and https://example.org/home/x")
-    assert REGISTRY_HOST.search("resolved https://" + "registry.example.org/a.tgz")
+    assert REGISTRY_HOST.search("resolved " + "https://registry.example.org/a.tgz")
 
 
 def test_every_public_export_is_documented() -> None:
