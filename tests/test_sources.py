@@ -219,3 +219,28 @@ def test_a_wrong_batch_is_refused() -> None:
     (reader,) = readers(GeneratorSource(lambda offset, n: squares(offset, n + 1), SCHEMA, limit=5), 1)
     with pytest.raises(RecordError, match=r"returned 2 rows of \['n', 'square'\] where 1 rows"):
         reader.poll(10)
+
+
+def test_a_fast_source_looks_once_a_millisecond_and_loses_nothing_by_it() -> None:
+    clock = VirtualClock()
+    (reader,) = readers(GeneratorSource(squares, SCHEMA, rate=100_000, splits=1), 1, clock)
+    counts = []
+    for now_us in range(0, 10_000, 100):
+        clock.advance_to(now_us)
+        fetched = reader.poll(1_000)
+        if isinstance(fetched, Fetched):
+            counts.append((now_us, len(fetched.records)))
+        else:
+            assert fetched == WaitUntil(now_us // 1_000 * 1_000 + 1_000)
+    assert counts == [(0, 1), *((now_us, 100) for now_us in range(1_000, 10_000, 1_000))]
+
+
+def test_a_source_that_is_behind_does_not_rest() -> None:
+    clock = VirtualClock()
+    (reader,) = readers(GeneratorSource(squares, SCHEMA, rate=100_000, splits=1), 1, clock)
+    assert isinstance(reader.poll(1_000), Fetched)
+    clock.advance_to(10_000)
+    for _ in range(2):
+        fetched = reader.poll(500)
+        assert isinstance(fetched, Fetched)
+        assert len(fetched.records) == 500

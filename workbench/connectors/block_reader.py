@@ -15,7 +15,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.rate import RateLimit
+from workbench.connectors.rate import GRAIN_US, RateLimit
 from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
@@ -117,6 +117,7 @@ class BlockReader(SourceReader):
         self._rate = rate
         self._positions: dict[int, int] = {}
         self._limit: RateLimit | None = None
+        self._rested_us = 0
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -143,10 +144,15 @@ class BlockReader(SourceReader):
         count = min(room, max_records)
         if self._limit is not None:
             now_us = self._clock.now_us()
-            count = min(count, self._limit.due(now_us))
+            if now_us < self._rested_us:
+                return WaitUntil(self._limit.next_us(self._rested_us - GRAIN_US))
+            due = self._limit.due(now_us)
+            count = min(count, due)
             if count == 0:
                 return WaitUntil(self._limit.next_us(now_us))
             self._limit.take(count)
+            if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
+                self._rested_us = now_us + GRAIN_US
         batch = self._fetch(first, count)
         self._positions[split] += count
         times = None if self._event_time is None else event_times(batch.column(self._event_time))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 _BURST_US = 1_000_000
-_GRAIN_US = 1_000
+GRAIN_US = 1_000
+"""A reader looks for records that are due at most this often."""
 
 
 class RateLimit:
@@ -47,4 +48,4 @@ class RateLimit:
         """When to ask again if nothing is due: at the next record, yet at most a thousand times per second."""
         assert self._anchor_us is not None
         wait_us = -int(-self._taken / self._per_us // 1)
-        return max(self._anchor_us + wait_us, now_us + _GRAIN_US)
+        return max(self._anchor_us + wait_us, now_us + GRAIN_US)
