@@ -44,7 +44,7 @@ def assert_equals_oracle(found: pa.Table, oracle: pa.Table) -> None:
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
 @pytest.mark.parametrize(
     ("speed", "buffer_timeout", "buffer_size"),
-    [("max", "100ms", 16_384), ("max", "0ms", 1_000), ("max", "disabled", 500), ("20000000x", "5ms", 16_384)],
+    [("max", "100ms", 65_536), ("max", "0ms", 1_000), ("max", "disabled", 500), ("20000000x", "5ms", 65_536)],
 )
 def test_every_window_equals_the_oracle(
     flights_log: Path, delays_oracle: pa.Table, parallelism: int, speed: str, buffer_timeout: str, buffer_size: int

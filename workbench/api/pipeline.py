@@ -44,7 +44,7 @@ class Pipeline:
         *,
         parallelism: int = 1,
         buffer_timeout: str | None = "100ms",
-        buffer_size: int = 16_384,
+        buffer_size: int = 65_536,
         checkpoint_interval: str | None = "5s",
         speed: str | float | None = None,
         checkpoint_dir: str | Path | None = None,

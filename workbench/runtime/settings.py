@@ -17,7 +17,7 @@ class Settings:
 
     Attributes:
         parallelism: subtasks of every vertex that does not say otherwise.
-        buffer_size: records in a full buffer.
+        buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
         buffer_timeout_us: a partial buffer is shipped after this time; 0: at once; None: only when full.
         buffers_per_channel: the receiver's credit for each channel.
         floating_buffers: further buffers of a task's output pool, shared by its channels.
@@ -31,7 +31,7 @@ class Settings:
     """
 
     parallelism: int = 1
-    buffer_size: int = 16_384
+    buffer_size: int = 65_536
     buffer_timeout_us: int | None = 100_000
     buffers_per_channel: int = 2
     floating_buffers: int = 4
