@@ -50,7 +50,7 @@ def output(
     now = Now()
     ends = [Channel("e", "a[0]", f"b[{i}]", 2, Waker(), Waker()) for i in range(channels)]
     partitioner = KeyPartitioner(("n",), SCHEMA, channels) if strategy == "hash" else None
-    return EdgeOutput(ends, strategy, partitioner, now, size, timeout), now
+    return EdgeOutput(ends, strategy, partitioner, None, now, size, timeout), now
 
 
 def drain(channel: Channel) -> list[Element]:

@@ -42,6 +42,10 @@ class RollingAggregate:
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {}
 
+    def columns_read(self) -> frozenset[str]:
+        """The keys and the columns that are aggregated."""
+        return frozenset(self.keys) | {item.column for _, item in self.aggregates if item.column is not None}
+
     def describe(self) -> str:
         return ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
 

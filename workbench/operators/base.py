@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -139,4 +139,13 @@ class OperatorSpec(Protocol):
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         """New logic for one subtask."""
+        ...
+
+
+@runtime_checkable
+class ReadsColumns(Protocol):
+    """A spec that knows which columns of its input it reads; the planner leaves the others out of the exchange."""
+
+    def columns_read(self) -> frozenset[str]:
+        """Names of input columns."""
         ...

@@ -74,6 +74,10 @@ class WindowAggregate:
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {} if self.late_tag is None else {self.late_tag: inputs[0]}
 
+    def columns_read(self) -> frozenset[str]:
+        """The keys and the columns that are aggregated."""
+        return frozenset(self.keys) | {item.column for _, item in self.aggregates if item.column is not None}
+
     def describe(self) -> str:
         lateness = f", lateness {format_duration(self.allowed_lateness_us)}" if self.allowed_lateness_us else ""
         aggregates = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from workbench.errors import PlanError
+from workbench.operators.base import ReadsColumns
 from workbench.plan.logical import ExchangeKind, Input, LogicalGraph, Node
 
 SLOTS_PER_TASKMANAGER = 2
@@ -27,6 +30,7 @@ class Edge:
         producer: the node of the source vertex whose output it carries; `tag` names a side output.
         port: which input of the target's head operator it feeds.
         exchange, keys: how records are spread over the target's subtasks.
+        schema: of what travels: only the columns that the target reads, where it knows them.
     """
 
     id: str
@@ -37,6 +41,7 @@ class Edge:
     port: int
     exchange: ExchangeKind
     keys: tuple[str, ...]
+    schema: pa.Schema
 
 
 @dataclass(slots=True, eq=False)
@@ -116,7 +121,8 @@ def build_physical_graph(graph: LogicalGraph, parallelism: int) -> PhysicalGraph
     edges: list[Edge] = []
     for vertex in vertices:
         for port, item in enumerate(vertex.nodes[0].inputs):
-            edges.append(_connect(item, home[item.node], vertex, port, edges))
+            schema = _travelling(graph, item, vertex.nodes[0])
+            edges.append(_connect(item, home[item.node], vertex, port, edges, schema))
     physical = PhysicalGraph(tuple(vertices), tuple(edges))
     _lay_out(physical)
     return physical
@@ -126,7 +132,16 @@ def _chains(item: Input, width: int, parallelism: int) -> bool:
     return item.exchange in (None, "forward") and (item.node.parallelism or parallelism) == width
 
 
-def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge]) -> Edge:
+def _travelling(graph: LogicalGraph, item: Input, reader: Node) -> pa.Schema:
+    """The columns that `reader` needs of an input; all of them where it cannot tell or passes records on."""
+    if not isinstance(reader.spec, ReadsColumns) or graph.used_tags(reader):
+        return item.schema
+    read = reader.spec.columns_read()
+    fields = [field for field in item.schema if field.name in read]
+    return pa.schema(fields or [item.schema.field(0)])  # a batch without columns would have no length
+
+
+def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge], schema: pa.Schema) -> Edge:
     exchange: ExchangeKind = item.exchange or ("forward" if source.parallelism == target.parallelism else "rebalance")
     if exchange == "forward" and source.parallelism != target.parallelism:
         raise PlanError(
@@ -136,7 +151,7 @@ def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list
         )
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys)
+    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema)
     source.outs.append(edge)
     target.ins.append(edge)
     return edge

@@ -217,7 +217,8 @@ class _TaskBuilder:
             return spec.create(node.inputs[0].schema)
         if getattr(spec, "late_tag", None) is not None and spec.late_tag not in self.logical.used_tags(node):
             spec = replace(spec, late_tag=None)  # nobody takes the late records: they are counted as dropped
-        return spec.create([item.schema for item in node.inputs])
+        heads = node is self.vertex.nodes[0]
+        return spec.create([edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema])
 
     def _reader(self) -> SourceReader:
         node = self.vertex.nodes[0]
@@ -248,14 +249,15 @@ class _TaskBuilder:
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
         own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
+        full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
         partitioner = None
         if edge.exchange == "hash":
-            schema = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
-            partitioner = KeyPartitioner(edge.keys, schema, edge.target.parallelism, MAX_PARALLELISM)
+            partitioner = KeyPartitioner(edge.keys, edge.schema, edge.target.parallelism, MAX_PARALLELISM)
         output = EdgeOutput(
             own,
             edge.exchange,
             partitioner,
+            edge.schema.names if len(edge.schema) < len(full) else None,
             self.services.clock.now_us,
             self.settings.buffer_size,
             self.settings.buffer_timeout_us,

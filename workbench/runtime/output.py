@@ -75,7 +75,8 @@ class EdgeOutput:
 
     Args:
         channels: to the target's subtasks, in their order; for a forward exchange the one counterpart.
-        route: the exchange strategy; see the functions below.
+        strategy: of the exchange; `partitioner` goes with ``hash``.
+        columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
     """
 
@@ -86,6 +87,7 @@ class EdgeOutput:
         channels: Sequence[Channel],
         strategy: str,
         partitioner: KeyPartitioner | None,
+        columns: Sequence[str] | None,
         now_us: Callable[[], int],
         buffer_size: int,
         buffer_timeout_us: int | None,
@@ -98,6 +100,8 @@ class EdgeOutput:
         self._now_us = now_us
         self._next = 0
         self.route: Route = self._strategy(strategy, partitioner)
+        if columns is not None:
+            self.route = _projected(list(columns), self.route)
 
     def _strategy(self, strategy: str, partitioner: KeyPartitioner | None) -> Route:
         if strategy == "hash":
@@ -217,6 +221,13 @@ class EdgeOutput:
         size = self.buffer_size
         since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= size]
         return min(since) + self.buffer_timeout_us if since else None
+
+
+def _projected(columns: list[str], route: Route) -> Route:
+    def project(records: Records) -> None:
+        route(Records(records.batch.select(columns), records.timestamps))
+
+    return project
 
 
 class OutputPool:
