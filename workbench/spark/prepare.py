@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from workbench.clock import SystemClock
@@ -105,7 +106,7 @@ def _count(df: DataFrame, arrival_time: str, progress: Progress) -> int:
     rows, nulls = run_job(df.sparkSession, counts.collect, "check", progress)[0]
     if nulls:
         first = df.filter(arrival.isNull()).limit(1).collect()[0]
-        raise HistoryError(null_arrivals(arrival_time, nulls, str(first)))
+        raise HistoryError(null_arrivals(arrival_time, nulls, shorten(str(first), 120, placeholder=" ...)")))
     return int(rows)
 
 
