@@ -17,12 +17,14 @@ import workbench as wb
 from workbench.durations import MAX_TIME
 from workbench.elements import CheckpointBarrier, Element, EndOfStream, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.encoding import decode, encode
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import AlignedBarriers
 from workbench.runtime.storage import DirectoryStorage, Manifest
 from workbench.state.key_groups import KeyPartitioner
+from workbench.telemetry.sampler import Sampler
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -429,3 +431,33 @@ def test_a_replay_can_be_sought_paused_and_sped_up_while_it_runs(tmp_path: Path)
     assert found[len(before) :] == list(range(900, 1_000))
     with pytest.raises(wb.JobError, match="has ended"):
         job.seek("1970-01-01")
+
+
+class UnclosableSink(wb.DiscardSink):
+    def create(self, schema: pa.Schema) -> Any:
+        logic = super().create(schema)
+
+        def close() -> None:
+            raise OSError("the pipe is broken")
+
+        logic.close = close  # type: ignore[method-assign]
+        return logic
+
+
+def test_what_cannot_be_closed_does_not_keep_the_job_from_ending() -> None:
+    job = ramp().sink_to(UnclosableSink()).run("unclosable")
+    assert job.wait("20s") == "FINISHED"
+    frame = job.recorder.latest()
+    assert frame is not None
+    assert "table[0] could not be closed: OSError: the pipe is broken" in [event.text for event in frame.events]
+
+
+def test_a_job_whose_telemetry_or_master_breaks_still_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sampler, "sample", lambda self: 1 / 0)
+    job = ramp().sink_to(wb.TableSink("out")).run("unseen")
+    assert job.wait("20s") == "FINISHED"
+    assert job.table("out").num_rows == 1_000
+    monkeypatch.setattr(CheckpointCoordinator, "retain", lambda self, settings: 1 / 0)
+    job = ramp().sink_to(wb.TableSink("out")).run("headless")
+    with pytest.raises(wb.JobError, match="division by zero"):
+        job.wait("20s")

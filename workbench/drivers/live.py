@@ -44,6 +44,7 @@ class LiveDriver:
         self._halts: dict[int, threading.Event] = {}
         self._threads: dict[int, list[threading.Thread]] = {}
         self._master: Master | None = None
+        self._unseen = False
         self._begun = threading.Event()
         self.ended = threading.Event()
 
@@ -107,12 +108,15 @@ class LiveDriver:
         tick_due = self._clock.now_us()
         while True:
             self._news.clear()
-            master.step()
+            try:
+                master.step()
+            except Exception as error:  # noqa: BLE001  nobody else would hear of it
+                master.abandon(error)
             self._begun.set()
             now = self._clock.now_us()
             if now >= tick_due or master.over:
                 tick_due = now + self._tick_us
-                self._on_tick()
+                self._tick(master, now)
             if master.over and not master.has_news:
                 break
             due = master.next_due_us()
@@ -120,6 +124,16 @@ class LiveDriver:
             if wait_us > 0 and not master.has_news:
                 self._news.wait(wait_us / 1e6)
         self._work.put(None)
+
+    def _tick(self, master: Master, now_us: int) -> None:
+        """Let telemetry look; when that fails, the job goes on unseen and its log says so once."""
+        if self._unseen:
+            return
+        try:
+            self._on_tick()
+        except Exception as error:  # noqa: BLE001  what looks at a job must not end it
+            self._unseen = True
+            master.observer.on_event(now_us, "notice", f"telemetry stopped: {type(error).__name__}: {error}")
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:

@@ -231,6 +231,14 @@ class Master:
         self._end_attempt("the job was canceled")
         self._end("CANCELED")
 
+    def abandon(self, error: Exception) -> None:
+        """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""
+        self.failure = error
+        self._event("failure", f"the job's master failed: {_sentence(error)}")
+        if not self.over:
+            self._end_attempt("the job's master failed")
+            self._end("FAILED")
+
     # attempts ----------------------------------------------------------------------------------------------------
 
     def _begin_attempt(self) -> None:
@@ -285,7 +293,10 @@ class Master:
         if execution is not None:
             self.stage.stop(execution)
             for task in execution.tasks:
-                task.close()
+                try:
+                    task.close()
+                except Exception as error:  # noqa: BLE001  what cannot be closed must not keep the job from ending
+                    self._event("notice", f"{task.name} could not be closed: {_sentence(error)}")
 
     def _on_failed(self, task: str, error: Exception) -> None:
         if self.state != "RUNNING":
