@@ -13,7 +13,7 @@ import bokeh
 import panel
 from panel.io.notebook import PYVIZ_PROXY, JupyterCommManagerBinary
 
-SUBSHELL_MS = 1_000
+SUBSHELL_MS = 2_500
 """JupyterLab makes a subshell for each comm, so that its messages pass a busy cell; a comm that is opened before its
 subshell is there waits for the cell. Panel opens comms at once, so the script opens ours this much later."""
 
