@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from workbench.api import KeyedStream, Stream, WindowedStream
 from workbench.api.pipeline import Pipeline
-from workbench.api.stream import KeyedStream, Stream, WindowedStream
 from workbench.clock import VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.replay_log import write_log

@@ -1,0 +1,48 @@
+"""What the fluent objects share: turning what people write into nodes, with the user's line in every error."""
+
+from __future__ import annotations
+
+from workbench.errors import PlanError, WorkbenchError
+from workbench.expressions import Expression, expr, lit
+from workbench.operators.aggregations import Aggregation
+from workbench.operators.base import OperatorSpec
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
+
+
+def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
+    """The node of an operator; its errors get the user's line."""
+    schemas = [item.schema for item in inputs]
+    try:
+        return Node(spec, inputs, spec.output_schema(schemas), dict(spec.side_schemas(schemas)), None, origin)
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+
+
+def located(error: WorkbenchError, origin: Origin | None) -> WorkbenchError:
+    """The error with the user's line, unless it has one."""
+    return error if error.origin is not None else type(error)(error.message, origin=origin)
+
+
+def expression(value: str | Expression | float | bool | None, origin: Origin | None) -> Expression:
+    """What a person wrote as an expression: SQL text, a ``col(...)`` tree or a plain value."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, str):
+        try:
+            return expr(value)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+    return lit(value)
+
+
+def named_aggregates(aggregates: dict[str, Aggregation], origin: Origin | None) -> tuple[tuple[str, Aggregation], ...]:
+    """The aggregates by output column; refuses none, and what is no aggregate."""
+    if not aggregates:
+        raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
+    for name, value in aggregates.items():
+        if not isinstance(value, Aggregation):
+            raise PlanError(
+                f"the aggregate {name!r} is {value!r}: write for example {name}=wb.mean('dep_delay')", origin=origin
+            )
+    return tuple(aggregates.items())
