@@ -7,7 +7,8 @@ from the cache on disk where it can. What does not belong here: anything that Ar
 
 from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints, running_together
 from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
-from workbench.kernels.key_table import add_keys, rehash
+from workbench.kernels.joining import find_ranges, order_by_code
+from workbench.kernels.key_table import add_keys, find_keys, rehash
 from workbench.kernels.partition import route, scatter
 from workbench.kernels.substring import contains_literal
 from workbench.kernels.warm_up import is_warm, warm_up
@@ -17,12 +18,15 @@ __all__ = [
     "add_keys",
     "assign_windows",
     "contains_literal",
+    "find_keys",
+    "find_ranges",
     "fold_floats",
     "fold_ints",
     "hash_bytes",
     "hash_ints",
     "is_warm",
     "mix_hashes",
+    "order_by_code",
     "rehash",
     "route",
     "running_floats",

@@ -71,3 +71,17 @@ def rehash(key_of_code: Int64s, count: int, slots: Int64s, shift: int) -> None:
             row = (row + 1) & mask
         slots[row, 0] = key
         slots[row, 1] = code + 1
+
+
+@compiled(INTS_IN, INT_ROWS, I64, INTS)
+def find_keys(keys: Int64s, slots: Int64s, shift: int, codes: Int64s) -> None:
+    """Fill `codes` with the code of each key, -1 where the table does not hold it (see ``add_keys``)."""
+    mask = len(slots) - 1
+    by = np.uint64(shift)
+    for i in range(len(keys)):
+        key = keys[i]
+        h = np.uint64(key)
+        row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> by)
+        while slots[row, 1] != 0 and slots[row, 0] != key:
+            row = (row + 1) & mask
+        codes[i] = slots[row, 1] - 1

@@ -65,6 +65,18 @@ class KeyIndex:
             codes = pairs.codes(codes << 32 | column.codes(batch.column(name)))
         return codes
 
+    def find(self, batch: pa.RecordBatch) -> Int64s:
+        """Shape (n,): the code of each row's key, -1 where it has none; nothing is added."""
+        if not self._columns:
+            return np.full(batch.num_rows, 0 if self._seen else _NO_CODE, np.int64)
+        names = self._schema.names
+        codes = self._columns[0].find(batch.column(names[0]))
+        for name, column, pairs in zip(names[1:], self._columns[1:], self._pairs, strict=True):
+            others = column.find(batch.column(name))
+            known = (codes >= 0) & (others >= 0)
+            codes = np.where(known, pairs.find(np.where(known, codes << 32 | others, 0)), _NO_CODE)
+        return codes
+
     def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
         """The key columns of these codes (by default of all), in their own types."""
         if codes is None:
@@ -126,6 +138,14 @@ class _NumberColumn:
         codes[valid] = self._shift(self._table.codes(numbers))
         return codes
 
+    def find(self, column: pa.Array) -> Int64s:
+        if column.null_count == 0:
+            return self._shift(self._table.find(to_ints(column)))
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        codes = np.full(len(column), self._null, np.int64)
+        codes[valid] = self._shift(self._table.find(to_ints(column.drop_null())))
+        return codes
+
     def _shift(self, codes: Int64s) -> Int64s:
         return codes if self._null == _NO_CODE else codes + (codes >= self._null)
 
@@ -162,6 +182,13 @@ class _TextColumn:
                 code = code_of[value] = len(code_of)
                 self._values.append(value)
             found[at] = code
+        codes: Int64s = found[encoded.indices.to_numpy()]
+        return codes
+
+    def find(self, column: pa.Array) -> Int64s:
+        encoded = plain(column).dictionary_encode(null_encoding="encode")
+        code_of = self._code_of
+        found = np.array([code_of.get(value, _NO_CODE) for value in encoded.dictionary.to_pylist()], np.int64)
         codes: Int64s = found[encoded.indices.to_numpy()]
         return codes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.elements import Int64s
-from workbench.kernels import add_keys, rehash, warm_up
+from workbench.kernels import add_keys, find_keys, rehash, warm_up
 
 _SMALLEST = 4  # a table of 2**4 rows
 
@@ -49,6 +49,12 @@ class KeyTable:
             if row == len(keys):
                 return codes
             self._resize(self._bits + 1)
+
+    def find(self, keys: Int64s) -> Int64s:
+        """Shape (n,): the code of each key, -1 for those that the table does not hold; nothing is added."""
+        codes = np.empty(len(keys), np.int64)
+        find_keys(keys, self._slots, 64 - self._bits, codes)
+        return codes
 
     def keys(self) -> Int64s:
         """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
