@@ -4,6 +4,7 @@ Belongs here: uids, chaining, exchange strategies, parallelism, slots, layout. D
 """
 
 from workbench.plan.logical import Input, LogicalGraph, Node, WatermarkStrategy
+from workbench.plan.partitioner import Partitioner
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex, build_physical_graph
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Input",
     "LogicalGraph",
     "Node",
+    "Partitioner",
     "PhysicalGraph",
     "Vertex",
     "WatermarkStrategy",

@@ -17,8 +17,24 @@ from workbench.connectors.base import Sink, Source
 from workbench.errors import PlanError
 from workbench.operators.base import OperatorSpec
 from workbench.origin import Origin
+from workbench.plan.partitioner import Partitioner
 
-ExchangeKind = Literal["forward", "hash", "rebalance", "broadcast"]
+ExchangeKind = Literal["forward", "hash", "rebalance", "rescale", "shuffle", "broadcast", "custom"]
+"""How records are spread over the receiving subtasks (F1-3).
+
+========= ==========================================================================================================
+forward   to the subtask with the sender's number; such operators are chained
+hash      to the owner of the record's key
+rebalance to all subtasks in turn
+rescale   in turn to the sender's own share of the subtasks: fewer channels than with rebalance
+shuffle   to random subtasks
+broadcast to every subtask
+custom    to the subtask that a `Partitioner` names
+========= ==========================================================================================================
+"""
+
+DEFAULT_GROUP = "default"
+"""The slot sharing group of what names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +60,14 @@ class Input:
             parallelism differs).
         keys: for a hash exchange.
         tag: of a side output, or None for the main output.
+        partitioner: for a custom exchange.
     """
 
     node: Node
     exchange: ExchangeKind | None = None
     keys: tuple[str, ...] = ()
     tag: str | None = None
+    partitioner: Partitioner | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,6 +88,7 @@ class Node:
         origin: the user's line.
         uid: given by the user; otherwise derived from the spec's kind when the graph is collected.
         parallelism: given by the user; otherwise the job's.
+        slot_sharing_group: given by the user; otherwise that of its inputs, where they share one.
     """
 
     spec: Source | OperatorSpec | Sink
@@ -80,6 +99,7 @@ class Node:
     origin: Origin | None = None
     uid: str | None = None
     parallelism: int | None = None
+    slot_sharing_group: str | None = None
 
     @property
     def role(self) -> Literal["source", "operator", "sink"]:
@@ -136,6 +156,14 @@ class LogicalGraph:
                 taken.add(uid)
                 uids[node] = uid
         return LogicalGraph(tuple(order), uids)
+
+    def slot_sharing_groups(self) -> dict[Node, str]:
+        """The group of every node: its own, or else the one that all its inputs share, or else the default."""
+        groups: dict[Node, str] = {}
+        for node in self.nodes:
+            inherited = {groups[item.node] for item in node.inputs}
+            groups[node] = node.slot_sharing_group or (inherited.pop() if len(inherited) == 1 else DEFAULT_GROUP)
+        return groups
 
     def used_tags(self, node: Node) -> frozenset[str]:
         """The side outputs of `node` that something consumes."""

@@ -1,8 +1,7 @@
 """The physical graph: chained operators as vertices, their parallelism, exchanges and slots (F1-2, F2-2).
 
-An operator is chained to its input when the records would not change subtask anyway: one input, a forward exchange and
-the same parallelism. A chain runs as one task, without a buffer between its operators. Subtask i of every vertex shares
-slot i, so a slot holds one whole parallel slice of the pipeline.
+An operator is chained to its input when the records would not change subtask anyway: one input, a forward exchange, the
+same parallelism and the same slot sharing group. A chain runs as one task, without a buffer between its operators.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ import pyarrow as pa
 
 from workbench.errors import PlanError
 from workbench.operators.base import ReadsColumns
-from workbench.plan.logical import ExchangeKind, Input, LogicalGraph, Node
+from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
+from workbench.plan.partitioner import Partitioner
+from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
 
-SLOTS_PER_TASKMANAGER = 2
 MAX_PARALLELISM = 128
 """Number of key groups: the finest that keyed state can be split."""
 
@@ -31,6 +31,7 @@ class Edge:
         port: which input of the target's head operator it feeds.
         exchange, keys: how records are spread over the target's subtasks.
         schema: of what travels: only the columns that the target reads, where it knows them.
+        partitioner: of a custom exchange.
     """
 
     id: str
@@ -42,6 +43,24 @@ class Edge:
     exchange: ExchangeKind
     keys: tuple[str, ...]
     schema: pa.Schema
+    partitioner: Partitioner | None = None
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The (sending, receiving) subtasks that have a channel (F2-3).
+
+        As a rule all pairs: their number grows with the square of the parallelism. Forward connects equal subtasks
+        only. With rescale every subtask of the side that has more belongs to one of the other side, so there are no
+        more channels than subtasks.
+        """
+        senders, receivers = self.source.parallelism, self.target.parallelism
+        if self.exchange == "forward":
+            return [(index, index) for index in range(senders)]
+        if self.exchange == "rescale":
+            if senders > receivers:
+                return [(sender, sender * receivers // senders) for sender in range(senders)]
+            return [(receiver * senders // receivers, receiver) for receiver in range(receivers)]
+        return [(sender, receiver) for sender in range(senders) for receiver in range(receivers)]
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +72,8 @@ class Vertex:
         nodes: head first; every other node's single input is an earlier one.
         uids: of the nodes, in the same order.
         parallelism: number of subtasks.
+        slot_sharing_group: vertices of different groups do not share slots.
+        slots: the slot of each subtask.
         ins, outs: edges, by port and by creation.
         x, y: place in the drawing, 0 to 1.
     """
@@ -61,6 +82,8 @@ class Vertex:
     nodes: list[Node]
     uids: list[str]
     parallelism: int
+    slot_sharing_group: str = DEFAULT_GROUP
+    slots: tuple[int, ...] = ()
     ins: list[Edge] = field(default_factory=list)
     outs: list[Edge] = field(default_factory=list)
     x: float = 0.0
@@ -76,46 +99,75 @@ class Vertex:
         """Whether the head reads from outside."""
         return self.nodes[0].role == "source"
 
+    @property
+    def tasks(self) -> list[str]:
+        """The names of its subtasks, ``"aggregate[0]"``."""
+        return [f"{self.name}[{subtask}]" for subtask in range(self.parallelism)]
+
+    def partner(self) -> Vertex | None:
+        """The vertex that hands this one its records subtask by subtask, with no exchange between subtasks."""
+        return next((edge.source for edge in self.ins if edge.exchange == "forward"), None)
+
 
 @dataclass(frozen=True, slots=True)
 class PhysicalGraph:
-    """Vertices in topological order and the edges between them."""
+    """Vertices in topological order and the edges between them.
+
+    Attributes:
+        slots: how many slots the job needs.
+        slots_per_taskmanager: how many of them one TaskManager has.
+    """
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
+    slots: int
+    slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
+
+    def slot_name(self, slot: int) -> str:
+        """``"tm-0/slot-1"``: the TaskManager (the failure domain) and its slot."""
+        return slot_name(slot, self.slots_per_taskmanager)
 
     @property
-    def slots(self) -> int:
-        """How many slots the job needs: the largest parallelism."""
-        return max(vertex.parallelism for vertex in self.vertices)
+    def placement(self) -> dict[str, list[str]]:
+        """The tasks in each slot, by the slot's name, in the order of the vertices (F2-2)."""
+        placed: dict[str, list[str]] = {self.slot_name(slot): [] for slot in range(self.slots)}
+        for vertex in self.vertices:
+            for task, slot in zip(vertex.tasks, vertex.slots, strict=True):
+                placed[self.slot_name(slot)].append(task)
+        return placed
 
-    def slot_name(self, subtask: int) -> str:
-        """``"tm-0/slot-1"``: the TaskManager (the failure domain) and its slot that run this subtask index."""
-        return f"tm-{subtask // SLOTS_PER_TASKMANAGER}/slot-{subtask % SLOTS_PER_TASKMANAGER}"
+    @property
+    def channels(self) -> int:
+        """How many channels the job has; each needs a buffer at least (F2-3)."""
+        return sum(len(edge.pairs) for edge in self.edges)
 
     def vertex_of(self, uid: str) -> Vertex | None:
         """The vertex whose chain holds the operator `uid`."""
         return next((vertex for vertex in self.vertices if uid in vertex.uids), None)
 
 
-def build_physical_graph(graph: LogicalGraph, parallelism: int) -> PhysicalGraph:
-    """Choose exchanges, chain operators, and lay the drawing out.
+def build_physical_graph(
+    graph: LogicalGraph, parallelism: int, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
+) -> PhysicalGraph:
+    """Choose exchanges, chain operators, place subtasks in slots, and lay the drawing out.
 
     Raises:
         PlanError: a parallelism that is not between 1 and MAX_PARALLELISM.
     """
     if not 1 <= parallelism <= MAX_PARALLELISM:
         raise PlanError(f"parallelism is {parallelism}: it must be between 1 and {MAX_PARALLELISM}")
+    groups = graph.slot_sharing_groups()
     home: dict[Node, Vertex] = {}
     vertices: list[Vertex] = []
     for node in graph.nodes:
-        width = node.parallelism or parallelism
-        if len(node.inputs) == 1 and _chains(node.inputs[0], width, parallelism):
-            vertex = home[node.inputs[0].node]
+        width, group = node.parallelism or parallelism, groups[node]
+        before = home[node.inputs[0].node] if len(node.inputs) == 1 else None
+        if before is not None and _chains(node.inputs[0], before, width, group):
+            vertex = before
             vertex.nodes.append(node)
             vertex.uids.append(graph.uids[node])
         else:
-            vertex = Vertex(f"v{len(vertices)}", [node], [graph.uids[node]], width)
+            vertex = Vertex(f"v{len(vertices)}", [node], [graph.uids[node]], width, group)
             vertices.append(vertex)
         home[node] = vertex
     edges: list[Edge] = []
@@ -123,20 +175,22 @@ def build_physical_graph(graph: LogicalGraph, parallelism: int) -> PhysicalGraph
         for port, item in enumerate(vertex.nodes[0].inputs):
             schema = _travelling(graph, item, vertex.nodes[0])
             edges.append(_connect(item, home[item.node], vertex, port, edges, schema))
-    physical = PhysicalGraph(tuple(vertices), tuple(edges))
+    slots = assign_slots(vertices)
+    physical = PhysicalGraph(tuple(vertices), tuple(edges), slots, slots_per_taskmanager)
     _lay_out(physical)
     return physical
 
 
-def _chains(item: Input, width: int, parallelism: int) -> bool:
-    return item.exchange in (None, "forward") and (item.node.parallelism or parallelism) == width
+def _chains(item: Input, before: Vertex, width: int, group: str) -> bool:
+    direct = item.exchange in (None, "forward")
+    return direct and before.parallelism == width and before.slot_sharing_group == group
 
 
 def _travelling(graph: LogicalGraph, item: Input, reader: Node) -> pa.Schema:
     """The columns that `reader` needs of an input; all of them where it cannot tell or passes records on."""
-    if not isinstance(reader.spec, ReadsColumns) or graph.used_tags(reader):
-        return item.schema
-    read = reader.spec.columns_read()
+    if not isinstance(reader.spec, ReadsColumns) or graph.used_tags(reader) or item.exchange == "custom":
+        return item.schema  # a custom exchange looks at what travels
+    read = reader.spec.columns_read() | set(item.keys)
     fields = [field for field in item.schema if field.name in read]
     return pa.schema(fields or [item.schema.field(0)])  # a batch without columns would have no length
 
@@ -151,7 +205,7 @@ def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list
         )
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema)
+    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema, item.partitioner)
     source.outs.append(edge)
     target.ins.append(edge)
     return edge

@@ -119,8 +119,9 @@ def deploy(
         for vertex in graph.vertices:
             for subtask in range(vertex.parallelism):
                 builder = _TaskBuilder(logical, settings, services, number, vertex, subtask, states)
-                task = builder.build(host, slots[subtask], channels)
-                slots[subtask].tasks.append(task)
+                slot = slots[vertex.slots[subtask]]
+                task = builder.build(host, slot, channels)
+                slot.tasks.append(task)
                 tasks.append(task)
     except BaseException:
         for task in tasks:
@@ -134,7 +135,7 @@ _Channels = dict[str, dict[tuple[int, int], Channel]]
 
 
 def _channels(graph: PhysicalGraph, slots: Sequence[Slot], settings: Settings) -> _Channels:
-    """By edge, then by (sending, receiving) subtask: all pairs, or only equal ones for forward."""
+    """By edge, then by (sending, receiving) subtask."""
     found: _Channels = {}
     for edge in graph.edges:
         found[edge.id] = {
@@ -143,12 +144,10 @@ def _channels(graph: PhysicalGraph, slots: Sequence[Slot], settings: Settings) -
                 f"{edge.source.name}[{i}]",
                 f"{edge.target.name}[{j}]",
                 settings.buffers_per_channel,
-                slots[i].waker,
-                slots[j].waker,
+                slots[edge.source.slots[i]].waker,
+                slots[edge.target.slots[j]].waker,
             )
-            for i in range(edge.source.parallelism)
-            for j in range(edge.target.parallelism)
-            if edge.exchange != "forward" or i == j
+            for i, j in edge.pairs
         }
     return found
 

@@ -22,7 +22,7 @@ JobState = Literal[
     "FAILED",
     "SUSPENDED",
 ]
-Exchange = Literal["forward", "hash", "rebalance", "broadcast"]
+Exchange = Literal["forward", "hash", "rebalance", "rescale", "shuffle", "broadcast", "custom"]
 
 
 @dataclass(frozen=True, slots=True)
