@@ -25,9 +25,9 @@ from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.output import EdgeOutput
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_task import SourceTask
+from workbench.runtime.splitters import splitter
 from workbench.runtime.storage import CheckpointStorage, Manifest
 from workbench.runtime.task import Task, TaskHost
-from workbench.state.key_groups import KeyPartitioner
 
 States = dict[str, list[Snapshot]]
 """The snapshots of all former subtasks, by operator uid."""
@@ -52,6 +52,7 @@ class JobServices:
         tables: committed rows.
         data_dir: durable folder for committed tables, or None.
         paces: of the replay sources, by uid.
+        seed: of its random exchanges.
     """
 
     job: str
@@ -59,6 +60,7 @@ class JobServices:
     tables: Tables
     data_dir: Path | None
     paces: dict[str, Pace]
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +251,12 @@ class _TaskBuilder:
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
         own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
         full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
-        partitioner = None
-        if edge.exchange == "hash":
-            partitioner = KeyPartitioner(edge.keys, edge.schema, edge.target.parallelism, MAX_PARALLELISM)
+        split: Any = splitter(edge, self.subtask, self.number, self.services.seed)
+        whole = "broadcast" if edge.exchange == "broadcast" else "rebalance"
         output = EdgeOutput(
             own,
-            edge.exchange,
-            partitioner,
+            whole if split is None else "hash",
+            split,
             edge.schema.names if len(edge.schema) < len(full) else None,
             self.services.clock.now_us,
             self.settings.buffer_size,
