@@ -150,7 +150,7 @@ class Job:
                 shown = changed.shown()
                 self._master.apply(changed, ", ".join(f"{name} = {shown[name]}" for name in others))
             if speed is not None:
-                self._master.set_speed(speed)
+                self._master.sources.set_speed(speed)
 
         self._apply(apply)
         return self.status()
@@ -158,12 +158,12 @@ class Job:
     def pause(self) -> None:
         """Stop reading the sources; what is in flight goes on."""
         self._check_running()
-        self._apply(lambda: self._master.set_paused(True))
+        self._apply(lambda: self._master.sources.set_paused(True))
 
     def resume(self) -> None:
         """Read on."""
         self._check_running()
-        self._apply(lambda: self._master.set_paused(False))
+        self._apply(lambda: self._master.sources.set_paused(False))
 
     def seek(self, position: str | datetime) -> None:
         """Go to another arrival time of the replayed history, forwards or backwards.
@@ -174,7 +174,7 @@ class Job:
         if not self._master.services.paces:
             raise JobError("only a replayed history can be sought, and this job replays none")
         position_us = parse_instant(position, "position")
-        self._apply(lambda: self._master.seek(position_us))
+        self._apply(lambda: self._master.sources.seek(position_us))
 
     def checkpoint(self) -> None:
         """Take a checkpoint now."""

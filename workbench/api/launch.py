@@ -26,8 +26,9 @@ from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
-from workbench.runtime.master import Master, Stage
+from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
+from workbench.runtime.stage import Stage
 from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, MemoryStorage, check_name
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
@@ -139,7 +140,7 @@ def _start(
     if (speed := values.get("speed")) is not None:
         if not master.services.paces:
             raise SettingError("speed can be set for a replayed history only, and this job replays none")
-        master.set_speed(parse_speed(speed))  # type: ignore[arg-type]
+        master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
 
     def rerun(savepoint: str) -> Job:
         return start_job(
@@ -203,7 +204,7 @@ def build_master(
         job=name,
         storage=storage,
         background=background,
-        parallelism={uid: vertex.parallelism for vertex in graph.vertices for uid in vertex.uids},
+        graph=graph,
         first_id=first_id,
     )
     return Master(

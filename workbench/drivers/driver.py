@@ -6,7 +6,8 @@ import threading
 from typing import Protocol
 
 from workbench.runtime.background import Background
-from workbench.runtime.master import Master, Stage
+from workbench.runtime.master import Master
+from workbench.runtime.stage import Stage
 
 
 class Driver(Stage, Background, Protocol):

@@ -141,6 +141,11 @@ class PhysicalGraph:
         """How many channels the job has; each needs a buffer at least (F2-3)."""
         return sum(len(edge.pairs) for edge in self.edges)
 
+    @property
+    def parallelism(self) -> dict[str, int]:
+        """Of every operator, by its uid."""
+        return {uid: vertex.parallelism for vertex in self.vertices for uid in vertex.uids}
+
     def vertex_of(self, uid: str) -> Vertex | None:
         """The vertex whose chain holds the operator `uid`."""
         return next((vertex for vertex in self.vertices if uid in vertex.uids), None)

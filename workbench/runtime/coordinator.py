@@ -13,6 +13,7 @@ from typing import Literal
 
 from workbench.elements import CheckpointBarrier
 from workbench.operators.base import Snapshot
+from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.background import Background
 from workbench.runtime.encoding import encode
 from workbench.runtime.messages import SnapshotTaken
@@ -89,7 +90,7 @@ class CheckpointCoordinator:
         job: its name.
         storage: where they go.
         background: does the writing.
-        parallelism: of every operator, by uid; goes into the manifest.
+        graph: the plan; its operators' parallelism goes into the manifest.
         first_id: id of the first checkpoint.
     """
 
@@ -99,13 +100,13 @@ class CheckpointCoordinator:
         job: str,
         storage: CheckpointStorage,
         background: Background,
-        parallelism: dict[str, int],
+        graph: PhysicalGraph,
         first_id: int,
     ) -> None:
         self._job = job
         self._storage = storage
         self._background = background
-        self._parallelism = parallelism
+        self._parallelism = graph.parallelism
         self._next_id = first_id
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
         self._attempt: Attempt | None = None
@@ -116,6 +117,10 @@ class CheckpointCoordinator:
         self.latest: Manifest | None = None
         self.completed = 0
         self.failed = 0
+
+    def plan_changed(self, graph: PhysicalGraph) -> None:
+        """Further attempts run by another plan."""
+        self._parallelism = graph.parallelism
 
     def start(self, attempt: Attempt, settings: Settings, now_us: int) -> None:
         """A new attempt runs; the first periodic checkpoint is due after one interval."""

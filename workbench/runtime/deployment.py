@@ -21,6 +21,7 @@ from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.encoding import decode
 from workbench.runtime.input_gate import InputChannel
+from workbench.runtime.messages import Command
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.output import EdgeOutput
 from workbench.runtime.settings import Settings
@@ -80,6 +81,26 @@ class Execution:
     def task(self, name: str) -> Task | None:
         """The task of that name."""
         return next((task for task in self.tasks if task.name == name), None)
+
+    def tell(self, command: Command) -> None:
+        """Leave a command with every task."""
+        for task in self.tasks:
+            task.post(command)
+
+    def tell_sources(self, command: Command) -> None:
+        """Leave a command with every source."""
+        for source in self.sources:
+            source.post(command)
+
+    def close(self) -> list[tuple[str, Exception]]:
+        """Release the resources of every task; what could not be released, by the task's name."""
+        failed = []
+        for task in self.tasks:
+            try:
+                task.close()
+            except Exception as error:  # noqa: BLE001  what cannot be closed must not keep the rest from it
+                failed.append((task.name, error))
+        return failed
 
 
 def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
@@ -190,7 +211,8 @@ class _TaskBuilder:
             ]
             return OperatorTask(inputs=inputs, **shared)
         reader = self._reader()
-        task = SourceTask(reader=reader, watermarks=self.vertex.nodes[0].watermarks, **shared)
+        head = self.vertex.nodes[0]
+        task = SourceTask(reader=reader, watermarks=head.watermarks, **shared)
         if self.states is not None:
             task.restore_watermarks(self.states.get(self.vertex.name, []))
         return task

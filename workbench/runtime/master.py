@@ -9,17 +9,17 @@ Life cycle::
                     ^            |  \\---> CANCELLING -> CANCELED
                     |            v
                RESTARTING <- FAILING ---> FAILED
+
+A rescaled job goes from RUNNING straight to RESTARTING: nothing has failed.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
 
-from workbench.durations import format_instant, format_speed
-from workbench.elements import CheckpointBarrier
-from workbench.errors import CheckpointError, JobError, WorkbenchError
+from workbench.errors import CheckpointError, WorkbenchError
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
@@ -35,32 +35,19 @@ from workbench.runtime.messages import (
     Failed,
     Finish,
     Finished,
-    Pause,
     Report,
     SnapshotTaken,
     Trigger,
 )
 from workbench.runtime.requests import CheckpointRequests, Request
+from workbench.runtime.rescaling import Rescale
+from workbench.runtime.restarts import Restarts
 from workbench.runtime.settings import Settings
+from workbench.runtime.source_control import SourceControl
+from workbench.runtime.stage import Stage
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
 ACTIVE = frozenset({"CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
-
-
-class Stage(Protocol):
-    """What a driver does for a master."""
-
-    def start(self, execution: Execution) -> None:
-        """Step the tasks of this attempt from now on."""
-        ...
-
-    def stop(self, execution: Execution) -> None:
-        """Step them no longer; when this returns, none of them is in a step."""
-        ...
-
-    def wake(self) -> None:
-        """The master has something to do."""
-        ...
 
 
 class Master:
@@ -75,6 +62,9 @@ class Master:
         stage: the driver.
         observer: is told what happens.
         restore_from: a complete checkpoint or savepoint to begin with.
+
+    Attributes:
+        sources: what a person does to them.
     """
 
     def __init__(
@@ -99,17 +89,15 @@ class Master:
         self.stage = stage
         self.observer = observer
         self.state = "CREATED"
-        self.paused = False
+        self.sources = SourceControl(logical, services, lambda text: self._event("tune", text))
         self.execution: Execution | None = None
         self.failure: Exception | None = None
-        self.restarts = 0
         self.restored_us: int | None = None
         self.started_us = services.clock.now_us()
         self.ended_us: int | None = None
-        self._failures = 0
+        self._restarts = Restarts()
         self._inbox: deque[Callable[[], None]] = deque()
         self._restore_from = restore_from
-        self._restart_due_us: int | None = None
         self._drained: set[str] = set()
         self._finished: set[str] = set()
         self._stopping = False
@@ -135,9 +123,24 @@ class Master:
         """Whether the job has ended for good."""
         return self.state not in ACTIVE
 
+    @property
+    def restarts(self) -> int:
+        """How often it has started again after a failure."""
+        return self._restarts.count
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody has stopped the reading of the sources."""
+        return self.sources.paused
+
+    @property
+    def ending(self) -> bool:
+        """Whether the job is about to end."""
+        return self._ending or self._stopping or self.over
+
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
-        due = [self._restart_due_us] if self.state == "RESTARTING" else []
+        due = [self._restarts.due_us] if self.state == "RESTARTING" else []
         if self.state == "RUNNING" and not self._ending:
             due.append(self.coordinator.next_due_us(self.settings))
         if not self.coordinator.settled:
@@ -157,9 +160,11 @@ class Master:
         now = self._now()
         if self.state == "RUNNING" and not self._ending:
             # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
-            self._requests.trigger(self.settings, now)
+            begun = self._requests.trigger(self.settings, now)
+            if begun is not None and begun.rescale is not None:
+                self.sources.hold(True)  # what is read behind this barrier would only be read again
             self.coordinator.step(self.settings, now)
-        elif self.state == "RESTARTING" and self.coordinator.settled and now >= (self._restart_due_us or 0):
+        elif self.state == "RESTARTING" and self.coordinator.settled and self._restarts.is_due(now):
             self._begin_attempt()
 
     # commands: each runs on the master's turn ------------------------------------------------------------------------
@@ -177,30 +182,6 @@ class Master:
         self._to_all(Apply(settings))
         self._event("tune", text)
 
-    def set_speed(self, speed: float) -> None:
-        """Replay at another speed."""
-        for pace in self.services.paces.values():
-            pace.set_speed(speed, self._now())
-        self._poke_sources()
-        self._event("tune", f"speed = {format_speed(speed)}")
-
-    def set_paused(self, paused: bool) -> None:
-        """Stop reading, or read on."""
-        if paused == self.paused:
-            return
-        self.paused = paused
-        for pace in self.services.paces.values():
-            (pace.pause if paused else pace.resume)(self._now())
-        self._poke_sources()
-        self._event("tune", "paused" if paused else "resumed")
-
-    def seek(self, position_us: int) -> None:
-        """Go to another place of the replayed history."""
-        for pace in self.services.paces.values():
-            pace.seek(position_us, self._now())
-        self._poke_sources()
-        self._event("tune", f"sought to {format_instant(position_us)}")
-
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as none is in progress."""
         self._requests.ask(Request(kind, savepoint))
@@ -209,11 +190,19 @@ class Master:
         """Have `done` called once when the savepoint of that name is complete or has failed."""
         self._requests.on_savepoint(name, done)
 
-    def crash(self, task: str) -> None:
-        """Make a task fail."""
-        target = self.execution.task(task) if self.execution is not None else None
-        if target is not None and self.state == "RUNNING":
-            target.post(Crash())
+    def rescale(self, rescale: Rescale) -> None:
+        """Go on at another parallelism, from a checkpoint that is taken for it as soon as none is in progress."""
+        if self.ending:
+            rescale.done("the job is about to end")
+        else:
+            self._requests.ask(Request("manual", rescale=rescale))
+
+    def crash(self, *tasks: str) -> None:
+        """Make tasks fail."""
+        if self.execution is not None and self.state == "RUNNING":
+            for task in self.execution.tasks:
+                if task.name in tasks:
+                    task.post(Crash())
 
     def stop(self) -> None:
         """Take a last checkpoint, so that what was processed is committed, then end."""
@@ -242,23 +231,25 @@ class Master:
     # attempts ----------------------------------------------------------------------------------------------------
 
     def _begin_attempt(self) -> None:
-        self._restart_due_us = None
-        self._set_state("INITIALIZING")
-        number = 0 if self.execution is None else self.execution.number + 1
-        manifest = self.coordinator.latest or self._restore_from
         try:
-            states: States | None = None
-            if manifest is not None:
-                states = read_states(self.storage, manifest, self.graph)
-            elif number:
-                for uid, pace in self.services.paces.items():
-                    pace.restart(self._replay_start(uid), self._now())
-            execution = deploy(self.logical, self.graph, self.settings, self.services, self, number, states)
+            self._launch()
         except Exception as error:  # noqa: BLE001  whatever opening or restoring raises ends the job, with its message
             self.failure = error
             self._event("failure", f"could not start: {error}")
             self._end("FAILED")
-            return
+
+    def _launch(self) -> None:
+        """Deploy an attempt from the latest checkpoint and have it stepped; what opening or restoring raises goes on
+        to the caller."""
+        self._set_state("INITIALIZING")
+        number = 0 if self.execution is None else self.execution.number + 1
+        manifest = self.coordinator.latest or self._restore_from
+        states: States | None = None
+        if manifest is not None:
+            states = read_states(self.storage, manifest, self.graph)
+        elif number:
+            self.sources.rewind()
+        execution = deploy(self.logical, self.graph, self.settings, self.services, self, number, states)
         if manifest is not None:
             self.restored_us = self._now()
             self._event("recovery", f"restored from {manifest.place} (checkpoint {manifest.checkpoint_id})")
@@ -268,7 +259,7 @@ class Master:
         self.coordinator.start(
             Attempt(
                 [task.name for task in execution.tasks],
-                trigger=self._trigger_sources,
+                trigger=lambda barrier: execution.tell_sources(Trigger(barrier)),
                 complete=self._checkpoint_complete,
                 abort=lambda checkpoint_id: self._to_all(Abort(checkpoint_id)),
             ),
@@ -279,45 +270,56 @@ class Master:
             # The checkpoint may have been completed without its commit having reached the sinks: say it again.
             self._to_all(Complete(manifest.checkpoint_id))
         self._set_state("RUNNING")
-        if self.paused:
-            self._poke_sources()
+        self.sources.attach(execution)
         self.stage.start(execution)
 
-    def _replay_start(self, uid: str) -> int:
-        node = next(node for node, own in self.logical.uids.items() if own == uid)
-        return int(node.spec.log.start_us)  # type: ignore[union-attr]
+    def _go_on_at(self, rescale: Rescale) -> None:
+        """The checkpoint of a rescaling is complete: end this attempt and go on from there by the new plan."""
+        graph, settings = self.graph, self.settings
+        self._set_state("RESTARTING")
+        self._requests.attempt_over("the job was rescaled meanwhile")
+        self._end_attempt("the job is rescaled")
+        self._use(rescale.graph, replace(settings, parallelism=rescale.parallelism))
+        try:
+            self._launch()
+        except Exception as error:  # noqa: BLE001  whatever the new plan cannot do, the old one could
+            self._use(graph, settings)
+            self._event("notice", f"could not go on at parallelism {rescale.parallelism}: {_sentence(error)}")
+            self._begin_attempt()
+            rescale.done(_sentence(error))
+            return
+        self._event("tune", f"parallelism = {rescale.parallelism}, it was {settings.parallelism}")
+        rescale.done(None)
+
+    def _use(self, graph: PhysicalGraph, settings: Settings) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.coordinator.plan_changed(graph)
 
     def _end_attempt(self, reason: str) -> None:
         execution = self.execution
         self.coordinator.stop(reason, self._now())
         if execution is not None:
             self.stage.stop(execution)
-            for task in execution.tasks:
-                try:
-                    task.close()
-                except Exception as error:  # noqa: BLE001  what cannot be closed must not keep the job from ending
-                    self._event("notice", f"{task.name} could not be closed: {_sentence(error)}")
+            for task, error in execution.close():
+                self._event("notice", f"{task} could not be closed: {_sentence(error)}")
 
     def _on_failed(self, task: str, error: Exception) -> None:
         if self.state != "RUNNING":
             return
-        injected = isinstance(error, JobError)
         self.failure = error
         self._event("failure", f"{task} failed: {_sentence(error)}")
         self._set_state("FAILING")
-        self._requests.attempt_failed()
+        self._requests.attempt_over(f"{task} failed meanwhile")
         self._ending = False
         self._end_attempt(f"{task} failed")
-        self._failures += not injected
         if self._stopping:
             self._end("FAILED")
-        elif self._failures > self.settings.max_restarts:
-            self._event("notice", f"gave up after {self._failures} failures")
-            self._end("FAILED")
-        else:
-            self.restarts += 1
-            self._restart_due_us = self._now() + self.settings.restart_delay_us
+        elif self._restarts.allowed(error, self.settings, self._now()):
             self._set_state("RESTARTING")
+        else:
+            self._event("notice", f"gave up after {self._restarts.failures} failures")
+            self._end("FAILED")
 
     # reports -----------------------------------------------------------------------------------------------------
 
@@ -343,40 +345,38 @@ class Master:
 
     def _checkpoint_complete(self, checkpoint_id: int) -> None:
         record = self.coordinator.history[-1]
-        last = self._requests.completed(record)
+        request = self._requests.completed(record)
         self._to_all(Complete(checkpoint_id))
         self.coordinator.retain(self.settings)
         self.observer.on_checkpoint(self._now(), checkpoint_id)
-        if last and self.execution is not None:
+        if request is None or self.execution is None:
+            return
+        if request.rescale is not None:
+            self._go_on_at(request.rescale)
+        elif request.last:
             self._ending = True  # no further checkpoint, only the end
             # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
             self._all_committed = record.kind == "final"
-            for source in self.execution.sources:
-                source.post(Finish())
+            self.execution.tell_sources(Finish())
 
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
         self._event("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
-        if self._requests.failed(record) and self.state == "RUNNING":
+        given_up = self._requests.failed(record)
+        if given_up is None:
+            return
+        if given_up.rescale is not None:
+            self.sources.hold(False)
+            given_up.rescale.done(f"its checkpoint failed: {record.reason}")
+        elif given_up.last and self.state == "RUNNING":
             self.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
             self._end_attempt("the last checkpoint failed")
             self._end("FAILED")
 
     # small things ------------------------------------------------------------------------------------------------
 
-    def _trigger_sources(self, barrier: CheckpointBarrier) -> None:
-        assert self.execution is not None
-        for source in self.execution.sources:
-            source.post(Trigger(barrier))
-
     def _to_all(self, command: Command) -> None:
         if self.execution is not None and self.state in ("RUNNING", "INITIALIZING"):
-            for task in self.execution.tasks:
-                task.post(command)
-
-    def _poke_sources(self) -> None:
-        if self.execution is not None:
-            for source in self.execution.sources:
-                source.post(Pause(self.paused))
+            self.execution.tell(command)
 
     def _now(self) -> int:
         return self.services.clock.now_us()

@@ -1,4 +1,4 @@
-"""Checkpoints that were asked for: by a person, by a savepoint, or because the job is about to end.
+"""Checkpoints that were asked for: by a person, by a savepoint, to rescale, or because the job is about to end.
 
 Only one checkpoint is in progress at a time, so requests wait for their turn. The *last* checkpoint of a job is
 special: the job ends when it is complete, and without it the tail of the input would never be committed.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
+from workbench.runtime.rescaling import Rescale
 from workbench.runtime.settings import Settings
 
 LAST_CHECKPOINT_TRIES = 3
@@ -17,11 +18,19 @@ LAST_CHECKPOINT_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One wish for a checkpoint."""
+    """One wish for a checkpoint.
+
+    Attributes:
+        kind: of the checkpoint.
+        savepoint: its name, if it is one.
+        last: the job ends with it.
+        rescale: the job goes on from it at another parallelism.
+    """
 
     kind: Kind
     savepoint: str | None = None
     last: bool = False
+    rescale: Rescale | None = None
 
 
 class CheckpointRequests:
@@ -30,7 +39,7 @@ class CheckpointRequests:
     def __init__(self, coordinator: CheckpointCoordinator) -> None:
         self._coordinator = coordinator
         self._queue: list[Request] = []
-        self._last: tuple[Request, CheckpointRecord] | None = None
+        self._current: tuple[Request, CheckpointRecord] | None = None
         self._last_failures = 0
         self._waiters: dict[str, Callable[[], None]] = {}
 
@@ -42,44 +51,58 @@ class CheckpointRequests:
         """Have `done` called once when the savepoint of that name is complete or has failed."""
         self._waiters[name] = done
 
-    def trigger(self, settings: Settings, now_us: int) -> None:
-        """Begin the next one that was asked for, if it is its turn."""
-        while self._queue and self._coordinator.pending is None:
-            request = self._queue[0]
-            record = self._coordinator.trigger(request.kind, settings, now_us, request.savepoint)
-            if record is None:
-                return
-            del self._queue[0]
-            if request.last:
-                self._last = (request, record)
+    def trigger(self, settings: Settings, now_us: int) -> Request | None:
+        """Begin the next one that was asked for, if it is its turn; the one that was begun."""
+        if not self._queue or self._coordinator.pending is not None:
+            return None
+        request = self._queue[0]
+        record = self._coordinator.trigger(request.kind, settings, now_us, request.savepoint)
+        if record is None:
+            return None
+        del self._queue[0]
+        self._current = (request, record)
+        return request
 
-    def attempt_failed(self) -> None:
-        """The running attempt is over; a source that is drained again will ask again."""
-        self._last = None
+    def attempt_over(self, reason: str) -> None:
+        """The running attempt is over, and with it what it had begun; a drained source will ask again."""
+        if self._current is not None and (rescale := self._current[0].rescale) is not None:
+            rescale.done(reason)
+        self._current = None
         self._queue = [request for request in self._queue if request.kind != "final"]
 
-    def completed(self, record: CheckpointRecord) -> bool:
-        """A checkpoint is complete; whether it was the last one."""
+    def completed(self, record: CheckpointRecord) -> Request | None:
+        """A checkpoint is complete; the request that it fulfils."""
         self._tell(record)
-        return self._last is not None and self._last[1] is record
+        return self._taken(record)
 
-    def failed(self, record: CheckpointRecord) -> bool:
-        """A checkpoint failed; whether the last one has now failed too often to be tried again."""
+    def failed(self, record: CheckpointRecord) -> Request | None:
+        """A checkpoint failed; the request that is given up with it, if any: the last one is tried again first."""
         self._tell(record)
-        if self._last is None or self._last[1] is not record:
-            return False
+        request = self._taken(record)
+        if request is None or not request.last:
+            return request
         self._last_failures += 1
         if self._last_failures > LAST_CHECKPOINT_TRIES:
-            return True
-        self.ask(self._last[0])
-        return False
+            return request
+        self.ask(request)
+        return None
 
     def give_up(self) -> None:
         """The job has ended: nothing that still waits will be taken, and whoever waits for it is told."""
+        self.attempt_over("the job has ended")
+        for request in self._queue:
+            if request.rescale is not None:
+                request.rescale.done("the job has ended")
         self._queue.clear()
         for done in self._waiters.values():
             done()
         self._waiters.clear()
+
+    def _taken(self, record: CheckpointRecord) -> Request | None:
+        if self._current is None or self._current[1] is not record:
+            return None
+        request, self._current = self._current[0], None
+        return request
 
     def _tell(self, record: CheckpointRecord) -> None:
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:

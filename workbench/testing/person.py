@@ -48,7 +48,7 @@ class Person:
     def resumes(self, master: Master) -> bool:
         """Resume a paused job; whether it was paused."""
         if master.paused:
-            master.call(lambda: master.set_paused(False))
+            master.call(lambda: master.sources.set_paused(False))
             return True
         return False
 
@@ -72,10 +72,10 @@ class Person:
 
     def _speed(self, master: Master) -> None:
         speed = self._chance.choice((inf, 0.1, 0.02))
-        master.call(lambda: master.set_speed(speed))
+        master.call(lambda: master.sources.set_speed(speed))
 
     def _pause(self, master: Master) -> None:
-        master.call(lambda: master.set_paused(True))
+        master.call(lambda: master.sources.set_paused(True))
 
     def _stop(self, master: Master) -> None:
         master.call(master.stop)

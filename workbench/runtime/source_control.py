@@ -1,0 +1,81 @@
+"""What a person does to the sources of a job: speed, pause and seek, kept over the job's attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workbench.durations import format_instant, format_speed
+from workbench.plan.logical import LogicalGraph
+from workbench.runtime.deployment import Execution, JobServices
+from workbench.runtime.messages import Pause
+
+
+class SourceControl:
+    """The sources of one job; every method runs on the master's turn.
+
+    Args:
+        logical: tells where the replayed histories begin.
+        services: clock and paces.
+        tell: gets a line for the job's log.
+
+    Attributes:
+        paused: somebody has stopped the reading.
+        held: the runtime has, so that nothing is read behind the checkpoint from which the job will go on elsewhere.
+    """
+
+    def __init__(self, logical: LogicalGraph, services: JobServices, tell: Callable[[str], None]) -> None:
+        self._logical = logical
+        self._services = services
+        self._tell = tell
+        self._execution: Execution | None = None
+        self.paused = False
+        self.held = False
+
+    def set_speed(self, speed: float) -> None:
+        """Replay at another speed."""
+        for pace in self._services.paces.values():
+            pace.set_speed(speed, self._now())
+        self._poke()
+        self._tell(f"speed = {format_speed(speed)}")
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop reading, or read on."""
+        if paused == self.paused:
+            return
+        self.paused = paused
+        for pace in self._services.paces.values():
+            (pace.pause if paused else pace.resume)(self._now())
+        self._poke()
+        self._tell("paused" if paused else "resumed")
+
+    def seek(self, position_us: int) -> None:
+        """Go to another place of the replayed history."""
+        for pace in self._services.paces.values():
+            pace.seek(position_us, self._now())
+        self._poke()
+        self._tell(f"sought to {format_instant(position_us)}")
+
+    def hold(self, held: bool) -> None:
+        """Read nothing for the time being, without a word to anybody; or go on."""
+        self.held = held
+        self._poke()
+
+    def rewind(self) -> None:
+        """The job starts again without a checkpoint: histories are replayed from their beginning."""
+        for uid, pace in self._services.paces.items():
+            node = next(node for node, own in self._logical.uids.items() if own == uid)
+            pace.restart(int(node.spec.log.start_us), self._now())  # type: ignore[union-attr]
+
+    def attach(self, execution: Execution) -> None:
+        """An attempt begins to run: its sources are as paused as those before."""
+        self._execution = execution
+        self.held = False
+        if self.paused:
+            self._poke()
+
+    def _poke(self) -> None:
+        if self._execution is not None:
+            self._execution.tell_sources(Pause(self.paused or self.held))
+
+    def _now(self) -> int:
+        return self._services.clock.now_us()

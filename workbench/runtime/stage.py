@@ -1,0 +1,23 @@
+"""What a driver does for a job's master."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from workbench.runtime.deployment import Execution
+
+
+class Stage(Protocol):
+    """Steps the tasks of one attempt at a time."""
+
+    def start(self, execution: Execution) -> None:
+        """Step the tasks of this attempt from now on."""
+        ...
+
+    def stop(self, execution: Execution) -> None:
+        """Step them no longer; when this returns, none of them is in a step."""
+        ...
+
+    def wake(self) -> None:
+        """The master has something to do."""
+        ...
