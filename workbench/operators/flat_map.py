@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Operator, Output
+from workbench.operators.record_loop import LoopError, flat_map_loop
 from workbench.operators.user_function import (
     Record,
     SchemaLike,
     UserFunction,
     declared_schema,
     function_name,
-    shorten,
+    on_record,
 )
 from workbench.origin import Origin
 
@@ -54,37 +55,28 @@ class FlatMap:
         return function_name(self.function)
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return FlatMapLogic(self, self.output_schema(inputs))
+        return FlatMapLogic(self, inputs[0], self.output_schema(inputs))
 
 
 class FlatMapLogic(Operator):
     """Runs the function over each batch and emits all that came of it as one batch."""
 
-    def __init__(self, spec: FlatMap, schema: pa.Schema) -> None:
+    def __init__(self, spec: FlatMap, inputs: pa.Schema, schema: pa.Schema) -> None:
         self._function = spec.function
         self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
+        self._loop = flat_map_loop(inputs, schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        sources = records.batch.to_pylist()
-        made = [self._call(source) for source in sources]
-        rows = list(chain.from_iterable(made))
-        if not rows:
-            return
-        counts = [len(results) for results in made]
-        parents = list(chain.from_iterable(map(repeat, sources, counts)))
-        batch = self._user.batch(rows, parents, self._schema)
-        times = records.timestamps
-        out.emit(Records(batch, None if times is None else np.repeat(times, counts)))
-
-    def _call(self, source: Record) -> list[Record]:
+        batch = records.batch
+        made: list[list[Any]] = [[] for _ in self._schema]
+        ends: list[int] = []
         try:
-            result = self._function(source)
-            if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
-                return list(result)
-        except Exception as error:
-            raise self._user.raised(source, error) from error
-        raise self._user.error(
-            f"returned {shorten(result)} ({type(result).__name__}), expected an iterable of dicts, "
-            f"on record {shorten(source)}: return a list or use yield"
-        )
+            self._loop(self._function, [column.to_pylist() for column in batch.columns], made, ends)
+        except LoopError as failure:
+            raise self._user.failed(failure, self._schema) from failure.__cause__
+        if not made[0]:
+            return
+        rows = self._user.batch(made, self._schema, lambda at: on_record(batch, bisect_right(ends, at)))
+        times = records.timestamps
+        out.emit(Records(rows, None if times is None else np.repeat(times, np.diff(ends, prepend=0))))

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Operator, Output
-from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
+from workbench.operators.record_loop import LoopError, map_loop
+from workbench.operators.user_function import (
+    Record,
+    SchemaLike,
+    UserFunction,
+    declared_schema,
+    function_name,
+    on_record,
+)
 from workbench.origin import Origin
 
 
@@ -47,24 +55,24 @@ class Map:
         return function_name(self.function)
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return MapLogic(self, self.output_schema(inputs))
+        return MapLogic(self, inputs[0], self.output_schema(inputs))
 
 
 class MapLogic(Operator):
     """Runs the function over each batch."""
 
-    def __init__(self, spec: Map, schema: pa.Schema) -> None:
+    def __init__(self, spec: Map, inputs: pa.Schema, schema: pa.Schema) -> None:
         self._function = spec.function
         self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
+        self._loop = map_loop(inputs, schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        function = self._function
-        sources = records.batch.to_pylist()
-        rows: list[Record] = []
-        for source in sources:
-            try:
-                rows.append(function(source))
-            except Exception as error:
-                raise self._user.raised(source, error) from error
-        out.emit(Records(self._user.batch(rows, sources, self._schema), records.timestamps))
+        batch = records.batch
+        made: list[list[Any]] = [[] for _ in self._schema]
+        try:
+            self._loop(self._function, [column.to_pylist() for column in batch.columns], made)
+        except LoopError as failure:
+            raise self._user.failed(failure, self._schema) from failure.__cause__
+        rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
+        out.emit(Records(rows, records.timestamps))

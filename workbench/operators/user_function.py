@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from workbench.errors import PlanError, RecordError
+from workbench.operators.record_loop import LoopError, ResultError, RowError
 from workbench.origin import Origin
+from workbench.state.values import UnfitError, to_array
 
 Record = dict[str, Any]
 """One record as Python values by column name."""
@@ -17,14 +19,6 @@ Record = dict[str, Any]
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 _SHOWN = 200
-_CONVERSION_ERRORS = (
-    pa.ArrowInvalid,
-    pa.ArrowTypeError,
-    pa.ArrowNotImplementedError,
-    TypeError,
-    ValueError,
-    OverflowError,
-)
 
 
 def function_name(function: Callable[..., object]) -> str:
@@ -59,6 +53,11 @@ def shorten(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def on_record(batch: pa.RecordBatch, at: int) -> str:
+    """``on record {...}`` for row `at`."""
+    return f"on record {shorten(batch.slice(at, 1).to_pylist()[0])}"
+
+
 @dataclass(frozen=True)
 class UserFunction:
     """A user's function on records, and what is said when it goes wrong.
@@ -77,59 +76,65 @@ class UserFunction:
         """An error that names the function."""
         return RecordError(f"{self.operator} function {function_name(self.function)!r} {fact}", origin=self.origin)
 
-    def raised(self, record: Record, error: Exception) -> RecordError:
-        """The error for an exception in the function."""
-        return self.error(f"raised {type(error).__name__}: {error} on record {shorten(record)}")
-
-    def batch(self, rows: Sequence[Record], sources: Sequence[Record], schema: pa.Schema) -> pa.RecordBatch:
-        """The rows that the function returned as a batch of `schema`.
+    def failed(self, failure: LoopError, schema: pa.Schema, expected: str = "an iterable of dicts") -> RecordError:
+        """The error for a loop that stopped.
 
         Args:
-            rows: what the function returned.
-            sources: for each row the record that it was made from.
+            failure: what it raised.
             schema: the declared one.
+            expected: what the function may return where it may return several rows.
+        """
+        return self.explained(failure.__cause__, f"on record {shorten(failure.record)}", schema, expected)
+
+    def explained(self, error: BaseException | None, where: str, schema: pa.Schema, expected: str) -> RecordError:
+        """The error for what came of a call; `where` says of which, such as ``on record {...}``."""
+        if isinstance(error, ResultError) or (isinstance(error, RowError) and isinstance(error.row, str | bytes)):
+            result = error.result if isinstance(error, ResultError) else error.row
+            return self.error(
+                f"returned {shorten(result)} ({type(result).__name__}), expected {expected}, {where}: "
+                "return a list or use yield"
+            )
+        if isinstance(error, RowError):
+            return self.error(f"returned {_fault(error.row, schema)}, {where}")
+        explained = self.error(f"raised {type(error).__name__}: {error} {where}")
+        explained.__cause__ = error
+        return explained
+
+    def batch(self, columns: Sequence[list[Any]], schema: pa.Schema, where: Callable[[int], str]) -> pa.RecordBatch:
+        """The rows that the function returned, as a batch of `schema`.
+
+        Args:
+            columns: their values, one list per column.
+            schema: the declared one.
+            where: says of row i what it was made from, such as ``on record {...}``.
 
         Raises:
-            RecordError: a row is not a dict of exactly the schema's columns, or a value does not fit its type.
+            RecordError: a value does not fit its column.
         """
-        names = set(schema.names)
-        for row, source in zip(rows, sources, strict=True):
-            if not isinstance(row, dict) or row.keys() != names:
-                raise self._wrong_columns(row, source, schema)
-        columns = [self._column([row[item.name] for row in rows], sources, item) for item in schema]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _column(self, values: list[Any], sources: Sequence[Record], item: pa.Field) -> pa.Array:
-        # Arrow cuts the fraction off a float that goes into a column of integers.
-        if pa.types.is_integer(item.type) and any(issubclass(type_, float) for type_ in set(map(type, values))):
-            for value, source in zip(values, sources, strict=True):
-                if isinstance(value, float) and not value.is_integer():
-                    raise self._unfit(value, source, item)
         try:
-            return pa.array(values, item.type)
-        except _CONVERSION_ERRORS as error:
-            for value, source in zip(values, sources, strict=True):
-                try:
-                    pa.array([value], item.type)
-                except _CONVERSION_ERRORS:
-                    raise self._unfit(value, source, item) from error
-            raise
+            arrays = [to_array(values, item.type) for values, item in zip(columns, schema, strict=True)]
+        except UnfitError:
+            raise self._unfit(columns, schema, where) from None
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _unfit(self, value: object, source: Record, item: pa.Field) -> RecordError:
-        return self.error(
-            f"returned {shorten(value)} for column {item.name!r}, which is declared as {item.type}, "
-            f"on record {shorten(source)}"
-        )
+    def _unfit(self, columns: Sequence[list[Any]], schema: pa.Schema, where: Callable[[int], str]) -> RecordError:
+        """The error for the first value that does not fit."""
+        for values, item in zip(columns, schema, strict=True):
+            try:
+                to_array(values, item.type)
+            except UnfitError as unfit:
+                return self.error(
+                    f"returned {shorten(unfit.value)} for column {item.name!r}, which is declared as {item.type}, "
+                    f"{where(unfit.at)}"
+                )
+        raise AssertionError("every value fits")
 
-    def _wrong_columns(self, row: object, source: Record, schema: pa.Schema) -> RecordError:
-        found = f"{shorten(row)} ({type(row).__name__})"
-        if isinstance(row, dict):
-            missing = [name for name in schema.names if name not in row]
-            extra = [str(name) for name in row if name not in schema.names]
-            faults = [
-                f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has also", extra)) if names
-            ]
-            found = f"a dict that {' and '.join(faults)}"
-        return self.error(
-            f"returned {found}, expected a dict with the columns {', '.join(schema.names)}, on record {shorten(source)}"
-        )
+
+def _fault(row: object, schema: pa.Schema) -> str:
+    found = f"{shorten(row)} ({type(row).__name__})"
+    if isinstance(row, Mapping):
+        missing = [name for name in schema.names if name not in row]
+        extra = [str(name) for name in row if name not in schema.names]
+        faults = [f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has also", extra)) if names]
+        found = f"a dict that {' and '.join(faults)}"
+    return f"{found}, expected a dict with the columns {', '.join(schema.names)}"

@@ -1,0 +1,204 @@
+"""The loops that call a user's function once per record, as source text made for the columns at hand.
+
+A loop builds each record, calls the function, checks what comes back and takes it apart into one list per column. With
+the names of the columns as literals in its text, and nothing in it that another operator runs as well, the interpreter
+specialises every instruction of it: a record costs a third of what it does through lists of dicts. Python 3.11 and
+later enter ``try`` blocks for nothing, so what went wrong, and on which record, is found only when something has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
+from typing import Any
+
+import pyarrow as pa
+
+Columns = Sequence[list[Any]]
+"""The values of a batch as Python objects, one list per column."""
+
+NOT_ROWS = frozenset({dict, str, bytes})
+"""What can be iterated over, but is not an iterable of rows."""
+
+
+class RowError(Exception):
+    """A function gave something else than a dict of exactly the declared columns."""
+
+    def __init__(self, row: object) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class ResultError(Exception):
+    """A function gave something else than the rows that it may give."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__(result)
+        self.result = result
+
+
+class LoopError(Exception):
+    """A loop stopped at a record; the cause is what was raised.
+
+    Attributes:
+        record: as the function got it.
+        code: of its key, in loops over keyed records.
+    """
+
+    def __init__(self, record: dict[str, Any], code: int | None = None) -> None:
+        super().__init__(record)
+        self.record = record
+        self.code = code
+
+
+def map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
+    """``loop(function, columns, out)``: one row for each record, appended to the lists in `out`."""
+    return _compile(f"""
+def loop(function, columns, out):
+    {_names("out", outputs)} = out
+    try:
+        for {_names("v", inputs)} in zip(*columns):
+            row = function({_record(inputs)})
+{_take(outputs, 12, fresh=True)}
+    except Exception as error:
+        raise LoopError({_record(inputs)}) from error
+""")
+
+
+def flat_map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
+    """``loop(function, columns, out, ends)``: any number of rows per record; `ends` gets the rows so far after each."""
+    return _compile(f"""
+def loop(function, columns, out, ends):
+    {_names("out", outputs)} = out
+    try:
+        for {_names("v", inputs)} in zip(*columns):
+            result = function({_record(inputs)})
+            if type(result) in NOT_ROWS:
+                raise ResultError(result)
+            try:
+                rows = iter(result)
+            except TypeError:
+                raise ResultError(result) from None
+            for row in rows:
+{_take(outputs, 16, fresh=True)}
+            ends.append(len(out0))
+    except Exception as error:
+        raise LoopError({_record(inputs)}) from error
+""")
+
+
+def add_rows(outputs: pa.Schema) -> Callable[..., None]:
+    """``add(result, out)``: the rows of what a process function returned: None, a dict or an iterable of dicts."""
+    return _compile(f"""
+def loop(result, out):
+    if result is None:
+        return
+    if type(result) is dict:
+        result = (result,)
+    elif type(result) in NOT_ROWS:
+        raise ResultError(result)
+    {_names("out", outputs)} = out
+    try:
+        rows = iter(result)
+    except TypeError:
+        raise ResultError(result) from None
+    for row in rows:
+{_take(outputs, 8)}
+""")
+
+
+def process_loop(inputs: pa.Schema, outputs: pa.Schema, *, with_context: bool) -> Callable[..., None]:
+    """``loop(function, columns, codes, states, out, add, odd, context, times)``: records with their key's state.
+
+    `odd` gets (rows before, rows) for each record that gives not exactly one row; `add` is ``add_rows``. With a context
+    the function gets it too, set to the record's key and event time; otherwise `context` and `times` are ignored.
+    """
+    also = ", context" if with_context else ""
+    loop = f"""
+        for {_names("v", inputs)}code{", time" if with_context else ""} in zip(*columns, codes{
+        ", times" if with_context else ""
+    }):"""
+    setting = (
+        """
+            context._code = code
+            context.timestamp = time"""
+        if with_context
+        else ""
+    )
+    return _compile(f"""
+def loop(function, columns, codes, states, out, add, odd, context, times):
+    {_names("out", outputs)} = out
+    try:{loop}{setting}
+            row = function({_record(inputs)}, states[code]{also})
+            if type(row) is dict:
+{_take(outputs, 16)}
+            else:
+                before = len(out0)
+                add(row, out)
+                odd.append((before, len(out0) - before))
+    except Exception as error:
+        raise LoopError({_record(inputs)}, code) from error
+""")
+
+
+def reduce_loop(schema: pa.Schema) -> Callable[..., None]:
+    """``loop(function, columns, codes, held, out)``: each record is folded into what is held for its key."""
+    return _compile(f"""
+def loop(function, columns, codes, held, out):
+    {_names("out", schema)} = out
+    try:
+        for {_names("v", schema)}code in zip(*columns, codes):
+            row = {_record(schema)}
+            before = held[code]
+            if before is not None:
+                row = function(before, row)
+{_take(schema, 12)}
+            held[code] = row
+    except Exception as error:
+        raise LoopError({_record(schema)}, code) from error
+""")
+
+
+def _compile(text: str) -> Callable[..., None]:
+    names: dict[str, Any] = {
+        "LoopError": LoopError,
+        "RowError": RowError,
+        "ResultError": ResultError,
+        "NOT_ROWS": NOT_ROWS,
+        "copy": copy,
+        "deepcopy": deepcopy,
+    }
+    exec(compile(text, "<record loop>", "exec"), names)
+    loop: Callable[..., None] = names["loop"]
+    return loop
+
+
+def _names(prefix: str, schema: pa.Schema) -> str:
+    return "".join(f"{prefix}{at}, " for at in range(len(schema)))
+
+
+def _record(schema: pa.Schema) -> str:
+    return "{" + ", ".join(f"{name!r}: v{at}" for at, name in enumerate(schema.names)) + "}"
+
+
+def _take(schema: pa.Schema, indent: int, *, fresh: bool = False) -> str:
+    """Check `row` and append its values; mutable ones are copied, because they may be state that changes later on.
+
+    Args:
+        schema: of the row.
+        indent: of the text.
+        fresh: the row belongs to nobody else, so nothing is copied.
+    """
+    lines = ["try:", f"    if len(row) != {len(set(schema.names))}:", "        raise RowError(row)"]
+    for at, field in enumerate(schema):
+        value = f"row[{field.name!r}]"
+        lines.append(f"    out{at}.append({value if fresh else _copied(value, field.type)})")
+    lines += ["except (TypeError, KeyError, IndexError):", "    raise RowError(row) from None"]
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _copied(value: str, kind: pa.DataType) -> str:
+    if not pa.types.is_nested(kind):
+        return value
+    parts = [kind.field(at).type for at in range(kind.num_fields)]
+    return f"deepcopy({value})" if any(map(pa.types.is_nested, parts)) else f"copy({value})"

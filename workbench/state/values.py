@@ -1,0 +1,84 @@
+"""Python values as Arrow columns of a declared type, strictly: a value that does not fit is named, never bent."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+_CONVERSION_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
+_TYPECODES = {
+    pa.int8(): "b",
+    pa.int16(): "h",
+    pa.int32(): "i",
+    pa.int64(): "q",
+    pa.uint8(): "B",
+    pa.uint16(): "H",
+    pa.uint32(): "I",
+    pa.uint64(): "Q",
+}
+
+
+class UnfitError(Exception):
+    """A value does not fit its column's type.
+
+    Attributes:
+        value: that does not.
+        at: its index.
+    """
+
+    def __init__(self, value: object, at: int) -> None:
+        super().__init__(value, at)
+        self.value = value
+        self.at = at
+
+
+def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """The values as a column; None is null, and where integers are declared a float must be whole.
+
+    Raises:
+        UnfitError: names the first value that does not fit.
+
+    Example:
+        >>> to_array([1, None, 3.0], pa.int64()).to_pylist()
+        [1, None, 3]
+    """
+    code = _TYPECODES.get(kind)
+    if code is None:
+        return _by_arrow(values, kind)
+    try:
+        # Refuses what is no integer while it reads the list, for less than Arrow takes to read it alone.
+        numbers = array(code, values)
+    except (TypeError, OverflowError):
+        return _by_arrow([_whole(value, at) for at, value in enumerate(values)], kind)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(numbers)], 0)
+
+
+def _whole(value: Any, at: int) -> Any:
+    # Arrow cuts the fraction off a float that goes into a column of integers.
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise UnfitError(value, at)
+        return int(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _by_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except _CONVERSION_ERRORS:
+        for at, value in enumerate(values):
+            try:
+                pa.array([value], kind)
+            except _CONVERSION_ERRORS:
+                raise UnfitError(value, at) from None
+        raise
