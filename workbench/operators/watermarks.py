@@ -1,0 +1,287 @@
+"""Watermark generators: how event time is told from the records that came (F2-5).
+
+A watermark is a promise about the future, so it is always a guess with a policy. An eager one (no bound) is fast and
+calls more records late; a slow one (a large bound) waits for stragglers. *Periodic* generators are asked now and then
+how far event time is; *punctuated* ones are told by a record that carries a mark.
+
+What a stream is told (`Watermarks`) is frozen data; what it builds, once for each split of a source or subtask of an
+operator, is a small `WatermarkGenerator` whose state belongs to the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import MAX_TIME, NO_TIME, format_duration
+from workbench.elements import Int64s, Records, event_times
+from workbench.errors import ExpressionError, PlanError
+from workbench.expressions import Compiled, Expression, compile_expression
+from workbench.operators.base import Json
+
+Marks = Sequence[tuple[int, int]]
+"""Where in a batch event time is told: the number of records before the place, and the watermark; both grow."""
+
+
+class WatermarkGenerator:
+    """Tells event time from records; subclass it for a policy of your own.
+
+    Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
+    expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone.
+
+    Example::
+
+        class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
+            def on_batch(self, batch, times):
+                return int(np.median(times)) - 30_000_000
+
+        wb.Stream.from_table(table, event_time="t", watermarks=HalfAMinuteBehindTheMedian)
+    """
+
+    asks_clock: ClassVar[bool] = True
+    """Whether ``on_periodic`` may say something new although no record has come."""
+
+    def on_batch(self, batch: pa.RecordBatch, times: Int64s) -> int | None:
+        """A batch has come; `times`, shape (n,), are its event times, NO_TIME where a record has none.
+
+        Returns:
+            The watermark behind the batch's last record, or None to say nothing now.
+        """
+        return None
+
+    def on_periodic(self, now_us: int) -> int | None:
+        """How far event time is at processing time `now_us`; None: as far as before. Asked about ten times a second."""
+        return None
+
+    def snapshot(self) -> Json:
+        """What must survive, as JSON values."""
+        return None
+
+    def restore(self, state: Json) -> None:
+        """Go on from what an earlier generator's ``snapshot`` gave."""
+
+    def observe(self, records: Records) -> Marks:
+        """All watermarks that a batch brings, each with its place in the batch."""
+        times = records.timestamps
+        watermark_us = self.on_batch(records.batch, _no_times(records) if times is None else times)
+        return () if watermark_us is None else ((len(records), int(watermark_us)),)
+
+
+class Watermarks(Protocol):
+    """The frozen description of a policy."""
+
+    def describe(self) -> str:
+        """A few words for the graph."""
+        ...
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        """A new generator for records of `schema`; raises a WorkbenchError when they do not fit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Periodic: the largest event time seen, minus a bound on how much later than that a record may still come.
+
+    Args:
+        out_of_orderness_us: the bound; 0 for event times that never go back.
+    """
+
+    out_of_orderness_us: int = 0
+
+    def describe(self) -> str:
+        bound = self.out_of_orderness_us
+        return f"at most {format_duration(bound)} out of order" if bound else "in order"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return BoundedGenerator(self.out_of_orderness_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuated:
+    """Marked records carry the watermarks.
+
+    Args:
+        mark: of a boolean type, it marks records behind which nothing at or before their own event time comes; of a
+            time type (or int64 microseconds), its value is the watermark, null where a record carries none.
+    """
+
+    mark: str | Expression
+
+    def describe(self) -> str:
+        return f"told by {self.mark if isinstance(self.mark, str) else self.mark.sql}"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return PunctuatedGenerator(compile_expression(self.mark, schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A generator that a user wrote.
+
+    Args:
+        factory: called without arguments for each generator; usually the class.
+    """
+
+    factory: Callable[[], WatermarkGenerator]
+
+    def describe(self) -> str:
+        return str(getattr(self.factory, "__name__", type(self.factory).__name__))
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        generator = self.factory()
+        if not isinstance(generator, WatermarkGenerator):
+            raise PlanError(
+                f"watermarks={self.describe()} made {type(generator).__name__}: pass a subclass of"
+                " wb.WatermarkGenerator, or a function that returns one"
+            )
+        return generator
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """Records carry the time at which they were read, so event time is as far as the clock."""
+
+    def describe(self) -> str:
+        return "by the time of reading"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return IngestionGenerator()
+
+
+class BoundedGenerator(WatermarkGenerator):
+    """Keeps the largest event time."""
+
+    asks_clock = False
+
+    def __init__(self, out_of_orderness_us: int) -> None:
+        self._bound_us = out_of_orderness_us
+        self.largest_us = NO_TIME
+
+    def observe(self, records: Records) -> Marks:
+        if records.timestamps is not None:
+            self.largest_us = max(self.largest_us, int(np.max(records.timestamps)))
+        return ()
+
+    def on_periodic(self, now_us: int) -> int | None:
+        return None if self.largest_us == NO_TIME else self.largest_us - self._bound_us - 1
+
+    def snapshot(self) -> Json:
+        return None if self.largest_us == NO_TIME else self.largest_us
+
+    def restore(self, state: Json) -> None:
+        if isinstance(state, int):
+            self.largest_us = max(self.largest_us, state)
+
+
+class IngestionGenerator(WatermarkGenerator):
+    """Gives records the clock's time, which goes on between them, too."""
+
+    def __init__(self) -> None:
+        self._latest_us = NO_TIME
+
+    def stamp(self, batch: pa.RecordBatch, now_us: int) -> Records:
+        """The batch with `now_us` as the event time of every record, or a later time if one was given before.
+
+        A job that goes on in another process may find that the machine's clock has been set back.
+        """
+        self._latest_us = max(self._latest_us, now_us)
+        return Records(batch, np.full(batch.num_rows, self._latest_us, np.int64))
+
+    def on_periodic(self, now_us: int) -> int | None:
+        return max(self._latest_us, now_us) - 1
+
+    def snapshot(self) -> Json:
+        return None if self._latest_us == NO_TIME else self._latest_us
+
+    def restore(self, state: Json) -> None:
+        if isinstance(state, int):
+            self._latest_us = max(self._latest_us, state)
+
+
+class PunctuatedGenerator(WatermarkGenerator):
+    """Finds the marked records.
+
+    A watermark that makes a later record of the same batch late takes effect right behind its own record, so that how
+    records are cut into batches does not decide which are late; the others may wait for the end of the batch.
+    """
+
+    asks_clock = False
+
+    def __init__(self, mark: Compiled) -> None:
+        kind = mark.type
+        self._boolean = pa.types.is_boolean(kind)
+        if not (self._boolean or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+            raise ExpressionError(
+                f"the watermarks' mark {mark.sql!r} has type {kind}: it is a condition, or the watermark itself as a"
+                " timestamp, a date or int64 microseconds"
+            )
+        self._mark = mark
+        self._reached_us = NO_TIME
+
+    def observe(self, records: Records) -> Marks:
+        times = _no_times(records) if records.timestamps is None else records.timestamps
+        told = self._told(records.batch, times)
+        places = np.flatnonzero(told != NO_TIME)
+        if not len(places):
+            return ()
+        reached = np.maximum.accumulate(np.append(self._reached_us, told[places]))
+        grown = reached[1:] > reached[:-1]
+        if not grown.any():
+            return ()
+        places, reached = places[grown], reached[1:][grown]
+        self._reached_us = int(reached[-1])
+        known = np.where(times == NO_TIME, MAX_TIME, times)
+        lowest_after = np.append(np.minimum.accumulate(known[::-1])[::-1], MAX_TIME)[places + 1]
+        needed = lowest_after <= reached
+        marks = [(int(place) + 1, int(time)) for place, time in zip(places[needed], reached[needed], strict=True)]
+        if not needed[-1]:
+            marks.append((len(records), self._reached_us))
+        return marks
+
+    def _told(self, batch: pa.RecordBatch, times: Int64s) -> Int64s:
+        marks = self._mark(batch)
+        if not self._boolean:
+            return event_times(marks)
+        marked = marks.fill_null(False).to_numpy(zero_copy_only=False)
+        told: Int64s = np.where(marked, times, NO_TIME)
+        return told
+
+    def snapshot(self) -> Json:
+        return None if self._reached_us == NO_TIME else self._reached_us
+
+    def restore(self, state: Json) -> None:
+        if isinstance(state, int):
+            self._reached_us = max(self._reached_us, state)
+
+
+def _no_times(records: Records) -> Int64s:
+    return np.full(len(records), NO_TIME, np.int64)
+
+
+def monotonous() -> Watermarks:
+    """Event times that never go back within a split: the watermark is right behind the largest one seen.
+
+    Example:
+        >>> monotonous().describe()
+        'in order'
+    """
+    return Bounded(0)
+
+
+def punctuated(mark: str | Expression) -> Watermarks:
+    """Watermarks that records carry.
+
+    Args:
+        mark: a column or expression. A condition marks the records behind which nothing at or before their own event
+            time comes; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
+
+    Example:
+        >>> punctuated("kind = 'heartbeat'").describe()
+        "told by kind = 'heartbeat'"
+    """
+    return Punctuated(mark)

@@ -1,0 +1,29 @@
+"""How a source tells event time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.operators.watermarks import Bounded, Ingestion, Watermarks
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkStrategy:
+    """How a source tells event time, for each of its splits.
+
+    Attributes:
+        watermarks: the policy; with `Ingestion` the records also get their event times from it.
+        idle_after_us: a split that had nothing to read for so long no longer holds the watermark back; None: never.
+        align: sources that name the same group wait for one another; None: this one waits for nobody.
+        max_drift_us: how far this source's watermark may be ahead of the group's lowest.
+    """
+
+    watermarks: Watermarks = field(default_factory=Bounded)
+    idle_after_us: int | None = None
+    align: str | None = None
+    max_drift_us: int = 0
+
+    @property
+    def by_ingestion(self) -> bool:
+        """Whether event time is the time of reading."""
+        return isinstance(self.watermarks, Ingestion)
