@@ -105,6 +105,7 @@ class _ProbedOperator(Operator):
         self._operator = operator
         self._probe = probe
         self._owner = owner
+        self.tells_event_time = operator.tells_event_time
 
     def open(self, context: OperatorContext) -> None:
         self._operator.open(context)
