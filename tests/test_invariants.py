@@ -14,6 +14,7 @@ from workbench.connectors.tables import Tables
 from workbench.durations import NO_TIME
 from workbench.elements import CheckpointBarrier, Records
 from workbench.operators import window_aggregate
+from workbench.operators.watermarks import Marks
 from workbench.runtime.channel import Channel
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.input_gate import InputGate, WatermarkValve
@@ -130,10 +131,12 @@ def source_position_is_that_of_the_last_poll(patch: Patch) -> None:
 def source_forgets_how_far_event_time_was(patch: Patch) -> None:
     observe = SourceTask._observe
 
-    def forgetful(self: SourceTask, records: Records, split: str, now_us: int) -> None:
-        observe(self, records, split, now_us)
+    def forgetful(self: SourceTask, records: Records, split: str, now_us: int) -> Marks:
+        marks = observe(self, records, split, now_us)
         if records.timestamps is not None:  # as if nulls and disorder were never there
-            self.splits[split].largest_us = max(self.splits[split].largest_us, int(records.timestamps[0]) + 10**6)
+            generator: Any = self.splits[split].generator
+            generator.largest_us = max(generator.largest_us, int(records.timestamps[0]) + 10**6)
+        return marks
 
     patch.setattr(SourceTask, "_observe", forgetful)
 

@@ -15,8 +15,10 @@ from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
 from workbench.operators.user_function import SchemaLike
+from workbench.operators.watermarks import Bounded
 from workbench.origin import caller
-from workbench.plan.logical import Node, WatermarkStrategy
+from workbench.plan.logical import Node
+from workbench.plan.watermark_strategy import WatermarkStrategy
 
 if TYPE_CHECKING:
     from workbench.spark.history import History
@@ -100,7 +102,7 @@ class StreamSources:
     @classmethod
     def _source(cls, spec: Source, out_of_orderness: str, idle_after: str | None) -> Self:
         strategy = WatermarkStrategy(
-            parse_duration(out_of_orderness, "out_of_orderness"),
+            Bounded(parse_duration(out_of_orderness, "out_of_orderness")),
             None if idle_after is None else parse_duration(idle_after, "idle_after"),
         )
         watermarks = strategy if spec.event_time is not None else None

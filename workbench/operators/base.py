@@ -37,6 +37,18 @@ class Output(Protocol):
         ...
 
 
+class EventTimeOutput(Output, Protocol):
+    """What an operator with ``tells_event_time`` gets instead."""
+
+    def emit_watermark(self, watermark_us: int) -> None:
+        """Let event time advance downstream, behind the records emitted so far; watermarks only grow."""
+        ...
+
+    def emit_idle(self, idle: bool) -> None:
+        """Nothing comes for now, so that event time is not held back downstream; or something comes again."""
+        ...
+
+
 @dataclass(slots=True)
 class Counters:
     """Counts that one operator owns and a sampler reads (plain integers, no lock)."""
@@ -84,6 +96,10 @@ class Operator:
     ``on_time``, ``snapshot`` and ``notify_complete``; at the end ``close``. A watermark of MAX_TIME comes before the
     end of a bounded input, so windows fire there.
     """
+
+    tells_event_time: bool = False
+    """Whether the operator emits the watermarks behind it itself: then those that it gets end with it, and its `out` is
+    an `EventTimeOutput`."""
 
     def open(self, context: OperatorContext) -> None:
         """Prepare; `context` stays valid until ``close``."""

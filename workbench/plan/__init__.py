@@ -3,9 +3,10 @@
 Belongs here: uids, chaining, exchange strategies, parallelism, slots, layout. Does not: anything that runs.
 """
 
-from workbench.plan.logical import Input, LogicalGraph, Node, WatermarkStrategy
+from workbench.plan.logical import Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex, build_physical_graph
+from workbench.plan.watermark_strategy import WatermarkStrategy
 
 __all__ = [
     "Edge",

@@ -18,6 +18,7 @@ from workbench.errors import PlanError
 from workbench.operators.base import OperatorSpec
 from workbench.origin import Origin
 from workbench.plan.partitioner import Partitioner
+from workbench.plan.watermark_strategy import WatermarkStrategy
 
 ExchangeKind = Literal["forward", "hash", "rebalance", "rescale", "shuffle", "broadcast", "custom"]
 """How records are spread over the receiving subtasks (F1-3).
@@ -35,19 +36,6 @@ custom    to the subtask that a `Partitioner` names
 
 DEFAULT_GROUP = "default"
 """The slot sharing group of what names none."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatermarkStrategy:
-    """How a source tells event time: the largest event time seen minus a bound, per split.
-
-    Attributes:
-        out_of_orderness_us: how much later than a later event an event may still come.
-        idle_after_us: a split that had nothing to read for so long no longer holds the watermark back; None: never.
-    """
-
-    out_of_orderness_us: int = 0
-    idle_after_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from workbench.elements import Records
+from workbench.durations import NO_TIME
+from workbench.elements import Records, Watermark, WatermarkStatus
 from workbench.operators.base import Counters, Operator
 from workbench.runtime.output import EdgeOutput
 
@@ -17,9 +18,21 @@ class Link:
     Attributes:
         children: followers in the chain, each with the side output that it takes, or None for the main output.
         edges, side_edges: exchanges that take the main output, and side outputs by tag.
+        watermark_us: how far event time is behind this operator; NO_TIME before the first watermark.
     """
 
-    __slots__ = ("_main", "_side", "children", "counters", "edges", "operator", "side_edges", "uid")
+    __slots__ = (
+        "_main",
+        "_outputs",
+        "_side",
+        "children",
+        "counters",
+        "edges",
+        "operator",
+        "side_edges",
+        "uid",
+        "watermark_us",
+    )
 
     def __init__(self, uid: str, operator: Operator, counters: Counters) -> None:
         self.uid = uid
@@ -30,6 +43,8 @@ class Link:
         self.side_edges: dict[str, list[EdgeOutput]] = {}
         self._main: tuple[Callable[[Records], None], ...] = ()
         self._side: dict[str, tuple[Callable[[Records], None], ...]] = {}
+        self._outputs: tuple[EdgeOutput, ...] = ()
+        self.watermark_us = NO_TIME
 
     def connect(self) -> None:
         """Fix where the output goes; called once, when all followers are known."""
@@ -38,6 +53,7 @@ class Link:
         self._side = {
             tag: (*self._followers(tag), *(edge.route for edge in self.side_edges.get(tag, ()))) for tag in tags
         }
+        self._outputs = (*self.edges, *(edge for edges in self.side_edges.values() for edge in edges))
         for _, child in self.children:
             child.connect()
 
@@ -66,8 +82,30 @@ class Link:
     def on_watermark(self, watermark_us: int) -> None:
         """Let event time pass for this operator, then for its followers, so that what it fires reaches them first."""
         self.operator.on_watermark(watermark_us, self)
+        if not self.operator.tells_event_time:
+            self.emit_watermark(watermark_us)
+
+    def emit_watermark(self, watermark_us: int) -> None:
+        """Let event time pass for all that follow, in this task and behind its edges."""
+        self.watermark_us = watermark_us
         for _, child in self.children:
             child.on_watermark(watermark_us)
+        if self._outputs:
+            watermark = Watermark(watermark_us)
+            for output in self._outputs:
+                output.emit_watermark(watermark)
+
+    def on_idle(self, idle: bool) -> None:
+        """What feeds this operator has fallen silent, or speaks again."""
+        if not self.operator.tells_event_time:
+            self.emit_idle(idle)
+
+    def emit_idle(self, idle: bool) -> None:
+        """Tell all that follow, so that silence does not hold event time back there."""
+        for _, child in self.children:
+            child.on_idle(idle)
+        for output in self._outputs:
+            output.emit_event(WatermarkStatus(idle))
 
     def walk(self) -> Iterator[Link]:
         """This link and all that follow, in order."""

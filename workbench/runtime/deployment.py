@@ -17,6 +17,7 @@ from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
+from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.encoding import decode
@@ -150,6 +151,7 @@ def deploy(
         for task in tasks:
             task.close()
         raise
+    align([task for task in tasks if isinstance(task, SourceTask)])
     flat = tuple(channel for edge in graph.edges for channel in channels[edge.id].values())
     return Execution(number, slots, tuple(tasks), flat)
 
@@ -212,7 +214,7 @@ class _TaskBuilder:
             return OperatorTask(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
-        task = SourceTask(reader=reader, watermarks=head.watermarks, **shared)
+        task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, **shared)
         if self.states is not None:
             task.restore_watermarks(self.states.get(self.vertex.name, []))
         return task

@@ -64,5 +64,4 @@ class OperatorTask(Task):
         if watermark_us is not None:
             self._emit_watermark(watermark_us)
         if self.valve.idle != was_idle and self.gate.open_channels:
-            for output in self.outputs:
-                output.emit_event(WatermarkStatus(self.valve.idle))
+            self.root.on_idle(self.valve.idle)

@@ -5,30 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import LatencyMarker, Records, WatermarkStatus
-from workbench.operators.base import Snapshot
-from workbench.plan.logical import WatermarkStrategy
+from workbench.elements import LatencyMarker, Records
+from workbench.operators.base import Json, Snapshot
+from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkGenerator
+from workbench.plan.watermark_strategy import WatermarkStrategy
+from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
 from workbench.runtime.messages import Drained
 from workbench.runtime.policy import AlignedBarriers
 from workbench.runtime.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
-"""Name of the watermark generator's part of a source's snapshot."""
+"""Name of the watermark generators' part of a source's snapshot."""
 
 
 class SplitTime:
-    """Event time of one split: the largest seen, and whether it still speaks."""
+    """Event time of one split, or of all splits that are parts of one sequence: how far it is, and whether it speaks.
 
-    __slots__ = ("active_us", "idle", "largest_us")
+    Attributes:
+        generator: tells it from the records.
+        watermark_us: the largest that the generator has told; NO_TIME before the first.
+        idle: does not hold the others back.
+        active_us: when it last spoke, by the clock.
+    """
 
-    def __init__(self, now_us: int) -> None:
-        self.largest_us = NO_TIME
+    __slots__ = ("active_us", "generator", "idle", "watermark_us")
+
+    def __init__(self, generator: WatermarkGenerator, now_us: int) -> None:
+        self.generator = generator
+        self.watermark_us = NO_TIME
         self.idle = False
         self.active_us = now_us
+
+    def reach(self, watermark_us: int | None) -> None:
+        """Event time is as far as that, unless it was further already."""
+        if watermark_us is not None and watermark_us > self.watermark_us:
+            self.watermark_us = watermark_us
 
 
 class SourceTask(Task):
@@ -36,35 +51,64 @@ class SourceTask(Task):
 
     A source that has read everything stays alive: it goes on sending barriers until the final checkpoint is complete,
     so that the tail of a bounded input is committed like everything before it.
+
+    Args:
+        reader: its share of the source.
+        schema: of the records.
+        watermarks: how it tells event time; None: not at all.
     """
 
-    def __init__(self, *, reader: SourceReader, watermarks: WatermarkStrategy | None, **rest: Any) -> None:
+    def __init__(
+        self, *, reader: SourceReader, schema: pa.Schema, watermarks: WatermarkStrategy | None, **rest: Any
+    ) -> None:
         super().__init__(**rest)
         self.policy = AlignedBarriers(None, self.take_snapshot)
         self.reader = reader
         self.watermarks = watermarks
-        now = self._now_us()
-        self.splits = {split: SplitTime(now) for split in reader.splits()}
+        self.alignment: Alignment | None = None
         self.paused = False
         self.drained = False
         self.idle = False
+        self.splits: dict[str, SplitTime] = {}
+        self._times: tuple[SplitTime, ...] = ()
+        self._schema = schema
+        self._told_us = NO_TIME
+        now = self._now_us()
+        self._follow_splits(now)
         self._wait_until_us: int | None = now
         self._watermark_due_us = now
         self._marker_due_us = now
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
-        """Go on from the event times of all former subtasks' splits, where this subtask has them now."""
+        """Go on from the event times of all former subtasks' splits, where this subtask has them now.
+
+        What is shared by several splits goes on from the one that is furthest behind, or from the start when one of
+        them has not begun: no record that would have been on time becomes late.
+        """
+        saved: dict[str, Json] = {}
         for snapshot in snapshots:
-            saved = snapshot.get(WATERMARKS)
-            assert isinstance(saved, dict)
-            for split, largest_us in saved.items():
-                if split in self.splits:
-                    assert isinstance(largest_us, int)
-                    self.splits[split].largest_us = max(self.splits[split].largest_us, largest_us)
+            part = snapshot.get(WATERMARKS)
+            assert isinstance(part, dict)
+            saved.update(part)
+        for time in self._times:
+            own = [saved.get(split) for split, other in self.splits.items() if other is time]
+            known = [(item[0], item[1]) for item in own if isinstance(item, list)]
+            if known and len(known) == len(own):
+                watermark_us, state = min(known, key=lambda item: _as_time(item[0]))
+                time.reach(_as_time(watermark_us))
+                if state is not None:
+                    time.generator.restore(state)
 
     def _source_state(self) -> Snapshot:
-        times = {split: time.largest_us for split, time in self.splits.items() if time.largest_us != NO_TIME}
-        return {**self.reader.snapshot(), WATERMARKS: dict(times)}
+        now_us = self._now_us()
+        for time in self._times:
+            time.reach(time.generator.on_periodic(now_us))
+        states: dict[str, Json] = {}
+        for split, time in self.splits.items():
+            state = time.generator.snapshot()
+            if time.watermark_us != NO_TIME or state is not None:
+                states[split] = [time.watermark_us, state]
+        return {**self.reader.snapshot(), WATERMARKS: states}
 
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
@@ -88,84 +132,140 @@ class SourceTask(Task):
         if self.drained:
             return Outcome.WAITING
         if not self.pool.has_room or self.paused:
-            # Neither backpressure nor a pause is silence of the source: its splits must not become idle for it.
-            for time in self.splits.values():
-                time.active_us = now_us
+            self._stay_active(now_us)
             return Outcome.WAITING if self.paused else Outcome.NO_CREDIT
         worked = False
-        fetched = self.reader.poll(self.settings.buffer_size)
+        fetched: Fetched | WaitUntil | Exhausted
+        if self.alignment is not None and self.alignment.ahead:
+            self._stay_active(now_us)
+            fetched = WaitUntil(now_us + LOOK_AGAIN_US)
+        else:
+            fetched = self.reader.poll(self.settings.buffer_size)
         match fetched:
             case Fetched(records, split):
                 worked = True
                 self._wait_until_us = now_us
-                self._observe(records, split, now_us)
-                self.root.receive(records)
+                self._take(records, split, now_us)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
             case Exhausted():
                 self._drain()
                 return Outcome.PROGRESSED
-        self._forget_ended_splits()
+        self._follow_splits(now_us)
         if now_us >= self._marker_due_us:
             self._marker_due_us = now_us + self.settings.latency_interval_us
             self._emit_marker(LatencyMarker(now_us, self.name))
             worked = True
-        if self.watermarks is not None and now_us >= self._watermark_due_us:
+        if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 
-    def _forget_ended_splits(self) -> None:
-        """A split may end with its last record or because a seek went behind it; it holds nothing back any more."""
-        live = self.reader.splits()
-        if len(live) != len(self.splits):
-            self.splits = {split: self.splits[split] for split in live}
-
     def _has_more(self) -> bool:
         return not self.drained and self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
 
-    def _observe(self, records: Records, split: str, now_us: int) -> None:
-        largest_us = NO_TIME if records.timestamps is None else int(np.max(records.timestamps))
-        for time in self.splits.values() if self.reader.shares_event_time else (self.splits[split],):
+    # splits ------------------------------------------------------------------------------------------------------
+
+    def _follow_splits(self, now_us: int) -> None:
+        """Forget splits that have ended: they hold nothing back any more; and begin to tell the time of new ones.
+
+        A split may end with its last record or because a seek went behind it.
+        """
+        live = self.reader.splits()
+        if list(self.splits) == list(live):
+            return
+        shared: SplitTime | None = None
+        splits: dict[str, SplitTime] = {}
+        for split in live:
+            time = self.splits.get(split)
+            if time is None:
+                time = shared or SplitTime(self._new_generator(), now_us)
+                if self.reader.shares_event_time:
+                    shared = time
+            splits[split] = time
+        self.splits = splits
+        self._times = tuple({id(time): time for time in splits.values()}.values())
+
+    def _new_generator(self) -> WatermarkGenerator:
+        return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)
+
+    def _stay_active(self, now_us: int) -> None:
+        """Neither backpressure nor a pause nor alignment is silence of the source: no split becomes idle for it."""
+        for time in self._times:
             time.active_us = now_us
-            time.idle = False
-            time.largest_us = max(time.largest_us, largest_us)
+
+    # event time --------------------------------------------------------------------------------------------------
+
+    def _take(self, records: Records, split: str, now_us: int) -> None:
+        """Send records on, with the watermarks that they bring."""
+        time = self.splits[split]
+        if isinstance(time.generator, IngestionGenerator):
+            records = time.generator.stamp(records.batch, now_us)
+        done = 0
+        for place, watermark_us in self._observe(records, split, now_us):
+            self.root.receive(records.slice(done, place - done))
+            done = place
+            time.reach(watermark_us)
+            self._send_watermark()
+        if done < len(records):
+            self.root.receive(records.slice(done, len(records) - done) if done else records)
+
+    def _observe(self, records: Records, split: str, now_us: int) -> Marks:
+        time = self.splits[split]
+        time.active_us = now_us
+        time.idle = False
         if self.idle:
             self._set_idle(False)
+        return time.generator.observe(records)
 
     def _tell_event_time(self, now_us: int) -> bool:
         """Send the watermark if it has grown, and note splits that have fallen silent; whether anything was sent."""
         strategy = self.watermarks
         assert strategy is not None
-        lowest: int | None = None
         active = False
-        for time in self.splits.values():
+        for time in self._times:
+            time.reach(time.generator.on_periodic(now_us))
             if strategy.idle_after_us is not None and now_us - time.active_us >= strategy.idle_after_us:
                 time.idle = True
-            if not time.idle:
-                active = True
-                lowest = time.largest_us if lowest is None else min(lowest, time.largest_us)
-        sent = False
-        if lowest is not None and lowest != NO_TIME:
-            watermark_us = lowest - strategy.out_of_orderness_us - 1
-            if self.output_watermark_us is None or watermark_us > self.output_watermark_us:
-                self._emit_watermark(watermark_us)
-                sent = True
-        if not active and not self.idle and self.splits:
+            active |= not time.idle
+        sent = self._send_watermark()
+        if not active and not self.idle and self._times:
             self._set_idle(True)
             sent = True
         return sent
 
+    def _send_watermark(self) -> bool:
+        """Send the minimum over the splits that speak, if it has grown; whether it has."""
+        speaking = [time.watermark_us for time in self._times if not time.idle]
+        if not speaking:
+            return False
+        watermark_us = min(speaking)
+        if self.alignment is not None:
+            self.alignment.report(max(watermark_us, self._told_us))
+        if watermark_us <= self._told_us:
+            return False
+        self._told_us = watermark_us
+        self._emit_watermark(watermark_us)
+        return True
+
     def _set_idle(self, idle: bool) -> None:
         self.idle = idle
-        for output in self.outputs:
-            output.emit_event(WatermarkStatus(idle))
+        if idle and self.alignment is not None:
+            self.alignment.leave()
+        self.root.on_idle(idle)
 
     def _drain(self) -> None:
         self.drained = True
         if self.idle:
             self._set_idle(False)
+        if self.alignment is not None:
+            self.alignment.leave()
         self._emit_watermark(MAX_TIME)
         for output in self.outputs:
             output.ship_all()
         self.host.report(Drained(self.name))
+
+
+def _as_time(value: Json) -> int:
+    assert isinstance(value, int)
+    return value

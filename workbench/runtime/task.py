@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from workbench.clock import Clock
-from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker, Watermark
+from workbench.durations import NO_TIME
+from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker
 from workbench.errors import JobError
 from workbench.operators.base import Operator, Snapshot
 from workbench.runtime.chain import Link
@@ -136,7 +137,6 @@ class Task:
         self.waker = waker
         self.finished = False
         self.mailbox: deque[Command] = deque()
-        self.output_watermark_us: int | None = None
         self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
         self.latency_count = 0
         self._now_us: Callable[[], int] = clock.now_us
@@ -190,6 +190,12 @@ class Task:
         for link in self._timed:
             due = _earlier(due, link.operator.next_time_us())
         return due
+
+    @property
+    def output_watermark_us(self) -> int | None:
+        """How far event time is behind the chain's last operator; None before the first watermark."""
+        watermark_us = self.links[-1].watermark_us
+        return None if watermark_us == NO_TIME else watermark_us
 
     def close(self) -> None:
         """Release the operators' resources."""
@@ -248,10 +254,6 @@ class Task:
 
     def _emit_watermark(self, watermark_us: int) -> None:
         self.root.on_watermark(watermark_us)
-        self.output_watermark_us = watermark_us
-        watermark = Watermark(watermark_us)
-        for output in self.outputs:
-            output.emit_watermark(watermark)
 
     def _emit_marker(self, marker: LatencyMarker) -> None:
         self._marker_turn += 1

@@ -96,10 +96,8 @@ class TaskSampler:
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
             times = task.splits.copy()
-            bound = task.watermarks.out_of_orderness_us if task.watermarks is not None else 0
             for split, time in times.items():
-                known = None if time.idle or time.largest_us == NO_TIME else time.largest_us - bound - 1
-                splits[split] = known
+                splits[split] = None if time.idle else _time(time.watermark_us)
             told = [(value, split) for split, value in splits.items() if value is not None]
             holder = f"split {min(told)[1]}" if told else None
             quiet = [now_us - time.active_us for time in times.values()]
