@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.api.building import expression, located, operator_node
+from workbench.api.joining import StreamJoins
 from workbench.api.keyed import KeyedStream
 from workbench.api.pipeline import Pipeline
 from workbench.api.sources import StreamSources
@@ -28,6 +29,7 @@ from workbench.operators.user_function import SchemaLike
 from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
+from workbench.plan.partitioner import Partitioner
 from workbench.windows import Tumbling
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-class Stream(StreamSources):
+class Stream(StreamSources, StreamJoins):
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_generator``) and by the operators of other
@@ -48,10 +50,18 @@ class Stream(StreamSources):
         ['n']
     """
 
-    def __init__(self, node: Node, *, exchange: ExchangeKind | None = None, tag: str | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        *,
+        exchange: ExchangeKind | None = None,
+        tag: str | None = None,
+        partitioner: Partitioner | None = None,
+    ) -> None:
         super().__init__(node)
         self._exchange: ExchangeKind | None = exchange
         self._tag = tag
+        self._partitioner = partitioner
 
     # what it is --------------------------------------------------------------------------------------------------
 
@@ -125,6 +135,33 @@ class Stream(StreamSources):
         """Send every record to every subtask of the next operator (F1-3)."""
         return self._exchanged("broadcast")
 
+    def rescale(self) -> Stream:
+        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3)."""
+        return self._exchanged("rescale")
+
+    def shuffle(self) -> Stream:
+        """Send each record to a random subtask of the next operator (F1-3)."""
+        return self._exchanged("shuffle")
+
+    def partition_by(self, target: str | Expression | Callable[[pa.RecordBatch], Any]) -> Stream:
+        """Send each record to a subtask of your choice (F1-3).
+
+        Args:
+            target: an integer expression such as ``"length(origin)"``, or a function from a batch to one integer per
+                row; the subtask is that number modulo the number of subtasks.
+
+        Raises:
+            PlanError, ExpressionError: the expression does not give integers, or does not fit the columns.
+        """
+        origin = caller()
+        chosen = expression(target, origin) if isinstance(target, str) else target
+        partitioner = Partitioner(chosen, origin)
+        try:
+            partitioner.compiled(self.schema)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return Stream(self._node, exchange="custom", tag=self._tag, partitioner=partitioner)
+
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask."""
         origin = caller()
@@ -146,13 +183,13 @@ class Stream(StreamSources):
 
     def uid(self, uid: str) -> Stream:
         """Name the operator that made this stream; a checkpoint finds its state by this name."""
-        return Stream(replace(self._node, uid=uid), exchange=self._exchange, tag=self._tag)
+        return self._with_node(replace(self._node, uid=uid))
 
     def with_parallelism(self, parallelism: int) -> Stream:
         """The number of subtasks of the operator that made this stream; otherwise it is the job's."""
         if parallelism < 1:
             raise SettingError(f"parallelism is {parallelism}: it must be above zero")
-        return Stream(replace(self._node, parallelism=parallelism), exchange=self._exchange, tag=self._tag)
+        return self._with_node(replace(self._node, parallelism=parallelism))
 
     def sink_to(self, sink: Sink) -> Pipeline:
         """End the stream in a sink; what comes back can be run."""
@@ -166,10 +203,15 @@ class Stream(StreamSources):
     # building ----------------------------------------------------------------------------------------------------
 
     def _input(self, exchange: ExchangeKind | None = None, keys: tuple[str, ...] = ()) -> Input:
-        return Input(self._node, exchange or self._exchange, keys, self._tag)
+        if exchange is not None:
+            return Input(self._node, exchange, keys, self._tag)
+        return Input(self._node, self._exchange, keys, self._tag, self._partitioner)
 
     def _derived(self, node: Node) -> Stream:
         return Stream(node)
+
+    def _with_node(self, node: Node) -> Stream:
+        return Stream(node, exchange=self._exchange, tag=self._tag, partitioner=self._partitioner)
 
     def _exchanged(self, exchange: ExchangeKind) -> Stream:
         return Stream(self._node, exchange=exchange, tag=self._tag)

@@ -1,0 +1,128 @@
+"""Streams of more than one input: the methods of `Stream` that join, connect and split."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, overload
+
+import pyarrow as pa
+
+from workbench.api.building import located, operator_node
+from workbench.durations import parse_duration
+from workbench.errors import PlanError, WorkbenchError
+from workbench.operators.base import OperatorSpec
+from workbench.operators.join_columns import How, JoinColumns, On, parse_on
+from workbench.operators.join_interval import IntervalJoin
+from workbench.operators.join_lookup import LookupJoin
+from workbench.operators.join_window import WindowJoin
+from workbench.origin import caller
+from workbench.plan.logical import ExchangeKind, Input, Node
+from workbench.windows import Tumbling
+
+if TYPE_CHECKING:
+    from workbench.api.stream import Stream
+
+
+class StreamJoins:
+    """What combines a stream with others; `Stream` inherits it."""
+
+    if TYPE_CHECKING:
+
+        def _input(self, exchange: ExchangeKind | None = None, keys: tuple[str, ...] = ()) -> Input: ...
+
+        def _derived(self, node: Node) -> Stream: ...
+
+    @overload
+    def join(self, other: pa.Table, on: On, *, how: How = "inner", suffix: str = "_right") -> Stream: ...
+
+    @overload
+    def join(
+        self, other: Stream, on: On, *, window: Tumbling, how: How = "inner", suffix: str = "_right"
+    ) -> Stream: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream,
+        on: On,
+        *,
+        between: tuple[str | timedelta, str | timedelta],
+        how: How = "inner",
+        suffix: str = "_right",
+    ) -> Stream: ...
+
+    def join(
+        self,
+        other: Stream | pa.Table,
+        on: On,
+        *,
+        window: Tumbling | None = None,
+        between: tuple[str | timedelta, str | timedelta] | None = None,
+        how: How = "inner",
+        suffix: str = "_right",
+    ) -> Stream:
+        """Put the records (or a table's rows) with equal keys beside each other.
+
+        There are three joins. With a **table**, each record finds the table's rows at once, without state. With a
+        stream and a **window**, records of the same window find each other when the watermark ends it; the event time
+        is ``window_end`` - 1 microsecond. With a stream and **between**, records find each other whose event times are
+        near: ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it,
+        bounds included; a pair comes out at once, with the later of the two event times.
+
+        What comes out has the left columns, then the right ones without the keys. A null key equals nothing. Records
+        whose window the watermark has ended (of an interval join: all that come at or behind the watermark) are dropped
+        and counted in ``numLateRecordsDropped``.
+
+        Args:
+            other: the right side.
+            on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
+            window: of both sides, such as ``wb.tumbling("1h")``.
+            between: the right record's event time relative to the left one's, at least and at most.
+            how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark
+                says that none will come; ``"outer"`` (with a window): those of both sides.
+            suffix: for right columns whose name the left side has as well.
+
+        Raises:
+            PlanError: a column that does not exist, cannot be a key or clashes, or neither `window` nor `between`.
+            SettingError: a bad `how` or bad bounds.
+
+        Example:
+            >>> from workbench import Stream
+            >>> flights = Stream.from_table(pa.table({"origin": ["JFK"], "delay": [7]}))
+            >>> flights.join(pa.table({"origin": ["JFK"], "city": ["New York"]}), on="origin").columns
+            ['origin', 'delay', 'city']
+        """
+        origin = caller()
+        spec: OperatorSpec
+        try:
+            left_keys, right_keys = parse_on(on)
+            columns = JoinColumns(left_keys, right_keys, how, suffix)
+            if isinstance(other, pa.Table):
+                if window is not None or between is not None:
+                    raise PlanError("a join with a table has no time: leave window= and between= out")
+                return self._derived(operator_node(LookupJoin(columns, other), (self._input(),), origin))
+            if not isinstance(other, StreamJoins):
+                raise PlanError(f"join got {type(other).__name__}: pass a stream or a pyarrow.Table")
+            if (window is None) == (between is None):
+                raise PlanError(
+                    "a join of two streams needs either window= or between=, which say how long records wait for a "
+                    "partner: for example window=wb.tumbling('1h') or between=('-5min', '10min')"
+                )
+            if window is not None:
+                spec = WindowJoin(columns, window)
+            else:
+                assert between is not None
+                spec = IntervalJoin(columns, _bound(between[0]), _bound(between[1]))
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        inputs = (self._input("hash", left_keys), other._input("hash", right_keys))
+        return self._derived(operator_node(spec, inputs, origin))
+
+
+def _bound(value: str | timedelta) -> int:
+    """Microseconds in a duration that may be negative."""
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -parse_duration(value.strip().removeprefix("-"), "between")
+    if isinstance(value, timedelta) and value < timedelta():
+        return -parse_duration(-value, "between")
+    return parse_duration(value, "between")

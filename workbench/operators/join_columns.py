@@ -1,0 +1,254 @@
+"""What all joins share: which columns are compared, which columns come out, and how an output batch is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.errors import CheckpointError, PlanError, SettingError, unknown
+from workbench.operators.base import OperatorContext, Snapshot
+from workbench.state import owned_rows
+from workbench.state.key_columns import check_keys, is_text
+
+How = Literal["inner", "left", "outer"]
+"""Which records without a partner come out, with nulls in the other side's columns: none, the left ones, all."""
+
+On: TypeAlias = str | Sequence[str] | Mapping[str, str]
+"""The columns that must be equal: ``"origin"``, ``["origin", "day"]`` or ``{"left name": "right name"}``."""
+
+_COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
+
+
+def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The key columns of both sides.
+
+    Raises:
+        PlanError: no column.
+
+    Example:
+        >>> parse_on({"origin": "airport"})
+        (('origin',), ('airport',))
+    """
+    if isinstance(on, str):
+        left: tuple[str, ...] = (on,)
+        right = left
+    elif isinstance(on, Mapping):
+        left, right = tuple(on), tuple(on.values())
+    else:
+        left = right = tuple(on)
+    if not left:
+        raise PlanError("join needs at least one key column: write for example on='origin'")
+    return left, right
+
+
+@dataclass(frozen=True)
+class JoinColumns:
+    """The columns of a join: those of the left side, then those of the right side without its keys.
+
+    A key column appears once, under its left name. A null key equals nothing, as in SQL. A right column whose name is
+    taken gets `suffix`.
+
+    Attributes:
+        left_keys, right_keys: the columns that must be equal, pair by pair.
+        how: which records without a partner come out.
+        suffix: for right columns.
+
+    Raises:
+        SettingError: an unknown `how`.
+
+    Example:
+        >>> delays = pa.schema({"origin": pa.string(), "delay": pa.int64()})
+        >>> weather = pa.schema({"airport": pa.string(), "delay": pa.int64()})
+        >>> JoinColumns(("origin",), ("airport",)).output_schema(delays, weather).names
+        ['origin', 'delay', 'delay_right']
+    """
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    how: How = "inner"
+    suffix: str = "_right"
+
+    def __post_init__(self) -> None:
+        if self.how not in get_args(How):
+            raise SettingError(unknown("how", self.how, get_args(How)))
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether left records without a partner come out."""
+        return self.how != "inner"
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether right records without a partner come out."""
+        return self.how == "outer"
+
+    def describe(self) -> str:
+        """Such as ``left join on origin = airport``."""
+        pairs = zip(self.left_keys, self.right_keys, strict=True)
+        return f"{self.how} join on {', '.join(a if a == b else f'{a} = {b}' for a, b in pairs)}"
+
+    def output_schema(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
+        """The columns that come out.
+
+        Raises:
+            PlanError: a key that does not exist, cannot be a key or cannot equal its partner, or a right column whose
+                name is taken also with the suffix.
+        """
+        _check_side("left", self.left_keys, left)
+        _check_side("right", self.right_keys, right)
+        keys = {
+            a: _common_type(left.field(a), right.field(b)) for a, b in zip(self.left_keys, self.right_keys, strict=True)
+        }
+        fields = []
+        for field in left:
+            kind = keys.get(field.name, field.type) if self.keeps_right else field.type
+            fields.append(pa.field(field.name, kind, field.nullable or self.keeps_right))
+        taken = set(left.names)
+        for field in right:
+            if field.name in self.right_keys:
+                continue
+            name = field.name if field.name not in left.names else field.name + self.suffix
+            if name in taken:
+                raise PlanError(
+                    f"both sides of the join have a column {field.name!r}, and {name!r} is taken as well: choose "
+                    "another suffix, or rename a column with select"
+                )
+            taken.add(name)
+            fields.append(pa.field(name, field.type, field.nullable or self.keeps_left))
+        return pa.schema(fields)
+
+
+def _check_side(side: str, keys: Sequence[str], schema: pa.Schema) -> None:
+    try:
+        check_keys(keys, schema)
+    except PlanError as error:
+        raise PlanError(f"the {side} side of the join: {error.message}") from None
+
+
+def _common_type(left: pa.Field, right: pa.Field) -> pa.DataType:
+    """The type that holds the values of both key columns; they are compared by value, whatever their width."""
+    a, b = left.type, right.type
+    if a == b:
+        return a
+    if is_text(a) and is_text(b):
+        return pa.large_string() if pa.large_string() in (a, b) else pa.string()
+    if pa.types.is_floating(a) and pa.types.is_floating(b):
+        return pa.float64()
+    if all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in (a, b)):
+        return pa.int64()
+    raise PlanError(
+        f"the join compares {left.name!r} ({a}) with {right.name!r} ({b}): cast one of them with with_columns, so that "
+        "equal values have one type"
+    )
+
+
+class JoinRows:
+    """Puts output batches together from rows of both sides.
+
+    Args:
+        columns: of the join.
+        left, right: schemas of the inputs.
+    """
+
+    def __init__(self, columns: JoinColumns, left: pa.Schema, right: pa.Schema) -> None:
+        self.schema = columns.output_schema(left, right)
+        self._left_width = len(left)
+        self._partner = {
+            left.get_field_index(a): right.get_field_index(b)
+            for a, b in zip(columns.left_keys, columns.right_keys, strict=True)
+        }
+        self._rest = [at for at, field in enumerate(right) if field.name not in columns.right_keys]
+
+    def assemble(self, left: pa.RecordBatch | None, right: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Row i of one side beside row i of the other; nulls for a side that is None."""
+        if left is None:
+            assert right is not None
+            arrays = [
+                right.column(self._partner[at]) if at in self._partner else pa.nulls(len(right), field.type)
+                for at, field in enumerate(self.schema)
+                if at < self._left_width
+            ]
+        else:
+            arrays = list(left.columns)
+        for at, (array, field) in enumerate(zip(arrays, self.schema, strict=False)):
+            if array.type != field.type:
+                arrays[at] = array.cast(field.type)
+        if right is None:
+            arrays += [pa.nulls(len(arrays[0]), field.type) for field in list(self.schema)[self._left_width :]]
+        else:
+            arrays += [right.column(at) for at in self._rest]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def key_batch(batch: pa.RecordBatch, keys: Sequence[str], names: Sequence[str]) -> pa.RecordBatch:
+    """The key columns of a batch under other names, so that one `KeyIndex` numbers the keys of both sides."""
+    return pa.RecordBatch.from_arrays([batch.column(key) for key in keys], names=list(names))
+
+
+def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
+    """Shape (n,): the rows whose keys have no null; None when these are all."""
+    complete = None
+    for key in keys:
+        column = batch.column(key)
+        if column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            complete = valid if complete is None else complete & valid
+    return complete
+
+
+def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of all batches; also of none."""
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def pairs_of(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
+    """Row i with each of [firsts[i], firsts[i] + counts[i]): the rows of both sides, pair by pair.
+
+    Example:
+        >>> pairs_of(np.array([4, 0]), np.array([2, 1]))
+        (array([0, 0, 1]), array([4, 5, 0]))
+    """
+    ends = np.cumsum(counts)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    others = np.arange(len(rows)) + np.repeat(firsts - ends + counts, counts)
+    return rows, others
+
+
+def saved_rows(batch: pa.RecordBatch, details: Mapping[str, pa.Array]) -> pa.Table:
+    """Rows of one side as a snapshot holds them, with details that are not the user's columns."""
+    names = [_COLUMN + name for name in batch.schema.names]
+    return pa.Table.from_arrays([*batch.columns, *details.values()], names=[*names, *details])
+
+
+def owned_rows_of(
+    snapshots: Sequence[Snapshot], side: str, keys: Sequence[str], schema: pa.Schema, context: OperatorContext
+) -> tuple[pa.RecordBatch, pa.Table]:
+    """The rows of one side in all snapshots whose keys this subtask owns now, and the same rows with their details.
+
+    Raises:
+        CheckpointError: the side has other columns now than when the checkpoint was taken.
+    """
+    expected = [_COLUMN + name for name in schema.names]
+    parts = []
+    for snapshot in snapshots:
+        table = snapshot[side]
+        assert isinstance(table, pa.Table)
+        missing = sorted(set(expected) - set(table.schema.names))
+        if missing:
+            raise CheckpointError(
+                f"the state of operator {context.uid!r} has no {', '.join(missing)} on its {side} side: the columns "
+                "have changed since the checkpoint; give the operator another uid to start it afresh"
+            )
+        names = [_COLUMN + key for key in keys]
+        parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
+    table = pa.concat_tables(parts).combine_chunks()
+    arrays = [
+        table.column(name).combine_chunks().cast(field.type) for name, field in zip(expected, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema), table

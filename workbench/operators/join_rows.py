@@ -1,0 +1,163 @@
+"""The rows that one side of an interval join keeps, in an order in which they are found by key and time.
+
+Rows lie in *runs*, each sorted by key code and time. A new batch becomes a run; runs of like size are merged, so there
+are few of them, a row is moved a logarithmic number of times, and a small batch costs little although many rows are
+kept. What is too old is left out when runs are merged, and whole runs go as soon as all of their rows are too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Int64s
+from workbench.kernels import find_ranges, order_by_code
+from workbench.operators.join_columns import pairs_of, together
+
+Bools = npt.NDArray[np.bool_]
+
+_FEWER_ROWS_THAN_CODES = 8  # a run with so much fewer rows than there are codes is sorted without counting codes
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows by key code, then by time.
+
+    Attributes:
+        batch: the columns, n rows.
+        codes, times: shape (n,).
+        matched: shape (n,), the rows that have had a partner or need none; changed in place.
+        last_us: the largest time.
+        waiting_us: no row that is not matched is earlier.
+    """
+
+    batch: pa.RecordBatch
+    codes: Int64s
+    times: Int64s
+    matched: Bools
+    last_us: int
+    waiting_us: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pairs of a row that was looked up and a row of a run.
+
+    Attributes:
+        run: where the partners are.
+        wanted, partners: shape (pairs,), rows of the batch that was looked up and of the run.
+    """
+
+    run: Run
+    wanted: Int64s
+    partners: Int64s
+
+
+class TimedRows:
+    """All rows that one side keeps.
+
+    Args:
+        schema: of the rows.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._runs: list[Run] = []
+        self._forgotten_us = NO_TIME
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> None:
+        """Keep these rows, except those that are too old already."""
+        if self._forgotten_us != NO_TIME and int(times.min(initial=MAX_TIME)) <= self._forgotten_us:
+            young = times > self._forgotten_us
+            batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
+        if len(codes):
+            self._runs.append(_sorted(batch, codes, times, matched))
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            self._merge_last()
+
+    def find(self, codes: Int64s, times: Int64s, before_us: int, after_us: int) -> Iterator[Found]:
+        """The rows of the same key with times from ``time + before_us`` to ``time + after_us``, run by run."""
+        for run in self._runs:
+            firsts = np.empty(len(codes), np.int64)
+            counts = np.empty(len(codes), np.int64)
+            if find_ranges(run.codes, run.times, codes, times, before_us, after_us, firsts, counts):
+                wanted, partners = pairs_of(firsts, counts)
+                yield Found(run, wanted, partners)
+
+    def take_unmatched(self, until_us: int) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+        """The rows up to a time that have had no partner, with their times; they count as matched from now on."""
+        for run in self._runs:
+            if run.waiting_us > until_us:
+                continue
+            due = np.flatnonzero(~run.matched & (run.times <= until_us))
+            run.matched[due] = True
+            run.waiting_us = int(run.times[~run.matched].min(initial=MAX_TIME))
+            if len(due):
+                yield run.batch.take(pa.array(due)), run.times[due]
+
+    def forget(self, until_us: int) -> None:
+        """Rows up to this time are looked up no more."""
+        self._forgotten_us = max(self._forgotten_us, until_us)
+        self._runs = [run for run in self._runs if run.last_us > until_us]
+
+    def mark_codes(self, used: Bools) -> None:
+        """Set ``used[code]`` for the key codes of all rows."""
+        for run in self._runs:
+            used[run.codes] = True
+
+    def renumber(self, new_codes: Int64s) -> None:
+        """Code c becomes ``new_codes[c]``; the order of codes stays."""
+        for run in self._runs:
+            run.codes = new_codes[run.codes]
+
+    def copy(self) -> tuple[pa.RecordBatch, Int64s, Bools]:
+        """All rows that are not too old: columns, times and whether they are matched."""
+        kept = [run.times > self._forgotten_us for run in self._runs]
+        batches = [run.batch.filter(pa.array(mask)) for run, mask in zip(self._runs, kept, strict=True)]
+        batch = together(batches, self._schema)
+        times = [run.times[mask] for run, mask in zip(self._runs, kept, strict=True)]
+        matched = [run.matched[mask] for run, mask in zip(self._runs, kept, strict=True)]
+        return batch, np.concatenate([np.empty(0, np.int64), *times]), np.concatenate([np.empty(0, np.bool_), *matched])
+
+    def _merge_last(self) -> None:
+        right, left = self._runs.pop(), self._runs.pop()
+        batch = pa.concat_batches([left.batch, right.batch])
+        codes = np.concatenate([left.codes, right.codes])
+        times = np.concatenate([left.times, right.times])
+        matched = np.concatenate([left.matched, right.matched])
+        young = times > self._forgotten_us
+        if not young.all():
+            batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
+        if len(codes):
+            self._runs.append(_sorted(batch, codes, times, matched))
+
+
+def _sorted(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> Run:
+    order = _order(codes, times)
+    times, matched = times[order], matched[order]
+    waiting = times[~matched]
+    return Run(
+        batch.take(pa.array(order)), codes[order], times, matched, int(times.max()), int(waiting.min(initial=MAX_TIME))
+    )
+
+
+def _order(codes: Int64s, times: Int64s) -> Int64s:
+    """The rows by code, then by time."""
+    groups = int(codes.max()) + 1
+    if groups > _FEWER_ROWS_THAN_CODES * len(codes):
+        return np.lexsort((times, codes))
+    by_time = np.argsort(times, kind="stable")
+    order = np.empty(len(codes), np.int64)
+    order_by_code(codes[by_time], np.empty(groups + 1, np.int64), order)
+    return by_time[order]
