@@ -15,7 +15,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.rate import GRAIN_US, RateLimit
+from workbench.connectors.rate import GRAIN_US, Rate, RateLimit
 from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
@@ -104,6 +104,9 @@ class BlockReader(SourceReader):
         fetch: the rows [first, first + n) as one batch; called with rows of one block only.
         event_time: column of the event times, or None.
         rate: records per second of the whole source, shared equally among its splits; None for no limit.
+
+    Attributes:
+        rate: what it keeps to now.
     """
 
     shares_event_time = True
@@ -114,9 +117,11 @@ class BlockReader(SourceReader):
         self._blocks = blocks
         self._fetch = fetch
         self._event_time = event_time
-        self._rate = rate
+        self.rate = Rate(rate)
         self._positions: dict[int, int] = {}
+        self._share = Fraction(0)
         self._limit: RateLimit | None = None
+        self._limited: float | None = None  # the rate of the limit
         self._rested_us = 0
 
     def open(self, context: OperatorContext) -> None:
@@ -125,8 +130,7 @@ class BlockReader(SourceReader):
         used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
         own = [split for split in used if split % context.parallelism == context.subtask]
         self._positions = dict.fromkeys(own, 0)
-        if self._rate is not None and own:
-            self._limit = RateLimit(Fraction(self._rate) * len(own) / len(used))
+        self._share = Fraction(len(own), max(1, len(used)))
 
     def splits(self) -> Sequence[str]:
         return [str(split) for split, position in self._positions.items() if self._blocks.room(split, position)]
@@ -142,6 +146,8 @@ class BlockReader(SourceReader):
             return Exhausted()
         first, split, room = min(ready)
         count = min(room, max_records)
+        if self.rate.per_second != self._limited:
+            self._set_limit(self.rate.per_second)
         if self._limit is not None:
             now_us = self._clock.now_us()
             if now_us < self._rested_us:
@@ -157,6 +163,11 @@ class BlockReader(SourceReader):
         self._positions[split] += count
         times = None if self._event_time is None else event_times(batch.column(self._event_time))
         return Fetched(Records(batch, times), str(split))
+
+    def _set_limit(self, rate: float | None) -> None:
+        self._limited = rate
+        self._limit = None if rate is None else RateLimit(Fraction(rate) * self._share)
+        self._rested_us = 0
 
     def snapshot(self) -> Snapshot:
         return {

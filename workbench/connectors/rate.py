@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
 GRAIN_US = 1_000
 """A reader looks for records that are due at most this often."""
+
+
+class Rate:
+    """Records per second of one source, which may change while it is read; all its readers share one.
+
+    A command swaps one number, so readers need no lock and see it when they are polled next.
+
+    Attributes:
+        per_second: above zero; None for full speed.
+    """
+
+    __slots__ = ("per_second",)
+
+    def __init__(self, per_second: float | None) -> None:
+        self.per_second = per_second
+
+
+@runtime_checkable
+class Rated(Protocol):
+    """A reader that keeps to a rate; the runtime lets all readers of a source share one, over all attempts."""
+
+    rate: Rate
 
 
 class RateLimit:
