@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+import numpy as np
+
 from workbench.durations import format_duration, parse_duration
+from workbench.elements import Int64s
 from workbench.errors import SettingError
+from workbench.windows.assigner import Assigned, WindowAssigner
 
 
 @dataclass(frozen=True, slots=True)
-class Tumbling:
+class Tumbling(WindowAssigner):
     """The windows [offset + k * size, offset + (k + 1) * size) for every whole k, also negative ones.
 
     Attributes:
@@ -42,6 +46,16 @@ class Tumbling:
     def window_end(self, time_us: int) -> int:
         """The end, which no longer belongs to the window."""
         return self.window_start(time_us) + self.size_us
+
+    def windows(self, time_us: int) -> list[tuple[int, int]]:
+        """The one window."""
+        start = self.window_start(time_us)
+        return [(start, start + self.size_us)]
+
+    def assign(self, times: Int64s) -> Assigned:
+        """The one window of each time."""
+        starts = times - (times - self.offset_us) % self.size_us
+        return np.arange(len(times)), starts, starts + self.size_us
 
     def describe(self) -> str:
         """Such as ``tumbling 1h`` or ``tumbling 1d from 6h``."""

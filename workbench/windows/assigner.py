@@ -1,0 +1,66 @@
+"""What a window assigner is: a small frozen object that says to which windows a time belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from workbench.elements import Int64s
+
+Bounds = Literal["time", "position", "none"]
+"""What ``window_start`` and ``window_end`` of the results are: times, positions among a key's records, or left out."""
+
+Assigned = tuple[Int64s, Int64s, Int64s]
+"""Pairs of a record and a window: the record's row, the window's start and its end, each of shape (pairs,)."""
+
+
+class WindowAssigner:
+    """Base of all assigners; write your own by giving `windows`, preferably as a frozen dataclass.
+
+    The same object serves event time and processing time: which of them it is given is said at ``.window(time=...)``.
+
+    Example:
+        >>> class Shifts(WindowAssigner):
+        ...     '''Early shift from 6 to 14 h, late shift from 14 to 22 h (UTC); the night belongs to no window.'''
+        ...     def windows(self, time_us):
+        ...         hour, day = 3_600_000_000, 86_400_000_000
+        ...         midnight = time_us - time_us % day
+        ...         for start in (midnight + 6 * hour, midnight + 14 * hour):
+        ...             if start <= time_us < start + 8 * hour:
+        ...                 yield start, start + 8 * hour
+        >>> [list(Shifts().windows(hour * 3_600_000_000)) for hour in (3, 6)]
+        [[], [(21600000000, 50400000000)]]
+    """
+
+    __slots__ = ()
+
+    bounds: ClassVar[Bounds] = "time"
+    needs_times: ClassVar[bool] = True
+    """Whether a record without a time belongs to no window."""
+
+    def windows(self, time_us: int) -> Iterable[tuple[int, int]]:
+        """The windows (start, end) that `time_us` belongs to, in microseconds since 1970; there may be none."""
+        raise NotImplementedError(type(self).__name__)  # abstract
+
+    def assign(self, times: Int64s) -> Assigned:
+        """The windows of many times at once; the pairs are in the order of the rows.
+
+        Args:
+            times: shape (n,), microseconds since 1970.
+        """
+        distinct, inverse = np.unique(times, return_inverse=True)
+        windows = [list(self.windows(time)) for time in distinct.tolist()]
+        counts = np.array([len(some) for some in windows], np.int64)
+        flat = np.array([bounds for some in windows for bounds in some], np.int64).reshape(-1, 2)
+        firsts = np.cumsum(counts) - counts
+        repeats = counts[inverse]
+        rows = np.repeat(np.arange(len(times)), repeats)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        at = np.repeat(firsts[inverse], repeats) + within
+        return rows, flat[at, 0], flat[at, 1]
+
+    def describe(self) -> str:
+        """One short text for the graph."""
+        return type(self).__name__

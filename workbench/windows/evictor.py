@@ -1,0 +1,130 @@
+"""Evictors: which of a window's records count when it fires; the others leave the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.durations import format_duration, parse_duration
+from workbench.elements import Int64s
+from workbench.errors import SettingError
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Evictor:
+    """Base of all evictors; write your own by giving `keep`.
+
+    A window with an evictor keeps its records until it ends, instead of running aggregates.
+
+    Example:
+        >>> class Positive(Evictor):
+        ...     columns = ("v",)
+        ...     def keep(self, records, times):
+        ...         return records["v"].to_numpy() > 0
+        >>> Positive().keep(pa.record_batch({"v": [1, -1]}), np.zeros(2, np.int64)).tolist()
+        [True, False]
+    """
+
+    __slots__ = ()
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Names of the records' columns that `keep` looks at; it is given these, and perhaps others."""
+
+    def keep(self, records: pa.RecordBatch, times: Int64s) -> Mask:
+        """Which records of one window stay, shape (n,); called before each firing.
+
+        Args:
+            records: n rows in the order of their arrival.
+            times: shape (n,), in microseconds since 1970; NO_TIME where a record has none.
+        """
+        raise NotImplementedError(type(self).__name__)  # abstract
+
+    def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:
+        """The same for many windows at once.
+
+        Args:
+            records, times: as above, window after window.
+            bounds: shape (windows + 1,): window w has the rows [bounds[w], bounds[w + 1]).
+        """
+        masks = [
+            np.asarray(self.keep(records.slice(begin, end - begin), times[begin:end]), np.bool_)
+            for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+        return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
+
+    def describe(self) -> str:
+        """One short text for the graph."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLast(Evictor):
+    """Keeps the `n` records of a window that came last."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n <= 0:
+            raise SettingError(f"keep_last({self.n}): a window keeps one record or more")
+
+    def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:
+        """All windows at once."""
+        ends = np.repeat(bounds[1:], np.diff(bounds))
+        kept: Mask = np.arange(len(times)) >= ends - self.n
+        return kept
+
+    def describe(self) -> str:
+        return f"keep last {self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSince(Evictor):
+    """Keeps the records of a window that are less than `span_us` older than its latest one."""
+
+    span_us: int
+
+    def __post_init__(self) -> None:
+        if self.span_us <= 0:
+            raise SettingError(f"keep_since({format_duration(self.span_us)}): the span must be longer than zero")
+
+    def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:
+        """All windows at once."""
+        filled = bounds[:-1][np.diff(bounds) > 0]
+        latest = np.repeat(np.maximum.reduceat(times, filled), np.diff(np.append(filled, len(times))))
+        kept: Mask = times > latest - self.span_us
+        return kept
+
+    def describe(self) -> str:
+        return f"keep since {format_duration(self.span_us)}"
+
+
+def keep_last(n: int) -> KeepLast:
+    """Keep the `n` records that came last.
+
+    Raises:
+        SettingError: `n` is not above zero.
+
+    Example:
+        >>> keep_last(100).describe()
+        'keep last 100'
+    """
+    return KeepLast(n)
+
+
+def keep_since(span: str | timedelta) -> KeepSince:
+    """Keep the records whose time is less than `span` before the latest time in the window.
+
+    Raises:
+        SettingError: not a duration above zero.
+
+    Example:
+        >>> keep_since("10s").describe()
+        'keep since 10s'
+    """
+    return KeepSince(parse_duration(span, "the span of keep_since()"))

@@ -1,0 +1,56 @@
+"""Session windows: a key's records that follow each other without a long gap (F1-9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from workbench.durations import format_duration, parse_duration
+from workbench.errors import SettingError
+from workbench.windows.assigner import WindowAssigner
+
+
+@dataclass(frozen=True, slots=True)
+class Session(WindowAssigner):
+    """Each record opens the window [time, time + gap); windows of a key that overlap or touch become one.
+
+    So records exactly one gap apart belong to the same session, and a session ends one gap after its last record.
+
+    Attributes:
+        gap_us: in microseconds, above zero; 0 where `column` gives it.
+        column: a column with each record's own gap, a duration or whole microseconds above zero; None: `gap_us`.
+    """
+
+    gap_us: int = 0
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.column is None and self.gap_us <= 0:
+            raise SettingError(f"the session gap is {format_duration(self.gap_us)}: it must be longer than zero")
+
+    def windows(self, time_us: int) -> list[tuple[int, int]]:
+        """The window that a record opens, before it is merged with others."""
+        return [(time_us, time_us + self.gap_us)]
+
+    def describe(self) -> str:
+        """Such as ``session 30min``."""
+        return f"session {format_duration(self.gap_us) if self.column is None else f'by {self.column}'}"
+
+
+def session(gap: str | timedelta | None = None, *, column: str | None = None) -> Session:
+    """Windows that end when a key has been silent for a while.
+
+    Args:
+        gap: how long, such as ``"30min"``.
+        column: instead, a column that says it for each record: a duration, or whole microseconds.
+
+    Raises:
+        SettingError: a gap that is not above zero, or not exactly one of `gap` and `column`.
+
+    Example:
+        >>> session("30min").describe(), session(column="patience").describe()
+        ('session 30min', 'session by patience')
+    """
+    if (gap is None) == (column is None):
+        raise SettingError("session() takes either a gap or a column: write session('30min') or session(column='gap')")
+    return Session(0 if gap is None else parse_duration(gap, "session gap"), column)

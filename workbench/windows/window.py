@@ -1,0 +1,36 @@
+"""One window: what user functions, triggers and evictors are told about where a record went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """The half-open piece [start, end) of time, or of a key's records when windows count.
+
+    Attributes:
+        start: microseconds since 1970 in UTC; for count windows the position of the first record, from 0.
+        end: the first that no longer belongs to the window.
+    """
+
+    start: int
+    end: int
+
+    @property
+    def start_time(self) -> datetime:
+        """The start of a window in time.
+
+        Example:
+            >>> Window(0, 60_000_000).start_time.isoformat()
+            '1970-01-01T00:00:00+00:00'
+        """
+        return _EPOCH + timedelta(microseconds=self.start)
+
+    @property
+    def end_time(self) -> datetime:
+        """The end of a window in time."""
+        return _EPOCH + timedelta(microseconds=self.end)
