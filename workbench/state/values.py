@@ -82,3 +82,14 @@ def _by_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
             except _CONVERSION_ERRORS:
                 raise UnfitError(value, at) from None
         raise
+
+
+def as_python(value: Any, kind: pa.DataType) -> Any:
+    """What Arrow gives back, with maps as dicts, at every depth."""
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_map(kind):
+        return {as_python(k, kind.key_type): as_python(v, kind.item_type) for k, v in value}
+    if pa.types.is_struct(kind):
+        return {field.name: as_python(value[field.name], field.type) for field in kind}
+    return [as_python(each, kind.value_type) for each in value]

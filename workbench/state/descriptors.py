@@ -1,0 +1,191 @@
+"""Keyed state as users declare it: kinds of state with Arrow types, which make it portable and checkable (F2-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from workbench.durations import parse_duration
+from workbench.errors import SettingError
+from workbench.state.values import UnfitError, to_array
+
+Ttl = str | timedelta | None
+"""How long state lives after it was last written, by processing time: ``"1h"``; None: for ever."""
+
+
+@dataclass(frozen=True)
+class ValueState:
+    """One value per key: ``state.n`` is the value, ``state.n += 1`` changes it.
+
+    Args:
+        type: Arrow type of the value.
+        default: what is read as long as nothing was written; None is null.
+        ttl: time after the last write after which `default` is read again.
+
+    Raises:
+        SettingError: no Arrow type, a default that does not fit it, or a time that is no duration.
+
+    Example:
+        >>> ValueState(pa.int64(), default=0, ttl="1h").ttl_us
+        3600000000
+    """
+
+    type: pa.DataType
+    default: Any = None
+    ttl: Ttl = None
+
+    def __post_init__(self) -> None:
+        _check_type(self, self.type)
+        _ = self.ttl_us
+        try:
+            to_array([self.default], self.type)
+        except UnfitError:
+            raise SettingError(
+                f"the default {self.default!r} of a ValueState does not fit its type {self.type}: change one of them"
+            ) from None
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
+@dataclass(frozen=True)
+class ListState:
+    """A list per key: ``state.items.append(x)``.
+
+    Args:
+        type: Arrow type of an element.
+        ttl: time after which an element disappears.
+
+    Raises:
+        SettingError: no Arrow type, or a time that is no duration.
+    """
+
+    type: pa.DataType
+    ttl: Ttl = None
+
+    def __post_init__(self) -> None:
+        _check_type(self, self.type)
+        _ = self.ttl_us
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
+@dataclass(frozen=True)
+class MapState:
+    """A dict per key: ``state.seen[x] = y``.
+
+    Args:
+        key_type, type: Arrow types of a key and of a value of the dict.
+        ttl: time after its last write after which an entry disappears.
+
+    Raises:
+        SettingError: no Arrow type, or a time that is no duration.
+    """
+
+    key_type: pa.DataType
+    type: pa.DataType
+    ttl: Ttl = None
+
+    def __post_init__(self) -> None:
+        _check_type(self, self.key_type)
+        _check_type(self, self.type)
+        _ = self.ttl_us
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
+@dataclass(frozen=True)
+class ReducingState:
+    """Values folded into one per key: ``state.highest.add(x)``, ``state.highest.get()`` (None before the first).
+
+    Args:
+        type: Arrow type of the values.
+        function: from what is held and a new value to what is held then, such as ``max``.
+        ttl: time after the last ``add`` after which nothing is held.
+
+    Raises:
+        SettingError: no Arrow type, or a time that is no duration.
+    """
+
+    type: pa.DataType
+    function: Callable[[Any, Any], Any]
+    ttl: Ttl = None
+
+    def __post_init__(self) -> None:
+        _check_type(self, self.type)
+        _ = self.ttl_us
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
+@dataclass(frozen=True)
+class AggregatingState:
+    """Values folded into an accumulator of another type: ``state.mean.add(x)``, ``state.mean.get()``.
+
+    Args:
+        type: Arrow type of the accumulator, which is what a checkpoint holds.
+        create: gives an empty accumulator.
+        add: from an accumulator and a value to the accumulator then.
+        result: from an accumulator to what ``get`` gives; ``get`` gives None before the first ``add``.
+        ttl: time after the last ``add`` after which nothing is held.
+
+    Raises:
+        SettingError: no Arrow type, or a time that is no duration.
+
+    Example:
+        >>> mean = AggregatingState(
+        ...     pa.list_(pa.float64()),
+        ...     create=lambda: [0, 0.0],
+        ...     add=lambda a, x: [a[0] + 1, a[1] + x],
+        ...     result=lambda a: a[1] / a[0],
+        ... )
+    """
+
+    type: pa.DataType
+    create: Callable[[], Any]
+    add: Callable[[Any, Any], Any]
+    result: Callable[[Any], Any]
+    ttl: Ttl = None
+
+    def __post_init__(self) -> None:
+        _check_type(self, self.type)
+        _ = self.ttl_us
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
+Descriptor: TypeAlias = ValueState | ListState | MapState | ReducingState | AggregatingState
+
+
+def _check_type(descriptor: Descriptor, kind: object) -> None:
+    if not isinstance(kind, pa.DataType):
+        raise SettingError(
+            f"{type(descriptor).__name__} got the type {kind!r}: pass an Arrow type such as pyarrow.int64()"
+        )
+
+
+def _ttl_us(ttl: Ttl) -> int | None:
+    if ttl is None:
+        return None
+    us = parse_duration(ttl, "ttl")
+    if us == 0:
+        raise SettingError("ttl is 0: state has to live for some time; leave ttl out to keep it for ever")
+    return us

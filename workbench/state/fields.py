@@ -1,0 +1,240 @@
+"""The fields of a key's state: what an object holds for each kind of state, and what of it goes into a checkpoint.
+
+In a checkpoint a field is the column ``state:NAME`` and, where it has a time to live, ``written:NAME`` with the
+processing times, in microseconds, at which its value or its elements were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from workbench.state.descriptors import (
+    AggregatingState,
+    Descriptor,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+from workbench.state.expiring import Entry, Moment
+from workbench.state.expiring_fields import ExpiringListField, ExpiringMapField, ExpiringValueField, Stored
+from workbench.state.values import as_python
+
+
+class Field(Protocol):
+    """One field: `slot` is the attribute that holds it, `access` a property over it, or None when it is the field.
+
+    A slot's content is called what is *held*.
+    """
+
+    slot: str
+    type: pa.DataType
+
+    @property
+    def times(self) -> pa.DataType | None:
+        """Arrow type of the times at which it was written; None without a time to live."""
+        ...
+
+    @property
+    def access(self) -> property | None:
+        """What the class has under the field's name; None where that is the slot itself."""
+        ...
+
+    def fresh(self) -> Any:
+        """What is held for a key without state."""
+        ...
+
+    def is_fresh(self, held: Any) -> bool:
+        """Whether a key that holds this has no state."""
+        ...
+
+    def stored(self, held: Any) -> Stored:
+        """What goes into a checkpoint."""
+        ...
+
+    def loaded(self, value: Any, written: Any) -> Any:
+        """What is held, from what a checkpoint has; `value` is not null."""
+        ...
+
+    def shown(self, held: Any) -> Any:
+        """What somebody who asks for the state gets."""
+        ...
+
+
+def make_field(name: str, descriptor: Descriptor, moment: Moment) -> Field:
+    """The field for what a user declared."""
+    ttl_us = descriptor.ttl_us
+    match descriptor:
+        case ValueState():
+            return _Value(name, descriptor) if ttl_us is None else ExpiringValueField(name, descriptor, moment, ttl_us)
+        case ListState():
+            return _List(name, descriptor) if ttl_us is None else ExpiringListField(name, descriptor, moment, ttl_us)
+        case MapState():
+            return _Map(name, descriptor) if ttl_us is None else ExpiringMapField(name, descriptor, moment, ttl_us)
+        case _:
+            return _Fold(name, descriptor, moment, ttl_us)
+
+
+class _Value:
+    """The value itself."""
+
+    access = None
+    times = None
+
+    def __init__(self, name: str, descriptor: ValueState) -> None:
+        self.slot = name
+        self.type = descriptor.type
+        self._default = descriptor.default
+        self._mutable = pa.types.is_nested(descriptor.type)
+
+    def fresh(self) -> Any:
+        return deepcopy(self._default) if self._mutable else self._default
+
+    def is_fresh(self, held: Any) -> bool:
+        return held is self._default or (type(held) is type(self._default) and bool(held == self._default))
+
+    def stored(self, held: Any) -> Stored:
+        return held, None
+
+    def loaded(self, value: Any, written: Any) -> Any:
+        return as_python(value, self.type)
+
+    def shown(self, held: Any) -> Any:
+        return held
+
+
+class _List:
+    """A plain list."""
+
+    access = None
+    times = None
+
+    def __init__(self, name: str, descriptor: ListState) -> None:
+        self.slot = name
+        self.type = pa.list_(descriptor.type)
+
+    def fresh(self) -> list[Any]:
+        return []
+
+    def is_fresh(self, held: list[Any]) -> bool:
+        return not held
+
+    def stored(self, held: list[Any]) -> Stored:
+        return held, None
+
+    def loaded(self, value: list[Any], written: Any) -> list[Any]:
+        return as_python(value, self.type)  # type: ignore[no-any-return]
+
+    def shown(self, held: list[Any]) -> list[Any]:
+        return list(held)
+
+
+class _Map:
+    """A plain dict."""
+
+    access = None
+    times = None
+
+    def __init__(self, name: str, descriptor: MapState) -> None:
+        self.slot = name
+        self.type = pa.map_(descriptor.key_type, descriptor.type)
+
+    def fresh(self) -> dict[Any, Any]:
+        return {}
+
+    def is_fresh(self, held: dict[Any, Any]) -> bool:
+        return not held
+
+    def stored(self, held: dict[Any, Any]) -> Stored:
+        return list(held.items()), None
+
+    def loaded(self, value: list[tuple[Any, Any]], written: Any) -> dict[Any, Any]:
+        return as_python(value, self.type)  # type: ignore[no-any-return]
+
+    def shown(self, held: dict[Any, Any]) -> dict[Any, Any]:
+        return dict(held)
+
+
+class Folded:
+    """What a user sees of reducing and aggregating state."""
+
+    __slots__ = ("_entry", "_field")
+
+    def __init__(self, field: _Fold, entry: Entry | None = None) -> None:
+        self._field = field
+        self._entry = entry
+
+    def add(self, value: Any) -> None:
+        """Fold a value in."""
+        self._entry = self._field.folded(self.entry, value)
+
+    def get(self) -> Any:
+        """What has been folded, None where nothing was."""
+        entry = self.entry
+        return None if entry is None else self._field.result(entry[0])
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._entry = None
+
+    @property
+    def entry(self) -> Entry | None:
+        """What is held and when it was written, unless it has expired."""
+        entry = self._entry
+        return None if entry is None or self._field.has_expired(entry) else entry
+
+    def __repr__(self) -> str:
+        return repr(self.get())
+
+
+class _Fold:
+    """Reducing and aggregating state: an object with ``add``, ``get`` and ``clear``, which cannot be replaced."""
+
+    def __init__(
+        self, name: str, descriptor: ReducingState | AggregatingState, moment: Moment, ttl_us: int | None
+    ) -> None:
+        self.slot = slot = f"_{name}"
+        self.type = descriptor.type
+        self.times = None if ttl_us is None else pa.int64()
+        self._descriptor = descriptor
+        self._moment = moment
+        self._ttl_us = ttl_us
+        self.result: Callable[[Any], Any] = (
+            descriptor.result if isinstance(descriptor, AggregatingState) else lambda held: held
+        )
+        self.access = property(lambda state: getattr(state, slot))
+
+    def folded(self, entry: Entry | None, value: Any) -> Entry:
+        """The entry with one more value."""
+        descriptor = self._descriptor
+        if isinstance(descriptor, AggregatingState):
+            held = descriptor.add(descriptor.create() if entry is None else entry[0], value)
+        else:
+            held = value if entry is None else descriptor.function(entry[0], value)
+        return held, self._moment.us
+
+    def has_expired(self, entry: Entry) -> bool:
+        """Whether its time to live is over."""
+        return self._ttl_us is not None and self._moment.us - entry[1] >= self._ttl_us
+
+    def fresh(self) -> Folded:
+        return Folded(self)
+
+    def is_fresh(self, held: Folded) -> bool:
+        return held.entry is None
+
+    def stored(self, held: Folded) -> Stored:
+        entry = held.entry
+        if entry is None:
+            return None, None
+        return entry if self.times is not None else (entry[0], None)
+
+    def loaded(self, value: Any, written: int | None) -> Folded:
+        return Folded(self, (as_python(value, self.type), written or 0))
+
+    def shown(self, held: Folded) -> Any:
+        return held.get()

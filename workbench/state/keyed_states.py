@@ -1,0 +1,139 @@
+"""The state of all keys of a subtask: one object for each, found by the code of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.state.key_index import KeyIndex
+from workbench.state.layout import State, StateLayout
+
+_FEW = 4_096  # keys that are not worth packing
+_SWEPT = 256  # keys that are looked at for expired state in each step
+
+
+class KeyedStates(Protocol):
+    """Where the state of a subtask's keys is kept.
+
+    Attributes:
+        index: codes of the keys that have an object in memory.
+        objects: by code.
+    """
+
+    index: KeyIndex
+    objects: list[State]
+
+    def codes(self, batch: pa.RecordBatch) -> Int64s:
+        """Shape (n,): the code of each row's key; every one of them has an object then."""
+        ...
+
+    def settle(self, pinned: Int64s) -> Int64s | None:
+        """Make room after a step; keys with the codes `pinned` stay.
+
+        Returns:
+            The new code of each former one (-1 where the key is no longer in memory), or None when they are as before.
+        """
+        ...
+
+    def find(self, batch: pa.RecordBatch) -> State | None:
+        """The state of the key in the first row, or None where it has none; nothing is added."""
+        ...
+
+    def table(self) -> pa.Table:
+        """All state there is, a row for each key that has some: ``key:`` columns, then those of the layout.
+
+        Raises:
+            StateTypeError: a field holds what its type cannot; its `at` is a code.
+        """
+        ...
+
+    def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
+        """Take over rows of such a table; `keys` has their key columns under their own names."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
+        ...
+
+
+class StatesInMemory:
+    """Every key's object stays in memory until its state is cleared or has expired.
+
+    Args:
+        index: of the keys, empty.
+        layout: of the state.
+    """
+
+    def __init__(self, index: KeyIndex, layout: StateLayout) -> None:
+        self.index = index
+        self.objects: list[State] = []
+        self._layout = layout
+        self._pack_at = _FEW
+        self._swept = 0
+
+    def codes(self, batch: pa.RecordBatch) -> Int64s:
+        codes = self.index.codes(batch)
+        missing = len(self.index) - len(self.objects)
+        if missing:
+            make = self._layout.make
+            self.objects.extend([make() for _ in range(missing)])
+        return codes
+
+    def settle(self, pinned: Int64s) -> Int64s | None:
+        if self._layout.expires:
+            self._sweep()
+        if len(self.objects) < self._pack_at:
+            return None
+        used = self._used()
+        used[pinned] = True
+        live = np.flatnonzero(used)
+        self._pack_at = max(_FEW, 2 * len(live))
+        if 2 * len(live) > len(self.objects):
+            return None
+        mapping = self.index.retain(live)
+        self.objects = [self.objects[code] for code in live.tolist()]
+        self._swept = 0
+        return mapping
+
+    def _sweep(self) -> None:
+        """Look at some more keys for state that has expired."""
+        begin = self._swept if self._swept < len(self.objects) else 0
+        self._swept = begin + _SWEPT
+        for state in self.objects[begin : self._swept]:
+            self._layout.purge(state)
+
+    def _used(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        is_fresh = self._layout.is_fresh
+        return np.fromiter((not is_fresh(state) for state in self.objects), np.bool_, len(self.objects))
+
+    def find(self, batch: pa.RecordBatch) -> State | None:
+        code = int(self.index.find(batch)[0])
+        return None if code < 0 or self._layout.is_fresh(self.objects[code]) else self.objects[code]
+
+    def table(self) -> pa.Table:
+        columns = self._layout.columns(self.objects)  # of all, so that an error's index is a code
+        codes = np.flatnonzero(self._used())
+        table = states_table(self.index.keys_table(), columns, self._layout)
+        return table if len(codes) == len(self.objects) else table.take(pa.array(codes))
+
+    def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
+        place(self.objects, self.codes(keys), self._layout.objects(table))
+
+    def close(self) -> None:
+        self.objects.clear()
+
+
+def place(objects: list[State], codes: Int64s, states: Sequence[State]) -> None:
+    """Put states where their codes say."""
+    for code, state in zip(codes.tolist(), states, strict=True):
+        objects[code] = state
+
+
+def states_table(keys: pa.RecordBatch, columns: Sequence[pa.Array], layout: StateLayout) -> pa.Table:
+    """Keys and state of as many rows, as ``KeyedStates.table`` gives them."""
+    names = [f"key:{name}" for name in keys.schema.names] + layout.schema().names
+    return pa.Table.from_arrays([*keys.columns, *columns], names=names)

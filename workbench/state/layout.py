@@ -1,0 +1,212 @@
+"""The state of one key as an object, and many of them as Arrow columns.
+
+For each operator a class is made whose attributes are the declared fields, so that ``state.n += 1`` is one access to
+an attribute; nothing else can be set on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench.errors import CheckpointError, SettingError
+from workbench.state.descriptors import Descriptor
+from workbench.state.expiring import Moment
+from workbench.state.fields import Field, make_field
+from workbench.state.values import UnfitError, to_array
+
+RESERVED = frozenset({"clear"})
+
+
+class State:
+    """The state of one key: an attribute for each declared field, and ``clear()``, which forgets all of it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def clear(self) -> None:
+        """Forget everything: every field reads as if it had never been written."""
+        type(self).__init__(self)
+
+
+class StateTypeError(Exception):
+    """A field holds what its type cannot.
+
+    Attributes:
+        name, kind: of the field.
+        value: that it holds.
+        at: index of the object.
+    """
+
+    def __init__(self, name: str, kind: pa.DataType, value: object, at: int) -> None:
+        super().__init__(name, kind, value, at)
+        self.name = name
+        self.kind = kind
+        self.value = value
+        self.at = at
+
+
+class StateLayout:
+    """What the declared fields mean for objects and for columns.
+
+    Args:
+        descriptors: by name.
+        moment: the processing time that times to live refer to.
+
+    Example:
+        >>> from workbench.state.descriptors import ListState, ValueState
+        >>> layout = StateLayout({"n": ValueState(pa.int64(), default=0), "seen": ListState(pa.string())}, Moment())
+        >>> state = layout.make()
+        >>> state.n += 1
+        >>> state.seen.append("a")
+        >>> [column.to_pylist() for column in layout.columns([state, layout.make()])]
+        [[1, 0], [['a'], []]]
+    """
+
+    def __init__(self, descriptors: Mapping[str, Descriptor], moment: Moment) -> None:
+        self.fields: dict[str, Field] = {
+            name: make_field(name, descriptor, moment) for name, descriptor in descriptors.items()
+        }
+        self.expires = any(descriptor.ttl_us is not None for descriptor in descriptors.values())
+        self.make = _state_class(self.fields)
+
+    def is_fresh(self, state: State) -> bool:
+        """Whether this is what a key without state has."""
+        return all(field.is_fresh(getattr(state, field.slot)) for field in self.fields.values())
+
+    def purge(self, state: State) -> None:
+        """Let go of what has expired."""
+        for field in self.fields.values():
+            if field.times is not None and field.is_fresh(getattr(state, field.slot)):
+                setattr(state, field.slot, field.fresh())
+
+    def shown(self, state: State) -> dict[str, Any]:
+        """The state as a dict of values, lists and dicts that are nobody else's."""
+        return {name: field.shown(getattr(state, field.slot)) for name, field in self.fields.items()}
+
+    def schema(self) -> pa.Schema:
+        """Of ``columns``."""
+        found = []
+        for name, field in self.fields.items():
+            found.append(pa.field(f"state:{name}", field.type))
+            if field.times is not None:
+                found.append(pa.field(f"written:{name}", field.times))
+        return pa.schema(found)
+
+    def columns(self, states: Sequence[State]) -> list[pa.Array]:
+        """A copy of these objects' state.
+
+        Raises:
+            StateTypeError: a field holds what its type cannot.
+        """
+        found: list[pa.Array] = []
+        for name, field in self.fields.items():
+            try:
+                stored = [field.stored(held) for held in map(attrgetter(field.slot), states)]
+            except (TypeError, AttributeError, ValueError):
+                raise self._misused(name, field, states) from None
+            try:
+                found.append(to_array([value for value, _ in stored], field.type))
+            except UnfitError as unfit:
+                raise StateTypeError(name, field.type, unfit.value, unfit.at) from None
+            if field.times is not None:
+                found.append(to_array([written for _, written in stored], field.times))
+        return found
+
+    def _misused(self, name: str, field: Field, states: Sequence[State]) -> StateTypeError:
+        for at, state in enumerate(states):
+            held = getattr(state, field.slot)
+            try:
+                field.stored(held)
+            except (TypeError, AttributeError, ValueError):
+                return StateTypeError(name, field.type, held, at)
+        raise AssertionError("every field can be stored")
+
+    def objects(self, table: pa.Table | pa.RecordBatch) -> list[State]:
+        """New objects with the state in ``columns`` of that schema, found by their names; a new field is fresh."""
+        states = [self.make() for _ in range(table.num_rows)]
+        names = set(table.schema.names)
+        for name, field in self.fields.items():
+            if f"state:{name}" not in names:
+                continue
+            values = table.column(f"state:{name}").to_pylist()
+            if field.times is None:
+                always = field.access is None  # a null in a plain value is the value None
+                for state, value in zip(states, values, strict=True):
+                    if always or value is not None:
+                        setattr(state, field.slot, field.loaded(value, None))
+            else:
+                times = table.column(f"written:{name}").to_pylist()
+                for state, value, written in zip(states, values, times, strict=True):
+                    if written is not None:
+                        setattr(state, field.slot, field.loaded(value, written))
+        return states
+
+    def check(self, schema: pa.Schema, uid: str) -> None:
+        """Refuse a checkpoint's state that is not of these fields.
+
+        Raises:
+            CheckpointError: a field has another type now, or is not declared any more.
+        """
+        mine = self.schema()
+        for field in schema:
+            if not field.name.startswith(("state:", "written:")):
+                continue
+            kind, _, name = field.name.partition(":")
+            if field.name not in mine.names:
+                fact = "is not declared any more" if kind == "state" else "has no ttl any more"
+            elif mine.field(field.name).type != field.type:
+                fact = f"was {field.type} and is declared as {mine.field(field.name).type}"
+            else:
+                continue
+            raise CheckpointError(
+                f"the state {name!r} of operator {uid!r} {fact}: declare it as before, or give the operator another "
+                "uid to start it afresh"
+            )
+        for name, declared in self.fields.items():
+            if f"state:{name}" in schema.names and declared.times is not None and f"written:{name}" not in schema.names:
+                raise CheckpointError(
+                    f"the state {name!r} of operator {uid!r} has a ttl now and had none in the checkpoint: declare it "
+                    "as before, or give the operator another uid to start it afresh"
+                )
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot be attributes of a key's state.
+
+    Raises:
+        SettingError: names one.
+    """
+    for name in names:
+        if not name.isidentifier() or name.startswith("_") or name in RESERVED:
+            raise SettingError(
+                f"state cannot be called {name!r}: use a Python name that does not begin with '_' and is not "
+                f"{' or '.join(sorted(RESERVED))}"
+            )
+
+
+def _state_class(fields: Mapping[str, Field]) -> type[State]:
+    """The class whose attributes are the fields; making an object runs one line for each."""
+    names: dict[str, Any] = {}
+    lines = []
+    for at, field in enumerate(fields.values()):
+        fresh = field.fresh()
+        if isinstance(fresh, int | float | str | bytes | bool | None):
+            names[f"value{at}"] = fresh
+            lines.append(f"    self.{field.slot} = value{at}")
+        else:
+            names[f"make{at}"] = field.fresh
+            lines.append(f"    self.{field.slot} = make{at}()")
+    exec("\n".join(["def __init__(self):", *(lines or ["    pass"])]), names)
+    members: dict[str, Any] = {"__slots__": tuple(field.slot for field in fields.values())}
+    members["__init__"] = names["__init__"]
+    members |= {name: field.access for name, field in fields.items() if field.access is not None}
+    return type("State", (State,), members)
