@@ -15,15 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.api.picture import graph_svg
+from workbench.api.plan_view import PlanView
 from workbench.api.report import write_report
+from workbench.api.state_view import JobState, StateView
 from workbench.api.status import Status, Table
+from workbench.api.tuning import Tuning, plan_for
 from workbench.drivers.driver import Driver
 from workbench.drivers.stepping import Step, SteppingDriver
-from workbench.durations import format_speed, parse_duration, parse_instant, parse_speed
-from workbench.errors import JobError, SettingError, unknown
+from workbench.durations import parse_duration, parse_instant
+from workbench.errors import JobError, unknown
 from workbench.runtime.master import ACTIVE, Master
-from workbench.runtime.settings import TUNABLE
+from workbench.runtime.rescaling import Rescale
 from workbench.runtime.storage import check_name
 from workbench.telemetry.frames import CheckpointFrame
 from workbench.telemetry.recorder import Recorder
@@ -61,10 +63,14 @@ class Job:
         return self._name
 
     @property
-    def state(self) -> str:
+    def state(self) -> JobState:
         """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
-        FAILED."""
-        return self._master.state
+        FAILED.
+
+        Called with the name of an operator it gives what that operator holds by key, to be asked while the job runs:
+        ``job.state("aggregate").get("JFK")``; see `StateView`.
+        """
+        return JobState(self._master.state, self._view)
 
     @property
     def over(self) -> bool:
@@ -73,7 +79,7 @@ class Job:
 
     def status(self) -> Status:
         """State, settings in force, progress and health in one dictionary."""
-        settings = {**self._master.settings.shown(), "speed": self._speed()}
+        settings = {**self._master.settings.shown(), **self._master.sources.shown()}
         return Status.of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
 
     def metrics(self) -> Table:
@@ -87,9 +93,9 @@ class Job:
         frame = self.recorder.latest()
         return [] if frame is None else list(frame.checkpoints)
 
-    def graph(self) -> GraphPicture:
-        """The physical graph as a picture, with the rates of this moment."""
-        return GraphPicture(graph_svg(self._master.graph, title=self._name, frame=self.recorder.latest()))
+    def graph(self) -> PlanView:
+        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data."""
+        return PlanView(self._master.graph, self._name, self._master.settings, self.recorder.latest())
 
     def table(self, name: str | None = None) -> pa.Table:
         """The committed rows of a TableSink; the name may be left out when there is only one.
@@ -120,39 +126,60 @@ class Job:
     # touching ----------------------------------------------------------------------------------------------------
 
     def tune(self, **settings: object) -> Status:
-        """Change settings of the running job: buffer_timeout, buffer_size, checkpoint_interval, speed.
+        """Change settings of the running job, whose names are in ``wb.SETTINGS``.
 
         All are checked before any is applied; when this returns they are in force.
 
+        Args:
+            buffer_timeout: ``"50ms"``; ``"0ms"``: every record at once; ``"disabled"``: only full buffers.
+            buffer_size: records in a full buffer.
+            checkpoint_interval: ``"5s"``, or ``"disabled"``.
+            speed: of a replay, ``"600x"`` or ``"max"``.
+            rate: records per second of each source that reads at a rate, or ``"max"``; of one of several sources:
+                ``{"clicks": 50_000}`` or ``"clicks:50000"``.
+            parallelism: see `rescale`.
+
         Raises:
             SettingError: an unknown setting or a bad value.
-            JobError: the job has ended.
+            JobError: the job has ended, or cannot be rescaled.
         """
         self._check_running()
-        current = self._master.settings
-        speed: float | None = None
-        for name, value in settings.items():
-            if name == "speed":
-                if not self._master.services.paces:
-                    raise SettingError("speed can be set for a replayed history only, and this job replays none")
-                speed = parse_speed(value)  # type: ignore[arg-type]
-            elif name in TUNABLE:
-                current.with_value(name, value)
-            else:
-                raise SettingError(unknown("setting", name, TUNABLE))
+        tuning = Tuning.of(self._master, settings)
+        if tuning.parallelism is not None:
+            plan_for(self._name, self._master, tuning.parallelism)
+        self._apply(lambda: tuning.apply(self._master))
+        return self.status() if tuning.parallelism is None else self.rescale(tuning.parallelism)
 
-        def apply() -> None:
-            changed = self._master.settings
-            others = {name: value for name, value in settings.items() if name != "speed"}
-            for name, value in others.items():
-                changed = changed.with_value(name, value)
-            if others:
-                shown = changed.shown()
-                self._master.apply(changed, ", ".join(f"{name} = {shown[name]}" for name in others))
-            if speed is not None:
-                self._master.sources.set_speed(speed)
+    def rescale(self, parallelism: int, *, timeout: str = "60s") -> Status:
+        """Go on at another parallelism, from a checkpoint taken for it, without losing the place.
 
-        self._apply(apply)
+        Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
+
+        Raises:
+            SettingError: not a whole number above zero.
+            PlanError: the pipeline cannot run at this parallelism.
+            JobError: a source cannot be read again from a position, the job is about to end, or the checkpoint failed
+                or was not complete in time.
+        """
+        self._check_running()
+        master = self._master
+        wanted = master.settings.with_value("parallelism", parallelism).parallelism
+        graph = plan_for(self._name, master, wanted)
+        before = master.settings.parallelism
+        if wanted == before:
+            return self.status()
+        reasons: list[str | None] = []
+        ended = threading.Event()
+
+        def done(reason: str | None) -> None:
+            reasons.append(reason)
+            ended.set()
+
+        master.call(lambda: master.rescale(Rescale(wanted, graph, done)))
+        if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
+            raise JobError(f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint")
+        if reasons[0] is not None:
+            raise JobError(f"the job {self._name!r} stays at parallelism {before}: {reasons[0]}")
         return self.status()
 
     def pause(self) -> None:
@@ -214,20 +241,19 @@ class Job:
         self.wait()
         return self._rerun(savepoint)
 
-    def fail(self, task: str) -> None:
-        """Crash a task, for example ``"aggregate[1]"``; the job recovers from its latest complete checkpoint.
+    def fail(self, task: str | None = None, *, taskmanager: str | None = None) -> None:
+        """Crash a task, ``"aggregate[1]"``, or a TaskManager with all its tasks, ``taskmanager="tm-1"``.
+
+        The job recovers from its latest complete checkpoint.
 
         Raises:
-            JobError: no such task.
+            JobError: no such task or TaskManager.
         """
         self._check_running()
-        known = [t.name for t in self._master.execution.tasks] if self._master.execution is not None else []
-        if task not in known:
-            alias = self._task_of_operator(task)
-            if alias is None:
-                raise JobError(unknown("task", task, known))
-            task = alias
-        self._apply(lambda: self._master.crash(task))
+        if (task is None) == (taskmanager is None):
+            raise JobError("say what is to fail: a task, such as fail('aggregate[1]'), or fail(taskmanager='tm-1')")
+        tasks = [self._task_named(task)] if task is not None else self._tasks_of(str(taskmanager))
+        self._apply(lambda: self._master.crash(*tasks))
 
     def stop(self) -> None:
         """Take a last checkpoint, so that everything processed is committed, then end; returns at once."""
@@ -284,9 +310,30 @@ class Job:
 
     # inside ------------------------------------------------------------------------------------------------------
 
-    def _speed(self) -> str | None:
-        paces = list(self._master.services.paces.values())
-        return format_speed(paces[0].speed) if paces else None
+    def _view(self, operator: str) -> StateView:
+        self._check_running()
+        master = self._master
+        return StateView.of(
+            operator,
+            master.logical,
+            lambda question: master.call(lambda: master.query(question)),
+            lambda event, seconds: self._driver.wait_for(event, seconds),
+        )
+
+    def _task_named(self, name: str) -> str:
+        known = [task for vertex in self._master.graph.vertices for task in vertex.tasks]
+        task = name if name in known else self._task_of_operator(name)
+        if task is None:
+            raise JobError(unknown("task", name, known))
+        return task
+
+    def _tasks_of(self, taskmanager: str) -> list[str]:
+        found: dict[str, list[str]] = {}
+        for slot, tasks in self._master.graph.placement.items():
+            found.setdefault(slot.partition("/")[0], []).extend(tasks)
+        if taskmanager not in found:
+            raise JobError(unknown("TaskManager", taskmanager, found))
+        return found[taskmanager]
 
     def _task_of_operator(self, name: str) -> str | None:
         """The task that runs a chained operator: ``"filter[0]"`` runs in ``"source[0]"``."""
@@ -312,16 +359,3 @@ class Job:
 
         self._master.call(run)
         self._driver.wait_for(done, APPLY_TIMEOUT_S)
-
-
-class GraphPicture:
-    """A drawing of a graph; shows itself in a notebook."""
-
-    def __init__(self, svg: str) -> None:
-        self.svg = svg
-
-    def _repr_html_(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return "GraphPicture(svg); display it in a notebook, or write .svg to a file"

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from workbench.api.job import Job
 from workbench.api.registry import check_free, register
+from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.replay_source import ReplaySource
@@ -17,7 +18,6 @@ from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
-from workbench.durations import parse_speed
 from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
@@ -83,7 +83,7 @@ def start_job(
     if (resume or restore) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     logical = pipeline.logical_graph()
-    graph = build_physical_graph(logical, settings.parallelism)
+    graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     warm_up()
     storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
     try:
@@ -138,9 +138,7 @@ def _start(
     sampler.storage = storage
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
-        if not master.services.paces:
-            raise SettingError("speed can be set for a replayed history only, and this job replays none")
-        master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
+        master.sources.set_speed(parse_replay_speed(master, speed))
 
     def rerun(savepoint: str) -> Job:
         return start_job(

@@ -7,9 +7,11 @@ from typing import Literal
 
 from workbench.api.job import Job
 from workbench.api.launch import start_job
-from workbench.api.picture import graph_svg
+from workbench.api.plan_view import PlanView
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import build_physical_graph
+from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.settings import Settings
 
 
 class Pipeline:
@@ -36,7 +38,24 @@ class Pipeline:
         return "Pipeline: " + " -> ".join(graph.uids[node] for node in graph.nodes)
 
     def _repr_html_(self) -> str:
-        return graph_svg(build_physical_graph(self.logical_graph(), 1), title="pipeline")
+        return self.explain().svg
+
+    def explain(self, parallelism: int = 1, *, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER) -> PlanView:
+        """What would run where: the physical graph as a picture, as text and as data; nothing runs.
+
+        Example::
+
+            plan = pipeline.explain(parallelism=4)
+            plan                    # tasks, slots, exchanges, channels
+            plan.slots["tm-0/slot-1"]
+            plan.channels
+
+        Raises:
+            PlanError: the pipeline cannot run at this parallelism.
+        """
+        settings = Settings().with_value("slots_per_taskmanager", slots_per_taskmanager)
+        graph = build_physical_graph(self.logical_graph(), parallelism, settings.slots_per_taskmanager)
+        return PlanView(graph, "pipeline", settings)
 
     def run(
         self,
@@ -52,6 +71,7 @@ class Pipeline:
         restore: str | None = None,
         retained_checkpoints: int = 3,
         max_restarts: int = 3,
+        slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
         driver: Literal["live", "stepping"] = "live",
     ) -> Job:
         """Run it as a job in this process; returns at once.
@@ -71,6 +91,7 @@ class Pipeline:
             restore: start from this savepoint of `checkpoint_dir` instead.
             retained_checkpoints: complete checkpoints that are kept.
             max_restarts: failures after which the job fails for good.
+            slots_per_taskmanager: slots of one TaskManager, which fail together.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
 
         Raises:
@@ -83,6 +104,7 @@ class Pipeline:
             "buffer_size": buffer_size,
             "checkpoint_interval": checkpoint_interval,
             "speed": speed,
+            "slots_per_taskmanager": slots_per_taskmanager,
         }
         return start_job(
             self,

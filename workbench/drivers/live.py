@@ -16,8 +16,8 @@ from workbench.clock import SystemClock
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
-from workbench.runtime.messages import Failed
-from workbench.runtime.task import Outcome
+from workbench.runtime.messages import Failed, Query
+from workbench.runtime.task import Outcome, Task
 
 T = TypeVar("T")
 LONGEST_SLEEP_S = 0.05
@@ -90,6 +90,10 @@ class LiveDriver:
         for thread in self._threads.pop(execution.number):
             if thread is not threading.current_thread():
                 thread.join()
+
+    def inspect(self, task: Task, query: Query) -> None:
+        """The task answers when it is stepped next."""
+        task.post(query)
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` on the writer's thread, `done` on the master's."""

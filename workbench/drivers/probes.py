@@ -7,7 +7,7 @@ checker) or raise (an injected fault).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -122,6 +122,12 @@ class _ProbedOperator(Operator):
 
     def on_time(self, now_us: int, out: Output) -> None:
         self._operator.on_time(now_us, out)
+
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        return self._operator.query(key)
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        return self._operator.query_keys(limit)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         self._probe.reached("snapshot begins", self._owner, checkpoint_id)

@@ -128,6 +128,14 @@ class Operator:
         Keyed state is taken by key group (see ``workbench.state.key_groups``), so that each key has one owner.
         """
 
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        """What the state holds for a key (``{"origin": "JFK"}``), or None; reads, and changes nothing."""
+        raise NotImplementedError(type(self).__name__)  # optional
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        """How many keys the state of this subtask holds, and at most `limit` of them."""
+        raise NotImplementedError(type(self).__name__)  # optional
+
     def notify_complete(self, checkpoint_id: int) -> None:
         """Checkpoint `checkpoint_id` is complete and durable: commit everything pre-committed up to it; idempotent."""
 

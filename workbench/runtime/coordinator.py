@@ -7,7 +7,7 @@ complete when every task has acknowledged it and its manifest is durable, and on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,8 +15,9 @@ from workbench.elements import CheckpointBarrier
 from workbench.operators.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.background import Background
+from workbench.runtime.deployment import Execution
 from workbench.runtime.encoding import encode
-from workbench.runtime.messages import SnapshotTaken
+from workbench.runtime.messages import Abort, SnapshotTaken, Trigger
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile, folder_of
 
@@ -67,22 +68,6 @@ class CheckpointRecord:
         return sum(ack.file.size for ack in self.acknowledgements.copy().values() if ack.file is not None)
 
 
-class Attempt:
-    """What the coordinator needs of the running attempt."""
-
-    def __init__(
-        self,
-        tasks: Sequence[str],
-        trigger: Callable[[CheckpointBarrier], None],
-        complete: Callable[[int], None],
-        abort: Callable[[int], None],
-    ) -> None:
-        self.tasks = tuple(tasks)
-        self.trigger = trigger
-        self.complete = complete
-        self.abort = abort
-
-
 class CheckpointCoordinator:
     """Checkpoints of one job.
 
@@ -92,6 +77,10 @@ class CheckpointCoordinator:
         background: does the writing.
         graph: the plan; its operators' parallelism goes into the manifest.
         first_id: id of the first checkpoint.
+
+    Attributes:
+        on_complete: told of a checkpoint that has become complete, unless its attempt is over.
+        on_failed: told of one that was given up.
     """
 
     def __init__(
@@ -108,8 +97,9 @@ class CheckpointCoordinator:
         self._background = background
         self._parallelism = graph.parallelism
         self._next_id = first_id
+        self.on_complete: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
-        self._attempt: Attempt | None = None
+        self._attempt: Execution | None = None
         self._due_us: int | None = None
         self._retained: deque[str] = deque(manifest.place for manifest in storage.manifests())
         self.pending: CheckpointRecord | None = None
@@ -122,7 +112,7 @@ class CheckpointCoordinator:
         """Further attempts run by another plan."""
         self._parallelism = graph.parallelism
 
-    def start(self, attempt: Attempt, settings: Settings, now_us: int) -> None:
+    def start(self, attempt: Execution, settings: Settings, now_us: int) -> None:
         """A new attempt runs; the first periodic checkpoint is due after one interval."""
         self._attempt = attempt
         self.reschedule(settings, now_us)
@@ -170,12 +160,13 @@ class CheckpointCoordinator:
         """Begin a checkpoint now; None when one is in progress or no attempt runs."""
         if self.pending is not None or self._attempt is None:
             return None
-        record = CheckpointRecord(self._next_id, kind, now_us, self._attempt.tasks, savepoint)
+        tasks = tuple(task.name for task in self._attempt.tasks)
+        record = CheckpointRecord(self._next_id, kind, now_us, tasks, savepoint)
         self._next_id += 1
         self.pending = record
         self.history.append(record)
         self.reschedule(settings, now_us)
-        self._attempt.trigger(CheckpointBarrier(record.checkpoint_id, now_us))
+        self._attempt.tell_sources(Trigger(CheckpointBarrier(record.checkpoint_id, now_us)))
         return record
 
     def snapshot_taken(self, report: SnapshotTaken, now_us: Callable[[], int]) -> None:
@@ -225,7 +216,7 @@ class CheckpointCoordinator:
             self.completed += 1
             self.latest = manifest
             if self._attempt is not None:
-                self._attempt.complete(record.checkpoint_id)
+                self.on_complete(record)
             if record.savepoint is None:
                 self._retained.append(record.place)
 
@@ -250,7 +241,7 @@ class CheckpointCoordinator:
         self.pending = None
         self.failed += 1
         if self._attempt is not None:
-            self._attempt.abort(record.checkpoint_id)
+            self._attempt.tell(Abort(record.checkpoint_id))
         self._background.submit(lambda: self._storage.discard(record.place), _ignore)
         self.on_failed(record)
 

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.clock import Clock
 from workbench.connectors.base import SourceReader
 from workbench.connectors.pace import Pace
+from workbench.connectors.rate import Rate, Rated
 from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
@@ -54,6 +55,7 @@ class JobServices:
         tables: committed rows.
         data_dir: durable folder for committed tables, or None.
         paces: of the replay sources, by uid.
+        rates: of the sources that keep to one, by uid; known when they have been opened.
         seed: of its random exchanges.
     """
 
@@ -62,6 +64,7 @@ class JobServices:
     tables: Tables
     data_dir: Path | None
     paces: dict[str, Pace]
+    rates: dict[str, Rate] = field(default_factory=dict)
     seed: int = 0
 
 
@@ -252,6 +255,8 @@ class _TaskBuilder:
         reader: SourceReader = (
             spec.create(self.services.paces[uid]) if isinstance(spec, ReplaySource) else spec.create()
         )
+        if isinstance(reader, Rated):
+            reader.rate = self.services.rates.setdefault(uid, reader.rate)
         reader.open(self._context(uid, Counters()))
         if self.states is not None and self.states.get(uid):
             reader.restore(self.states[uid])

@@ -23,10 +23,11 @@ from workbench.errors import CheckpointError, WorkbenchError
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.coordinator import Attempt, CheckpointCoordinator, CheckpointRecord, Kind
+from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
 from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.inquiry import Inquiry
 from workbench.runtime.messages import (
-    Abort,
+    Answered,
     Apply,
     Command,
     Complete,
@@ -37,8 +38,8 @@ from workbench.runtime.messages import (
     Finished,
     Report,
     SnapshotTaken,
-    Trigger,
 )
+from workbench.runtime.queries import Question
 from workbench.runtime.requests import CheckpointRequests, Request
 from workbench.runtime.rescaling import Rescale
 from workbench.runtime.restarts import Restarts
@@ -104,6 +105,8 @@ class Master:
         self._ending = False
         self._all_committed = False
         self._requests = CheckpointRequests(coordinator)
+        self._inquiry = Inquiry(stage)
+        coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
 
     # the door ----------------------------------------------------------------------------------------------------
@@ -132,11 +135,6 @@ class Master:
     def paused(self) -> bool:
         """Whether somebody has stopped the reading of the sources."""
         return self.sources.paused
-
-    @property
-    def ending(self) -> bool:
-        """Whether the job is about to end."""
-        return self._ending or self._stopping or self.over
 
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
@@ -192,10 +190,17 @@ class Master:
 
     def rescale(self, rescale: Rescale) -> None:
         """Go on at another parallelism, from a checkpoint that is taken for it as soon as none is in progress."""
-        if self.ending:
+        if self._ending or self._stopping or self.over:
             rescale.done("the job is about to end")
         else:
             self._requests.ask(Request("manual", rescale=rescale))
+
+    def query(self, question: Question) -> None:
+        """Ask the tasks that own what is asked for."""
+        if self.execution is None or self.state != "RUNNING":
+            question.refuse(f"the job is {self.state}")
+        else:
+            self._inquiry.ask(question, self.graph, self.execution)
 
     def crash(self, *tasks: str) -> None:
         """Make tasks fail."""
@@ -256,16 +261,7 @@ class Master:
         self.execution = execution
         self._drained.clear()
         self._finished.clear()
-        self.coordinator.start(
-            Attempt(
-                [task.name for task in execution.tasks],
-                trigger=lambda barrier: execution.tell_sources(Trigger(barrier)),
-                complete=self._checkpoint_complete,
-                abort=lambda checkpoint_id: self._to_all(Abort(checkpoint_id)),
-            ),
-            self.settings,
-            self._now(),
-        )
+        self.coordinator.start(execution, self.settings, self._now())
         if manifest is not None:
             # The checkpoint may have been completed without its commit having reached the sinks: say it again.
             self._to_all(Complete(manifest.checkpoint_id))
@@ -299,6 +295,7 @@ class Master:
     def _end_attempt(self, reason: str) -> None:
         execution = self.execution
         self.coordinator.stop(reason, self._now())
+        self._inquiry.attempt_over(reason)
         if execution is not None:
             self.stage.stop(execution)
             for task, error in execution.close():
@@ -342,13 +339,14 @@ class Master:
                     self._end("FINISHED" if self._all_committed else "CANCELED")
             case Failed(task, error):
                 self._on_failed(task, error)
+            case Answered(task, question, found):
+                self._inquiry.answered(task, question, found)
 
-    def _checkpoint_complete(self, checkpoint_id: int) -> None:
-        record = self.coordinator.history[-1]
+    def _checkpoint_complete(self, record: CheckpointRecord) -> None:
         request = self._requests.completed(record)
-        self._to_all(Complete(checkpoint_id))
+        self._to_all(Complete(record.checkpoint_id))
         self.coordinator.retain(self.settings)
-        self.observer.on_checkpoint(self._now(), checkpoint_id)
+        self.observer.on_checkpoint(self._now(), record.checkpoint_id)
         if request is None or self.execution is None:
             return
         if request.rescale is not None:

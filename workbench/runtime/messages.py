@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from workbench.elements import CheckpointBarrier
 from workbench.operators.base import Snapshot
+from workbench.runtime.queries import Question
 from workbench.runtime.settings import Settings
 
 
@@ -57,7 +58,14 @@ class Crash:
     """To a task: fail now, as if its code had raised."""
 
 
-Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash
+@dataclass(frozen=True, slots=True)
+class Query:
+    """To a task: look into an operator's state, and report what is there."""
+
+    question: Question
+
+
+Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash | Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +113,13 @@ class Failed:
     error: Exception
 
 
-Report = SnapshotTaken | Drained | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """From a task: what it found, or the exception that looking raised."""
+
+    task: str
+    question: Question
+    found: object
+
+
+Report = SnapshotTaken | Drained | Finished | Failed | Answered

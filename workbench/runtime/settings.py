@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from workbench.durations import format_duration, parse_duration
 from workbench.errors import SettingError, unknown
+from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 
-TUNABLE = ("buffer_timeout", "buffer_size", "checkpoint_interval", "speed")
+TUNABLE = ("buffer_timeout", "buffer_size", "checkpoint_interval", "parallelism", "rate", "speed")
 """Settings that a running job takes, by the names that people write."""
 
 
@@ -17,8 +18,11 @@ class Settings:
 
     Attributes:
         parallelism: subtasks of every vertex that does not say otherwise.
+        slots_per_taskmanager: slots that fail together.
         buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
         buffer_timeout_us: a partial buffer is shipped after this time; 0: at once; None: only when full.
+        buffer_debloat_target_us: a full buffer holds what comes in this time, but never more than `buffer_size`; None:
+            always `buffer_size`.
         buffers_per_channel: the receiver's credit for each channel.
         floating_buffers: further buffers of a task's output pool, shared by its channels.
         checkpoint_interval_us: None: no periodic checkpoints.
@@ -31,8 +35,10 @@ class Settings:
     """
 
     parallelism: int = 1
+    slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
     buffer_size: int = 65_536
     buffer_timeout_us: int | None = 100_000
+    buffer_debloat_target_us: int | None = 25_000
     buffers_per_channel: int = 2
     floating_buffers: int = 4
     checkpoint_interval_us: int | None = None
@@ -75,6 +81,8 @@ class Settings:
             return replace(self, buffer_size=_positive(value, name))
         if name == "parallelism":
             return replace(self, parallelism=_positive(value, name))
+        if name == "slots_per_taskmanager":
+            return replace(self, slots_per_taskmanager=_positive(value, name))
         raise SettingError(unknown("setting", name, TUNABLE))
 
 

@@ -1,8 +1,8 @@
-"""What a person does to the sources of a job: speed, pause and seek, kept over the job's attempts."""
+"""What a person does to the sources of a job: speed, rate, pause and seek, kept over the job's attempts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from workbench.durations import format_instant, format_speed
 from workbench.plan.logical import LogicalGraph
@@ -15,7 +15,7 @@ class SourceControl:
 
     Args:
         logical: tells where the replayed histories begin.
-        services: clock and paces.
+        services: clock, paces and rates.
         tell: gets a line for the job's log.
 
     Attributes:
@@ -37,6 +37,23 @@ class SourceControl:
             pace.set_speed(speed, self._now())
         self._poke()
         self._tell(f"speed = {format_speed(speed)}")
+
+    def set_rates(self, rates: Mapping[str, float | None]) -> None:
+        """Read so many records per second from these sources; None is full speed."""
+        for uid, per_second in rates.items():
+            self._services.rates[uid].per_second = per_second
+        self._poke()
+        self._tell(f"rate = {self.shown()['rate']}")
+
+    def shown(self) -> dict[str, str | None]:
+        """Speed and rate in force, as people write them; None where there is nothing that has one."""
+        paces = list(self._services.paces.values())
+        rates = {uid: _rate(rate.per_second) for uid, rate in self._services.rates.items()}
+        texts = set(rates.values())
+        return {
+            "speed": format_speed(paces[0].speed) if paces else None,
+            "rate": ", ".join(texts if len(texts) == 1 else [f"{uid}:{text}" for uid, text in rates.items()]) or None,
+        }
 
     def set_paused(self, paused: bool) -> None:
         """Stop reading, or read on."""
@@ -79,3 +96,7 @@ class SourceControl:
 
     def _now(self) -> int:
         return self._services.clock.now_us()
+
+
+def _rate(per_second: float | None) -> str:
+    return "max" if per_second is None else f"{per_second:.0f}" if per_second >= 1e6 else f"{per_second:g}"

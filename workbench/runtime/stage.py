@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from workbench.runtime.deployment import Execution
+from workbench.runtime.messages import Query
+from workbench.runtime.task import Task
 
 
 class Stage(Protocol):
@@ -16,6 +18,10 @@ class Stage(Protocol):
 
     def stop(self, execution: Execution) -> None:
         """Step them no longer; when this returns, none of them is in a step."""
+        ...
+
+    def inspect(self, task: Task, query: Query) -> None:
+        """Have a task answer a query between two of its steps."""
         ...
 
     def wake(self) -> None:

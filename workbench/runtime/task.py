@@ -23,6 +23,7 @@ from workbench.runtime.chain import Link
 from workbench.runtime.channel import Waker
 from workbench.runtime.messages import (
     Abort,
+    Answered,
     Apply,
     Command,
     Complete,
@@ -30,12 +31,14 @@ from workbench.runtime.messages import (
     Finish,
     Finished,
     Pause,
+    Query,
     Report,
     SnapshotTaken,
     Trigger,
 )
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import TaskPolicy
+from workbench.runtime.queries import Question
 from workbench.runtime.settings import Settings
 
 LATENCY_SAMPLES = 512
@@ -237,8 +240,21 @@ class Task:
                 self._pause(paused)
             case Finish():
                 self._finish()
+            case Query(question):
+                self.answer(question)
             case Crash():
                 raise JobError(f"{self.name} was failed on purpose")
+
+    def answer(self, question: Question) -> None:
+        """Look into an operator's state, and report what is there."""
+        operator = next(link.operator for link in self.links if link.uid == question.uid)
+        key = question.key_values
+        found: object
+        try:
+            found = operator.query_keys(question.limit) if key is None else operator.query(key)
+        except Exception as error:  # noqa: BLE001  a question must not fail the task
+            found = error
+        self.host.report(Answered(self.name, question, found))
 
     # control elements --------------------------------------------------------------------------------------------
 

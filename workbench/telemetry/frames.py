@@ -206,7 +206,8 @@ class Frame:
         paused: the sources read nothing until the job is resumed.
         settings: what is in force, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
             ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
-            ``"max"``; None when nothing is replayed), ``parallelism``.
+            ``"max"``; None when nothing is replayed), ``rate`` (records per second of the sources that have one, or
+            ``"max"``), ``parallelism``.
         metrics: of the job: numRestarts, runningTime, restartingTime (ms), lastCheckpointDuration (ms),
             lastCheckpointSize (bytes), lastCompletedCheckpointId, numberOfInProgressCheckpoints,
             numberOfCompletedCheckpoints, numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from workbench.durations import format_speed
 from workbench.observer import JobObserver
 from workbench.runtime.master import Master
 from workbench.telemetry.checkpoints import checkpoint_frames
@@ -62,7 +61,7 @@ class Sampler(JobObserver):
             sequence=self._sequence,
             time_us=now,
             started_us=master.started_us,
-            settings={**master.settings.shown(), "speed": self._speed(master)},
+            settings={**master.settings.shown(), **master.sources.shown()},
             metrics=self._job_metrics(master, now),
             vertices=vertices,
             edges=edges,
@@ -104,10 +103,6 @@ class Sampler(JobObserver):
             "numberOfFailedCheckpoints": coordinator.failed,
             **self._tasks.job_rates(master.graph),
         }
-
-    def _speed(self, master: Master) -> str | None:
-        paces = list(master.services.paces.values())
-        return format_speed(paces[0].speed) if paces else None
 
     def _replay(self, master: Master, now: int) -> ReplayFrame | None:
         paces = master.services.paces

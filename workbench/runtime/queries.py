@@ -1,0 +1,73 @@
+"""Questions about the state of a running operator, each answered by its owner between two of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from workbench.plan.physical import MAX_PARALLELISM, PhysicalGraph
+from workbench.state.key_groups import key_groups_of, subtask_of_group
+
+
+class Question:
+    """One question, and the answers of the tasks that were asked; used on the master's turn until `done` is called.
+
+    Args:
+        uid: of the operator.
+        key: a batch with one row, the key that is asked for; None asks which keys there are.
+        limit: how many keys each task names.
+        done: called once, when all have answered or nobody will.
+
+    Attributes:
+        answers: what each task found; an exception where it could not look.
+        refused: why nobody answers, or empty.
+    """
+
+    def __init__(self, uid: str, key: pa.RecordBatch | None, limit: int, done: Callable[[], None]) -> None:
+        self.uid = uid
+        self.key = key
+        self.limit = limit
+        self.answers: dict[str, object] = {}
+        self.refused = ""
+        self._done = done
+        self._waiting: set[str] = set()
+
+    @property
+    def key_values(self) -> Mapping[str, object] | None:
+        """The key by column."""
+        values: Mapping[str, object] | None = None if self.key is None else self.key.to_pylist()[0]
+        return values
+
+    def tasks(self, graph: PhysicalGraph) -> list[str]:
+        """Who is to answer: the owner of the key, or else every subtask of the operator."""
+        vertex = graph.vertex_of(self.uid)
+        assert vertex is not None, "whoever asks knows the operator"
+        if self.key is None:
+            return vertex.tasks
+        if not self.key.num_columns:
+            return vertex.tasks[:1]
+        group = key_groups_of(self.key, self.key.schema.names, MAX_PARALLELISM)[0]
+        return [vertex.tasks[subtask_of_group(vertex.parallelism, MAX_PARALLELISM)[group]]]
+
+    def ask(self, tasks: list[str]) -> None:
+        """These tasks will answer."""
+        self._waiting.update(tasks)
+
+    def answer(self, task: str, found: object) -> None:
+        """A task has looked."""
+        self.answers[task] = found
+        self._waiting.discard(task)
+        if not self._waiting:
+            self._done()
+
+    def refuse(self, reason: str) -> None:
+        """Nobody answers."""
+        self.refused = reason
+        self._waiting.clear()
+        self._done()
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody is still to answer."""
+        return bool(self._waiting)
