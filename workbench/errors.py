@@ -58,6 +58,10 @@ class SinkError(WorkbenchError):
     """A sink cannot write, or its directory holds what it must not overwrite."""
 
 
+class SourceError(WorkbenchError):
+    """A source cannot be read: a file is missing, malformed or of other columns, a connection cannot be made."""
+
+
 class RecordError(WorkbenchError):
     """A record cannot be processed: a poison value or an exception in a user's function."""
 

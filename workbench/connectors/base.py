@@ -54,7 +54,10 @@ class SourceReader(Protocol):
         ...
 
     def splits(self) -> Sequence[str]:
-        """The splits that this reader still reads."""
+        """The splits that this reader still reads.
+
+        What ``poll`` returns is of a split that was one of them before the call or is one after it.
+        """
         ...
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
@@ -83,7 +86,9 @@ class Source(Protocol):
     """
 
     kind: ClassVar[str]
-    resettable: ClassVar[bool]
+
+    @property
+    def resettable(self) -> bool: ...
 
     @property
     def schema(self) -> pa.Schema: ...

@@ -198,6 +198,8 @@ class SourceTask(Task):
 
     def _take(self, records: Records, split: str, now_us: int) -> None:
         """Send records on, with the watermarks that they bring."""
+        if split not in self.splits:
+            self._follow_splits(now_us)  # the reader began it in this poll
         time = self.splits[split]
         if isinstance(time.generator, IngestionGenerator):
             records = time.generator.stamp(records.batch, now_us)

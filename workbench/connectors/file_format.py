@@ -1,0 +1,96 @@
+"""What a file format can do for a source: tell a schema, and stream the rows of a file from a row on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from workbench.errors import SourceError
+
+BATCH_ROWS = 65_536
+"""Rows that are decoded at once where a format lets one choose."""
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of text that are parsed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one subtask reads as a whole: a file, or a row group of one.
+
+    Attributes:
+        name: the path, with the number of the row group where there are some.
+        path: of the file.
+        index: of the row group, or 0.
+        rows: how many it has, where that is known before reading.
+        size: bytes of the whole file; a position in a file of another size means nothing.
+    """
+
+    name: str
+    path: Path
+    index: int
+    rows: int | None
+    size: int
+
+
+class FileFormat(Protocol):
+    """One way to keep rows in a file."""
+
+    def schema(self, path: Path) -> pa.Schema:
+        """The columns of a file; text formats guess them from its first rows."""
+        ...
+
+    def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        """The parts of a file, in order; raises a SourceError when it cannot give rows of `schema`."""
+        ...
+
+    def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a part from row `skip` on as batches of `schema`; close the iterator to close the file.
+
+        Raises:
+            SourceError: while iterating; names the file and what is wrong with it.
+        """
+        ...
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of whatever goes wrong in which file it did."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceError(f"{path} is missing: it was deleted or renamed; bring it back") from error
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise SourceError(f"{path} cannot be read: {reason}") from error
+
+
+def open_text(path: Path) -> Any:
+    """A stream of the file's bytes, decompressed by its suffix (``.gz``, ``.bz2``, ``.zst``, ``.lz4``)."""
+    return pa.input_stream(str(path), compression="detect")
+
+
+def whole(path: Path) -> Part:
+    """The file as one part."""
+    return Part(str(path), path, 0, None, path.stat().st_size)
+
+
+def without(batches: Iterator[pa.RecordBatch], skip: int) -> Iterator[pa.RecordBatch]:
+    """The batches without their first `skip` rows; empty ones are left out."""
+    for batch in batches:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        yield batch.slice(skip) if skip else batch
+        skip = 0
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns in the order and types of `schema`."""
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

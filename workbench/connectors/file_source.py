@@ -1,0 +1,238 @@
+"""A source over files: Parquet, CSV or JSON lines, in the order of their names."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+import pyarrow as pa
+
+from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.block_reader import check_event_time, check_rate
+from workbench.connectors.csv_format import CsvFormat
+from workbench.connectors.file_format import FileFormat, Part
+from workbench.connectors.json_lines import JsonLines
+from workbench.connectors.parquet_format import ParquetFormat
+from workbench.connectors.rate import Rate
+from workbench.connectors.throttle import Throttle
+from workbench.elements import Records, event_times
+from workbench.errors import CheckpointError, SettingError, SourceError, unknown
+from workbench.operators.base import Json, OperatorContext, Snapshot
+
+FormatName = Literal["parquet", "csv", "tsv", "json"]
+
+FORMATS: Mapping[str, FileFormat] = {
+    "parquet": ParquetFormat(),
+    "csv": CsvFormat(),
+    "tsv": CsvFormat("\t"),
+    "json": JsonLines(),
+}
+_SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The rows of files, file after file in the order of their paths.
+
+    Which files there are is looked up when the source is made; those that are added later are read by a job that is
+    resumed with a new source. A position is a row of a file, so files must not change while they are read.
+
+    Args:
+        paths: a file, a folder (all its files but hidden ones), a pattern such as ``"data/*.parquet"``, or several.
+        columns: names and types; None takes them from the first file (text formats guess them from its first rows).
+            Columns of the files that it does not name are not read.
+        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
+        format: None tells it from the files' names.
+        rate: records per second over the whole source; None for full speed.
+
+    Raises:
+        SourceError: no such files, a file that cannot be read, or files of different formats.
+        PlanError: no such event-time column, or not of a time type.
+        SettingError: an unknown format, or a rate that is not above zero.
+
+    Example:
+        >>> FileSource("data/*.parquet", event_time="departed").describe()
+        '12 parquet files by departed'
+    """
+
+    paths: str | Path | Sequence[str | Path]
+    columns: pa.Schema | None = field(default=None, repr=False)
+    event_time: str | None = None
+    format: FormatName | None = None
+    rate: float | None = None
+    files: tuple[Path, ...] = field(init=False, repr=False)
+    schema: pa.Schema = field(init=False, repr=False)
+    kind: ClassVar[str] = "files"
+    resettable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+        files = _found(self.paths)
+        name = self.format or _format_of(files)
+        if name not in FORMATS:
+            raise SettingError(unknown("file format", name, FORMATS))
+        object.__setattr__(self, "files", files)
+        object.__setattr__(self, "format", name)
+        object.__setattr__(self, "schema", self.columns or FORMATS[name].schema(files[0]))
+        check_event_time(self.schema, self.event_time)
+
+    def describe(self) -> str:
+        count = len(self.files)
+        text = f"{count} {self.format} file{'s' if count != 1 else ''}"
+        return f"{text} by {self.event_time}" if self.event_time else text
+
+    def create(self) -> SourceReader:
+        return FileReader(self)
+
+
+class FileReader(SourceReader):
+    """Reads the parts of one subtask one after the other; part i belongs to subtask i modulo the parallelism.
+
+    A part that has been begun is a split with its own event time: after a rescaling a subtask may have several of them,
+    each of which holds the watermark back until it has been read to its end. The next part is a split as soon as no
+    other is left.
+
+    Attributes:
+        rate: what it keeps to now.
+    """
+
+    shares_event_time = False
+
+    def __init__(self, source: FileSource) -> None:
+        assert source.format is not None
+        self.rate = Rate(source.rate)
+        self._source = source
+        self._format = FORMATS[source.format]
+        self._parts: dict[str, Part] = {}
+        self._sizes: dict[str, int] = {}
+        self._rows: dict[str, int] = {}  # read so far, of parts that have been begun
+        self._done: set[str] = set()
+        self._order: list[str] = []  # parts that are still to be read
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._batch: pa.RecordBatch | None = None
+        self._offset = 0
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        every = [part for path in self._source.files for part in self._format.parts(path, self._source.schema)]
+        own = every[context.subtask :: context.parallelism]
+        self._sizes = {part.name: part.size for part in every}
+        self._parts = {part.name: part for part in own}
+        self._order = list(self._parts)
+        self._throttle = Throttle(Fraction(len(own), max(1, len(every))))
+
+    def splits(self) -> Sequence[str]:
+        return [name for name in self._order if name in self._rows] or self._order[:1]
+
+    def pending_records(self) -> int | None:
+        """Records that are still to be read, where the format tells."""
+        left = 0
+        for name in self._order:
+            rows = self._parts[name].rows
+            if rows is None:
+                return None
+            left += rows - self._rows.get(name, 0)
+        return left
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        batch = self._next_batch() if self._batch is None else self._batch
+        if batch is None:
+            return Exhausted()
+        count = self._throttle.allow(min(max_records, batch.num_rows - self._offset), self.rate, self._clock.now_us())
+        if isinstance(count, WaitUntil):
+            return count
+        name = self._order[0]
+        rows = batch.slice(self._offset, count)
+        self._rows[name] += count
+        self._offset += count
+        if self._offset == batch.num_rows:
+            self._batch = None
+        column = self._source.event_time
+        times = None if column is None else event_times(rows.column(column))
+        return Fetched(Records(rows, times), name)
+
+    def snapshot(self) -> Snapshot:
+        """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}}``."""
+        files: dict[str, Json] = {
+            name: [rows, name in self._done, self._parts[name].size] for name, rows in self._rows.items()
+        }
+        return {"files": files}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            for name, entry in cast("dict[str, Any]", snapshot.get("files", {})).items():
+                rows, done, size = entry
+                if not done and self._sizes.get(name) != size:
+                    raise CheckpointError(
+                        f"{name} was being read when the checkpoint was taken, and it is gone or has changed since:"
+                        " bring it back, or start afresh"
+                    )
+                if name in self._parts:
+                    self._rows[name] = int(rows)
+                    if done:
+                        self._done.add(name)
+        self._order = [name for name in self._parts if name not in self._done]
+        self._order.sort(key=lambda name: name not in self._rows)  # those that were begun hold event time back
+
+    def close(self) -> None:
+        self._close_part()
+        self._order = []
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        """The next rows of the first part that has some, which is then the first in order."""
+        while self._order:
+            name = self._order[0]
+            if self._batches is None:
+                skip = self._rows.setdefault(name, 0)
+                self._batches = self._format.batches(self._parts[name], self._source.schema, skip)
+            self._batch, self._offset = next(self._batches, None), 0
+            if self._batch is not None:
+                return self._batch
+            self._close_part()
+            self._done.add(name)
+            self._order.pop(0)
+        return None
+
+    def _close_part(self) -> None:
+        if self._batches is not None:
+            self._batches.close()  # type: ignore[attr-defined]  # formats are generators
+        self._batches = self._batch = None
+
+
+def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    found: list[Path] = []
+    for item in [paths] if isinstance(paths, str | Path) else paths:
+        path = Path(item)
+        if path.is_dir():
+            own = [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
+        elif path.exists():
+            own = [path]
+        else:
+            own = [file for file in map(Path, glob.glob(str(item), recursive=True)) if file.is_file()]  # noqa: PTH207
+        if not own:
+            raise SourceError(
+                f"there is no file {str(item)!r}: name files, a folder, or a pattern such as 'data/*.csv'"
+            )
+        found += own
+    return tuple(sorted(set(found), key=str))
+
+
+def _format_of(files: Sequence[Path]) -> str:
+    names: dict[str, Path] = {}
+    for file in files:
+        stem = file.name.removesuffix(next((end for end in _COMPRESSED if file.name.endswith(end)), ""))
+        suffix = Path(stem).suffix.lower()
+        if suffix not in _SUFFIXES:
+            raise SourceError(
+                f"{file} has no suffix that names a format ({', '.join(_SUFFIXES)}, also with .gz): say format='csv'"
+            )
+        names.setdefault(_SUFFIXES[suffix], file)
+    if len(names) > 1:
+        shown = " and ".join(str(file) for file in names.values())
+        raise SourceError(f"the files are of different formats ({shown}): make a stream of each and union them")
+    return next(iter(names))

@@ -1,0 +1,93 @@
+"""Rows as JSON objects, one to a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as pj
+
+from workbench.connectors.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.errors import SourceError
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Newline-delimited JSON; what a line lacks is null, what no column names is left out."""
+
+    def schema(self, path: Path) -> pa.Schema:
+        with reading(path), open_text(path) as stream:
+            block = next(_blocks(stream), b"")
+            if not block.strip():
+                raise SourceError(f"{path} is empty, so its columns are unknown: name them with schema=...")
+            table = pj.read_json(pa.BufferReader(block))
+        return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
+
+    def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        with reading(path):
+            return [whole(path)]
+
+    def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        with reading(part.path), open_text(part.path) as stream:
+            yield from without(self._parsed(part.path, stream, schema), skip)
+
+    def _parsed(self, path: Path, stream: pa.NativeFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        line = 1
+        for block in _blocks(stream):
+            try:
+                yield parse_json(block, schema)
+            except pa.ArrowInvalid as error:
+                place, text, reason = _culprit(block, schema, error)
+                raise SourceError(
+                    f"{path}, line {line + place}, is not a record of these columns: {reason} in {text!r}; mend the"
+                    " line, or declare the types with schema=..."
+                ) from error
+            line += block.count(b"\n")
+
+
+def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The objects of a block of whole lines as one batch of `schema`.
+
+    Raises:
+        pa.ArrowInvalid: a line is no JSON object, or a value does not fit its column.
+    """
+    if not block.strip():
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    table = pj.read_json(pa.BufferReader(block), how, options)
+    columns = [table.column(field.name).combine_chunks() for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:
+    """Blocks of whole lines; the last line may lack its end."""
+    rest = b""
+    while chunk := stream.read(BLOCK_BYTES):
+        lines, newline, rest_of_chunk = (rest + chunk).rpartition(b"\n")
+        rest = rest_of_chunk
+        if newline:
+            yield lines + newline
+    if rest:
+        yield rest
+
+
+def _culprit(block: bytes, schema: pa.Schema, error: pa.ArrowInvalid) -> tuple[int, str, str]:
+    """The first line that cannot be read by itself: its place in the block, its text and what is wrong with it."""
+    for place, line in enumerate(block.split(b"\n")):
+        try:
+            parse_json(line, schema)
+        except pa.ArrowInvalid as own:
+            return place, line[:_SHOWN].decode("utf-8", "replace"), str(own).splitlines()[0]
+    return 0, "", str(error).splitlines()[0]
+
+
+def _guessed(kind: pa.DataType) -> pa.DataType:
+    """What to take a column for that had no value in the first rows; instants count microseconds."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind

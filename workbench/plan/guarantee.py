@@ -1,0 +1,50 @@
+"""How strong a promise a whole pipeline can keep: no stronger than that of its weakest end."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from workbench.connectors.base import Guarantee, Sink, Source
+from workbench.plan.logical import LogicalGraph
+
+STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-once")
+"""From the weakest to the strongest."""
+
+
+def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
+    """What a job of this pipeline can promise with checkpoints, and a sentence on what limits it.
+
+    A source that cannot be read again from a position loses what was under way in a failure; a sink that writes without
+    waiting for a checkpoint writes it again.
+
+    Example:
+        >>> table = pa.table({"n": [1]})
+        >>> pipeline = Stream.from_table(table).sink_to(PrintSink())
+        >>> weakest_guarantee(pipeline.logical_graph())[0]
+        'at-least-once'
+    """
+    weakest: Guarantee = "exactly-once"
+    reason = "every source can be read again from a position, and every sink commits with the checkpoints"
+    for node in graph.nodes:
+        uid = graph.uids[node]
+        if node.role == "source" and not cast("Source", node.spec).resettable:
+            found: Guarantee = "at-most-once"
+            why = (
+                f"the source {uid!r} cannot be read again from a position: what it delivered between the last"
+                " checkpoint and a failure is lost"
+            )
+        elif node.role == "sink":
+            found = cast("Sink", node.spec).guarantee
+            why = f"the sink {uid!r} {_REASONS[found]}"
+        else:
+            continue
+        if STRENGTHS.index(found) < STRENGTHS.index(weakest):
+            weakest, reason = found, why
+    return weakest, reason
+
+
+_REASONS: dict[Guarantee, str] = {
+    "at-most-once": "does not write again what a failure swallowed",
+    "at-least-once": "does not wait for checkpoints: what it wrote between the last one and a failure comes again",
+    "exactly-once": "commits with the checkpoints",
+}
