@@ -144,7 +144,8 @@ def test_operations_together_are_those_one_by_one(rows):
     start[:, places] = [START[operation] for operation in operations]
     together, single = start.copy(), start.copy()
     out = np.full((5, len(rows)), -1)
-    assert kernels.running_together(np.array(operations), np.array(places), slots, values, together, out) == -1
+    folds = (np.array(operations), np.array(places), np.full(4, values.ctypes.data), np.array(places))
+    assert kernels.roll_slots(slots, *folds, together, out) == -1
     for operation, place in zip(operations, places, strict=True):
         expected = np.empty(len(rows), np.int64)
         kernels.running_ints(operation, slots, values, ALL_VALID, single, place, expected)
@@ -156,7 +157,8 @@ def test_operations_together_are_those_one_by_one(rows):
 def test_the_operation_that_left_the_range_of_int64_is_named():
     slots, values = np.zeros(2, np.int64), np.array([2**63 - 1, 1])
     cells, out = np.zeros((1, 2), np.int64), np.empty((2, 2), np.int64)
-    assert kernels.running_together(np.array([COUNT, SUM]), np.array([1, 0]), slots, values, cells, out) == 1
+    folds = (np.array([COUNT, SUM]), np.array([1, 0]), np.full(2, values.ctypes.data), np.array([1, -1]))
+    assert kernels.roll_slots(slots, *folds, cells, out) == 1
 
 
 @pytest.mark.parametrize("values", [[2**63 - 1, 1], [-(2**63), -1], [2**63 - 1, 1, -5]])

@@ -5,33 +5,45 @@ operators or keys' types. Each kernel has exactly one signature (see ``compiled`
 from the cache on disk where it can. What does not belong here: anything that Arrow or numpy already does as fast.
 """
 
-from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints, running_together
+from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints
+from workbench.kernels.counting import count_into_waves, number_rows
 from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
 from workbench.kernels.joining import find_ranges, order_by_code
 from workbench.kernels.key_table import add_keys, find_keys, rehash
-from workbench.kernels.partition import route, scatter
-from workbench.kernels.substring import contains_literal
+from workbench.kernels.merging import merge_cells
+from workbench.kernels.partition import route, scatter, spread
+from workbench.kernels.rolling import roll_keys, roll_slots
+from workbench.kernels.selection import choose_rows
+from workbench.kernels.sessions import place_in_sessions
+from workbench.kernels.substring import find_literal
 from workbench.kernels.warm_up import is_warm, warm_up
 from workbench.kernels.windows import assign_windows
 
 __all__ = [
     "add_keys",
     "assign_windows",
-    "contains_literal",
+    "choose_rows",
+    "count_into_waves",
     "find_keys",
+    "find_literal",
     "find_ranges",
     "fold_floats",
     "fold_ints",
     "hash_bytes",
     "hash_ints",
     "is_warm",
+    "merge_cells",
     "mix_hashes",
+    "number_rows",
     "order_by_code",
+    "place_in_sessions",
     "rehash",
+    "roll_keys",
+    "roll_slots",
     "route",
     "running_floats",
     "running_ints",
-    "running_together",
     "scatter",
+    "spread",
     "warm_up",
 ]

@@ -84,31 +84,6 @@ def running_ints(
     return bool(overflow < 0)
 
 
-@compiled(INTS_IN, INTS_IN, INTS_IN, INTS_IN, INT_ROWS, INT_ROWS)
-def running_together(
-    operations: Int64s, places: Int64s, slots: Int64s, values: Int64s, cells: Int64s, out: Int64s
-) -> int:
-    """Several operations on one column without nulls: ``out[places[k], i]`` is the cell after row i.
-
-    One call gives up the interpreter lock once; between threads, each time costs as much as thousands of rows.
-
-    Args:
-        operations, places: shape (k,), what is done and in which column of `cells`.
-        slots, values: shape (n,); `values` may be empty when all operations are counts.
-        cells: shape (groups, columns).
-        out: shape (columns, n), filled in the rows `places`.
-
-    Returns:
-        The first k whose sum left the range of int64, or -1.
-    """
-    valid = np.empty(0, np.uint8)
-    failed = -1
-    for k in range(len(operations)):
-        if running_ints(operations[k], slots, values, valid, cells, places[k], out[places[k]]) and failed < 0:
-            failed = k
-    return failed
-
-
 @compiled(I64, INTS_IN, FLOATS_IN, BYTES_IN, FLOAT_ROWS, I64)
 def fold_floats(operation: int, slots: Int64s, values: Float64s, valid: Valid, cells: Float64s, cell: int) -> None:
     """As ``fold_ints`` for float64: sum, minimum and maximum."""

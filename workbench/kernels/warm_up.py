@@ -5,10 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from workbench.kernels import accumulate, hashing, joining, key_table, partition, substring, windows
+from workbench.kernels import (
+    accumulate,
+    counting,
+    hashing,
+    joining,
+    key_table,
+    merging,
+    partition,
+    rolling,
+    selection,
+    sessions,
+    substring,
+    windows,
+)
 from workbench.kernels.compiled import KERNELS
 
-_MODULES = (accumulate, hashing, joining, key_table, partition, substring, windows)
+_MODULES = (
+    accumulate,
+    counting,
+    hashing,
+    joining,
+    key_table,
+    merging,
+    partition,
+    rolling,
+    selection,
+    sessions,
+    substring,
+    windows,
+)
 """Imported so that their kernels are declared."""
 
 _lock = Lock()

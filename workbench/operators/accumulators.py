@@ -13,9 +13,18 @@ import pyarrow.compute as pc
 
 from workbench.elements import Int64s
 from workbench.errors import RecordError
-from workbench.kernels import fold_floats, fold_ints, running_floats, running_ints, running_together, warm_up
+from workbench.kernels import (
+    fold_floats,
+    fold_ints,
+    merge_cells,
+    roll_slots,
+    running_floats,
+    running_ints,
+    warm_up,
+)
 from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM, Float64s, Valid
 from workbench.operators.aggregations import Aggregation, Function, is_time
+from workbench.state.key_table import Folds, KeyTable
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -72,7 +81,19 @@ class Accumulators:
         [[14, 7], [2, 1]]
     """
 
-    __slots__ = ("_cell_at", "_cells", "_floats", "_ints", "_only_counted", "_only_for_null", "_plan", "_start")
+    __slots__ = (
+        "_cell_at",
+        "_cells",
+        "_decimal",
+        "_floats",
+        "_ints",
+        "_only_counted",
+        "_only_for_null",
+        "_operations",
+        "_plan",
+        "_same",
+        "_start",
+    )
 
     def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
         warm_up()
@@ -97,14 +118,34 @@ class Accumulators:
             self._plan.append((aggregation.function, kind, cells[0], cells[1] if len(cells) > 1 else None))
         counted = {(COUNT, a.column) for a in aggregations if a.function in ("count", "mean")}
         self._only_for_null = {at for name, at in self._cell_at.items() if name[0] == COUNT and name not in counted}
+        self._operations = np.array([cell.operation for cell in self._cells], np.int64)
+        self._decimal = np.array([cell.float for cell in self._cells], np.uint8)
         self._start = np.zeros(len(self._cells), np.int64)
         for at, cell in enumerate(self._cells):
             if cell.float:
                 self._start.view(np.float64)[at] = _FLOAT_START[cell.operation]
             else:
                 self._start[at] = _INT_START[cell.operation]
+        self._same = self._same_counts()
         self._ints: Int64s = np.empty((0, len(self._cells)), np.int64)
         self._floats: Float64s = self._ints.view(np.float64)
+
+    def _same_counts(self) -> dict[int, int]:
+        """Counts that are equal as long as no value has been null: all are read from the first, which alone is kept."""
+        counts = [at for at, cell in enumerate(self._cells) if cell.operation == COUNT]
+        counts.sort(key=lambda at: self._cells[at].column is not None)  # a count of rows first: it never differs
+        return dict.fromkeys(counts[1:], counts[0]) if counts else {}
+
+    def _separate(self) -> None:
+        """A null has come: from now on every count is kept by itself."""
+        for at, kept in self._same.items():
+            self._ints[:, at] = self._ints[:, kept]
+        self._same = {}
+
+    @property
+    def capacity(self) -> int:
+        """Slots that there is room for."""
+        return len(self._ints)
 
     def grow(self, slots: int) -> None:
         """Make room for slots 0 to slots - 1; new ones are empty groups."""
@@ -138,6 +179,20 @@ class Accumulators:
             elif fold_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at):
                 raise _overflow(cell)
 
+    def merge(self, other: Accumulators, sources: Int64s, targets: Int64s) -> None:
+        """Fold the slot ``sources[i]`` of `other`, which has the same aggregates, into ``targets[i]``, for each i.
+
+        Raises:
+            RecordError: a sum of integers left the range of int64.
+        """
+        if self._same != other._same:
+            self._separate()
+            other._separate()
+        cells = other._ints, other._floats, self._ints, self._floats
+        failed = merge_cells(self._operations, self._decimal, sources, targets, *cells)
+        if failed >= 0:
+            raise _overflow(self._cells[failed])
+
     def running(self, slots: Int64s, batch: pa.RecordBatch) -> list[pa.Array]:
         """Fold each row of `batch` into its slot, and give each aggregate's value after each row, shape (n,).
 
@@ -145,51 +200,91 @@ class Accumulators:
             RecordError: a sum of integers left the range of int64.
         """
         inputs = self._inputs(batch)
-        if all(not cell.float and not len(values.valid) for cell, values, _ in inputs):
-            return self._finish(self._running_together(slots, inputs).__getitem__)
-        after: list[Numbers | None] = []
+        if _all_plain(inputs):
+            folds, out = self._folds(inputs, len(slots))
+            self._check(roll_slots(slots, *folds, self._ints, out), inputs)
+            return self._finish_rolled(out, folds)
+        after: dict[int, Numbers | None] = {}
         for cell, values, at in inputs:
             if at in self._only_for_null and not len(values.valid):  # no row can leave its group without a value
                 fold_ints(COUNT, slots, _NO_INTS, _ALL_VALID, self._ints, at)
-                after.append(None)
+                after[at] = None
             elif values.floats is not None and cell.float:
                 floats = np.empty(len(slots), np.float64)
                 running_floats(cell.operation, slots, values.floats, values.valid, self._floats, at, floats)
-                after.append(floats)
+                after[at] = floats
             else:
                 ints = np.empty(len(slots), np.int64)
                 if running_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at, ints):
                     raise _overflow(cell)
-                after.append(ints)
+                after[at] = ints
+        for at, kept in self._same.items():
+            after[at] = None if at in self._only_for_null else after[kept]
         return self._finish(after.__getitem__)
 
-    def _running_together(self, slots: Int64s, inputs: list[tuple[_Cell, _Values, int]]) -> list[Numbers | None]:
-        """What ``running`` gives for each cell, with one kernel call for each column."""
-        cells: dict[str | None, list[int]] = {}
-        for cell, _, at in inputs:
-            if cell.operation != COUNT:
-                cells.setdefault(cell.column, []).append(at)
-        counts = [at for cell, _, at in inputs if cell.operation == COUNT]  # they look at no values
-        first = next(iter(cells), None)
-        cells[first] = cells.get(first, []) + counts
-        out: Int64s = np.empty((len(inputs), len(slots)), np.int64)
-        for places in cells.values():
-            operations = np.array([self._cells[at].operation for at in places], np.int64)
-            values = _ints(inputs[places[0]][1])
-            failed = running_together(operations, np.array(places, np.int64), slots, values, self._ints, out)
-            if failed >= 0:
-                raise _overflow(self._cells[places[failed]])
-        return [None if at in self._only_for_null else out[at] for at in range(len(inputs))]
+    def roll(self, table: KeyTable, keys: Int64s, batch: pa.RecordBatch) -> list[pa.Array] | None:
+        """What ``running`` gives, for slots that are the codes of `keys` in `table`, in one pass that also adds keys.
+
+        None, and nothing is done, where a value is null or no integer.
+
+        Raises:
+            RecordError: a sum of integers left the range of int64.
+        """
+        inputs = self._inputs(batch)
+        if not _all_plain(inputs):
+            return None
+        folds, out = self._folds(inputs, len(keys))
+        row = 0
+        while True:
+            row, failed = table.roll(keys, row, folds, self._ints, out)
+            self._check(failed, inputs)
+            if row == len(keys):
+                return self._finish_rolled(out, folds)
+            self.grow(self.capacity + 1)
+
+    def _folds(self, inputs: list[tuple[_Cell, _Values, int]], rows: int) -> tuple[Folds, Int64s]:
+        """What the kernels fold, and where they put what comes out."""
+        shown = -np.ones(len(inputs), np.int64)
+        seen = [k for k, (_, _, at) in enumerate(inputs) if at not in self._only_for_null or at in self._same.values()]
+        shown[seen] = np.arange(len(seen))
+        out: Int64s = np.empty((len(seen), rows), np.int64)
+        folds = (
+            np.array([cell.operation for cell, _, _ in inputs], np.int64),
+            np.array([at for _, _, at in inputs], np.int64),
+            np.array([_ints(values).__array_interface__["data"][0] for _, values, _ in inputs], np.int64),
+            shown,
+        )
+        return folds, out
+
+    def _check(self, failed: int, inputs: list[tuple[_Cell, _Values, int]]) -> None:
+        if failed >= 0:
+            raise _overflow(inputs[failed][0])
+
+    def _finish_rolled(self, out: Int64s, folds: Folds) -> list[pa.Array]:
+        rows = {at: row for at, row in zip(folds[1].tolist(), folds[3].tolist(), strict=True) if row >= 0}
+
+        def after(at: int) -> Numbers | None:
+            return None if at in self._only_for_null else out[rows[self._same.get(at, at)]]
+
+        return self._finish(after)
 
     def results(self, slots: Int64s) -> list[pa.Array]:
         """Each aggregate's value for these slots, shape (len(slots),)."""
-        return self._finish(lambda at: (self._floats if self._cells[at].float else self._ints)[slots, at])
+        return self._finish(lambda at: self._numbers(slots, at))
+
+    def _numbers(self, slots: Int64s, at: int) -> Numbers:
+        """A copy of a cell of these slots."""
+        numbers: Numbers = (self._floats if self._cells[at].float else self._ints)[slots, self._same.get(at, at)]
+        return numbers
 
     def _inputs(self, batch: pa.RecordBatch) -> list[tuple[_Cell, _Values, int]]:
+        """Cell, values and place of everything that is to be folded."""
         columns: dict[str | None, _Values] = {None: _Values(None, None, _ALL_VALID)}
         for name, only_counted in self._only_counted.items():
             columns[name] = _read(name, batch.column(name), only_counted)
-        return [(cell, columns[cell.column], at) for at, cell in enumerate(self._cells)]
+            if self._same and len(columns[name].valid):
+                self._separate()
+        return [(cell, columns[cell.column], at) for at, cell in enumerate(self._cells) if at not in self._same]
 
     def _finish(self, numbers: Callable[[int], Numbers | None]) -> list[pa.Array]:
         """The aggregates' values from those of the cells; no numbers of a count means that it is nowhere zero."""
@@ -213,12 +308,13 @@ class Accumulators:
 
     def state_columns(self, slots: Int64s) -> list[pa.Array]:
         """A copy of the state of these slots, one column per cell."""
-        return [
-            pa.array((self._floats if cell.float else self._ints)[slots, at]) for at, cell in enumerate(self._cells)
-        ]
+        return [pa.array(self._numbers(slots, at)) for at in range(len(self._cells))]
 
     def load(self, slots: Int64s, table: pa.Table) -> None:
         """Put state that ``state_columns`` gave into these slots; columns are found by their names."""
+        counts = [table.column(self.state_fields()[at].name) for at in (*self._same, *self._same.values())]
+        if any(not column.equals(counts[0]) for column in counts):
+            self._separate()
         for at, field in enumerate(self.state_fields()):
             target = self._floats if self._cells[at].float else self._ints
             target[slots, at] = table.column(field.name).to_numpy()
@@ -252,6 +348,11 @@ def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
         column = column.cast(kind)
     values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()
     return values
+
+
+def _all_plain(inputs: list[tuple[_Cell, _Values, int]]) -> bool:
+    """Whether everything that is to be folded are integers, none of them null."""
+    return all(not cell.float and not len(values.valid) for cell, values, _ in inputs)
 
 
 def _ints(values: _Values) -> Int64s:

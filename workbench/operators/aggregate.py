@@ -13,7 +13,7 @@ from workbench.elements import Records
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import groups_table, keys_of, output_fields, owned_groups
+from workbench.operators.grouping import groups_table, keys_of, one_key, output_fields, owned_groups
 from workbench.state import KeyIndex
 
 
@@ -67,10 +67,26 @@ class _RollingAggregate(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         batch = records.batch
-        codes = self._index.codes(batch)
-        self._accumulators.grow(len(self._index))
-        columns = [batch.column(name) for name in self._keys] + self._accumulators.running(codes, batch)
+        plain = self._index.plain_numbers(batch)
+        values = None if plain is None else self._accumulators.roll(*plain, batch)
+        if values is None:
+            codes = self._index.codes(batch)
+            self._accumulators.grow(len(self._index))
+            values = self._accumulators.running(codes, batch)
+        columns = [batch.column(name) for name in self._keys] + values
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), records.timestamps))
+
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        codes = self._index.find(one_key(self._keys, self._output_schema, key))
+        if codes[0] < 0:
+            return None
+        names = self._output_schema.names[len(self._keys) :]
+        values = self._accumulators.results(codes)
+        return {name: value[0].as_py() for name, value in zip(names, values, strict=True)}
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        known = len(self._index)
+        return known, self._index.keys_table(np.arange(min(limit, known))).to_pylist()
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         codes = np.arange(len(self._index))

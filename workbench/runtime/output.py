@@ -4,6 +4,10 @@ An output keeps one partial buffer for each channel and ships it when it is full
 since its first record, or when a barrier or the end must go. Watermarks and latency markers travel inside the flow:
 they ship with the partial buffer behind whose records they stand, so that they do not defeat the buffer timeout.
 
+How many records make a full buffer follows the channel's throughput (Flink: buffer debloating): what comes in
+`buffer_debloat_target`, but never more than the buffer size. So buffers are large where much flows, and a channel with
+little traffic does not make its records wait for a large buffer to fill.
+
 One step may produce more than a buffer: a window that fires gives a row for every key. What the pool has no room for
 stays in the partial buffer as a *backlog*, uncut, and ships as the receiver makes room; meanwhile the task takes
 nothing in. So what is in flight never exceeds the pool and one step's output (I12).
@@ -16,9 +20,13 @@ from collections.abc import Callable, Sequence
 
 from workbench.elements import Element, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
+from workbench.runtime.segments import Spreader
 from workbench.state.key_groups import KeyPartitioner
 
 Route = Callable[[Records], None]
+
+SMALLEST_BUFFER = 512
+"""Records; no buffer is made smaller than this for lack of traffic."""
 
 
 class Partial:
@@ -26,23 +34,25 @@ class Partial:
 
     Attributes:
         rows: records in it; more than a buffer's while it holds a backlog.
+        size: records in a full buffer, at present.
         since_us: when its first record came; 0 while it is empty.
     """
 
-    __slots__ = ("channel", "marker", "parts", "rows", "since_us", "watermark")
+    __slots__ = ("channel", "marker", "parts", "rows", "since_us", "size", "watermark")
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, size: int) -> None:
         self.channel = channel
+        self.size = size
         self.parts: deque[Records] = deque()
         self.rows = 0
         self.since_us = 0
         self.watermark: Watermark | None = None
         self.marker: LatencyMarker | None = None
 
-    def push_buffer(self, size: int) -> None:
-        """Ship one buffer of at most `size` records from the front; parts are cut only where one is larger."""
+    def push_buffer(self) -> None:
+        """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
         taken: list[Records] = []
-        rows = 0
+        rows, size = 0, self.size
         while self.parts:
             part = self.parts[0]
             length = len(part)
@@ -56,11 +66,23 @@ class Partial:
             rows += length
         self.channel.push(Records.concat(taken))
         self.rows -= rows
+        if not self.rows:
+            self.since_us = 0
 
-    def ship(self, size: int) -> None:
+    def fit(self, now_us: int, target_us: int, largest: int) -> None:
+        """Choose the size of a full buffer by the time that these records took to come."""
+        elapsed_us = now_us - self.since_us
+        wanted = self.rows * target_us // elapsed_us if elapsed_us > 0 else largest
+        if wanted >= self.size:
+            if self.rows >= self.size:  # it was full in less than the time that it may take
+                self.size = min(largest, 2 * self.size)
+        elif 2 * wanted < self.size:
+            self.size = max(min(SMALLEST_BUFFER, largest), wanted)
+
+    def ship(self) -> None:
         """Hand everything over to the channel."""
         while self.parts:
-            self.push_buffer(size)
+            self.push_buffer()
         if self.watermark is not None:
             self.channel.push(self.watermark)
             self.watermark = None
@@ -78,9 +100,22 @@ class EdgeOutput:
         strategy: of the exchange; `partitioner` goes with ``hash``.
         columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
+        buffer_size, buffer_timeout_us, debloat_target_us: see `Settings`.
     """
 
-    __slots__ = ("_next", "_now_us", "buffer_size", "buffer_timeout_us", "channels", "partials", "pool", "route")
+    __slots__ = (
+        "_buffer_size",
+        "_columns",
+        "_next",
+        "_now_us",
+        "_spreader",
+        "buffer_timeout_us",
+        "channels",
+        "debloat_target_us",
+        "partials",
+        "pool",
+        "route",
+    )
 
     def __init__(
         self,
@@ -91,61 +126,151 @@ class EdgeOutput:
         now_us: Callable[[], int],
         buffer_size: int,
         buffer_timeout_us: int | None,
+        debloat_target_us: int | None = None,
     ) -> None:
         self.channels = tuple(channels)
-        self.partials = tuple(Partial(channel) for channel in channels)
-        self.buffer_size = buffer_size
+        self.partials = tuple(Partial(channel, buffer_size) for channel in channels)
         self.buffer_timeout_us = buffer_timeout_us
+        self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
+        self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
+        self._spreader: Spreader | None = None
+        self._columns = None if columns is None else list(columns)
         self.route: Route = self._strategy(strategy, partitioner)
-        if columns is not None:
-            self.route = _projected(list(columns), self.route)
+
+    @property
+    def buffer_size(self) -> int:
+        """Records in a full buffer, at most."""
+        return self._buffer_size
+
+    @buffer_size.setter
+    def buffer_size(self, size: int) -> None:
+        if size != self._buffer_size:
+            self._seal_all()
+            self._buffer_size = size
+            for partial in self.partials:
+                partial.size = size
 
     def _strategy(self, strategy: str, partitioner: KeyPartitioner | None) -> Route:
         if strategy == "hash":
             assert partitioner is not None
-            split = partitioner.split
-
-            def hashed(records: Records) -> None:
-                for partial, part in zip(self.partials, split(records), strict=True):
-                    if part is not None:
-                        self._append(partial, part)
-
-            return hashed
+            return self._hash(partitioner)
         if strategy == "broadcast":
-
-            def broadcast(records: Records) -> None:
-                for partial in self.partials:
-                    self._append(partial, records)
-
-            return broadcast
+            return self._projected(self._broadcast)
         if strategy == "rebalance" and len(self.partials) > 1:
-            return self._rebalance
+            return self._projected(self._rebalance)
         only = self.partials[0]
-        return lambda records: self._append(only, records)
+        return self._projected(lambda records: self._append(only, records))
+
+    def _projected(self, route: Route) -> Route:
+        columns = self._columns
+        if columns is None:
+            return route
+        return lambda records: route(Records(records.batch.select(columns), records.timestamps))
+
+    def _broadcast(self, records: Records) -> None:
+        for partial in self.partials:
+            self._append(partial, records)
 
     def _rebalance(self, records: Records) -> None:
         # Round robin in runs of at most one buffer: every channel gets the same number of records in the long run.
         count = len(self.partials)
-        run = max(1, min(self.buffer_size, -(-len(records) // count)))
+        run = max(1, min(self._buffer_size, -(-len(records) // count)))
         for offset in range(0, len(records), run):
             self._append(self.partials[self._next], records.slice(offset, min(run, len(records) - offset)))
             self._next = (self._next + 1) % count
 
+    def _hash(self, partitioner: KeyPartitioner) -> Route:
+        split = partitioner.split
+
+        def cut(records: Records) -> None:
+            for partial, part in zip(self.partials, split(records), strict=True):
+                if part is not None:
+                    self._append(partial, part)
+
+        projected = self._projected(cut)
+        spreader = self._spreader = Spreader.of(partitioner)
+        if spreader is None:
+            return projected
+
+        def hashed(records: Records) -> None:
+            if spreader.take(records):
+                self._spread(spreader, len(records))
+            else:
+                self._seal_all()
+                projected(records)
+
+        return hashed
+
+    def _spread(self, spreader: Spreader, count: int) -> None:
+        """Write a batch that the spreader has taken into the partial buffers."""
+        now = self._now_us()
+        partials = self.partials
+        for partial in partials:
+            self._let_watermark_go(partial)
+        row = 0
+        while True:
+            for target, partial in enumerate(partials):
+                if spreader.is_full(target):
+                    spreader.give_room(target, partial.size)
+            row, added = spreader.write(row)
+            for target, partial in enumerate(partials):
+                if added[target]:
+                    partial.rows += added[target]
+                    partial.since_us = partial.since_us or now
+                    if spreader.is_full(target):
+                        self._seal(partial, target)
+                        if row < count and self._has_free():
+                            self._adapt(partial, now)
+                            partial.push_buffer()
+            if row >= count:
+                break
+        spreader.release()
+        for target, partial in enumerate(partials):
+            if partial.rows:
+                if partial.rows >= partial.size:
+                    self._seal(partial, target)
+                self._settle(partial, now)
+
+    def _seal(self, partial: Partial, target: int) -> None:
+        """Make a part of what was written for a channel."""
+        if self._spreader is not None and (part := self._spreader.seal(target)) is not None:
+            partial.parts.append(part)
+
+    def _seal_all(self) -> None:
+        for target, partial in enumerate(self.partials):
+            self._seal(partial, target)
+
+    def _let_watermark_go(self, partial: Partial) -> None:
+        if partial.watermark is not None and partial.rows <= partial.size and self._has_free():
+            self._ship(partial)  # without room the watermark waits behind the next records too, which is safe
+
     def _append(self, partial: Partial, records: Records) -> None:
-        size = self.buffer_size
-        if partial.watermark is not None and partial.rows <= size and self._has_free():
-            partial.ship(size)  # without room the watermark waits behind these records too, which is safe
+        now = self._now_us()
+        self._let_watermark_go(partial)
         partial.parts.append(records)
         partial.rows += len(records)
-        if partial.rows > size:
+        partial.since_us = partial.since_us or now
+        self._settle(partial, now)
+
+    def _settle(self, partial: Partial, now_us: int) -> None:
+        """Ship what is full, and the rest as well if nothing shall wait."""
+        if partial.rows > partial.size:
             self._push_while_room(partial)
-        if partial.rows == size or (self.buffer_timeout_us == 0 and partial.rows < size):
-            partial.ship(size)
-        elif not partial.since_us:
-            partial.since_us = self._now_us()
+        if partial.rows == partial.size or (self.buffer_timeout_us == 0 and partial.rows < partial.size):
+            self._adapt(partial, now_us)
+            self._ship(partial)
+
+    def _adapt(self, partial: Partial, now_us: int) -> None:
+        if self.debloat_target_us is not None:
+            partial.fit(now_us, self.debloat_target_us, self._buffer_size)
+
+    def _ship(self, partial: Partial) -> None:
+        if self._spreader is not None:
+            self._seal(partial, self.partials.index(partial))
+        partial.ship()
 
     def _has_free(self) -> bool:
         return self.pool is None or self.pool.has_free
@@ -153,8 +278,8 @@ class EdgeOutput:
     def _push_while_room(self, partial: Partial) -> bool:
         """Ship full buffers of a backlog as long as the pool has room; whether there was one."""
         pushed = False
-        while partial.rows > self.buffer_size and self._has_free():
-            partial.push_buffer(self.buffer_size)
+        while partial.rows > partial.size and self._has_free():
+            partial.push_buffer()
             pushed = True
         return pushed
 
@@ -162,16 +287,16 @@ class EdgeOutput:
         """Ship what has waited for room; whether there was something."""
         drained = False
         for partial in self.partials:
-            if partial.rows > self.buffer_size:
+            if partial.rows > partial.size:
                 drained |= self._push_while_room(partial)
-                if self.buffer_timeout_us == 0 and partial.rows <= self.buffer_size:
-                    partial.ship(self.buffer_size)
+                if self.buffer_timeout_us == 0 and partial.rows <= partial.size:
+                    self._ship(partial)
         return drained
 
     @property
     def backlogged(self) -> bool:
         """Whether something waits for room."""
-        return any(partial.rows > self.buffer_size for partial in self.partials)
+        return any(partial.rows > partial.size for partial in self.partials)
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Send a watermark to every channel, behind the records that came before it."""
@@ -193,7 +318,7 @@ class EdgeOutput:
     def emit_event(self, element: Element) -> None:
         """Ship everything, then send an element that must not wait (a barrier, idleness, the end) to every channel."""
         for partial in self.partials:
-            partial.ship(self.buffer_size)
+            self._ship(partial)
             partial.channel.push(element)
 
     def ship_due(self, now_us: int) -> bool:
@@ -203,31 +328,24 @@ class EdgeOutput:
             return False
         shipped = False
         for partial in self.partials:
-            if partial.since_us and now_us - partial.since_us >= timeout and partial.rows <= self.buffer_size:
-                partial.ship(self.buffer_size)
+            if partial.since_us and now_us - partial.since_us >= timeout and partial.rows <= partial.size:
+                self._adapt(partial, now_us)
+                self._ship(partial)
                 shipped = True
         return shipped
 
     def ship_all(self) -> None:
         """Ship every partial buffer that is not waiting for room."""
         for partial in self.partials:
-            if partial.rows <= self.buffer_size:
-                partial.ship(self.buffer_size)
+            if partial.rows <= partial.size:
+                self._ship(partial)
 
     def next_due_us(self) -> int | None:
         """When the oldest partial buffer's timeout ends; one that waits for room is woken by its receiver."""
         if self.buffer_timeout_us is None:
             return None
-        size = self.buffer_size
-        since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= size]
+        since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= partial.size]
         return min(since) + self.buffer_timeout_us if since else None
-
-
-def _projected(columns: list[str], route: Route) -> Route:
-    def project(records: Records) -> None:
-        route(Records(records.batch.select(columns), records.timestamps))
-
-    return project
 
 
 class OutputPool:

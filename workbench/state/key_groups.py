@@ -46,7 +46,7 @@ class KeyPartitioner:
         [3, None]
     """
 
-    __slots__ = ("_keys", "_parallelism", "_target_of_group", "_widths")
+    __slots__ = ("_target_of_group", "_widths", "keys", "max_parallelism", "parallelism", "schema")
 
     def __init__(self, keys: Sequence[str], schema: pa.Schema, parallelism: int, max_parallelism: int = 128) -> None:
         if not 1 <= parallelism <= max_parallelism:
@@ -55,23 +55,25 @@ class KeyPartitioner:
             raise PlanError("a hash exchange needs at least one key column: name one in key_by")
         check_keys(keys, schema)
         warm_up()
-        self._keys = tuple(keys)
-        self._parallelism = parallelism
+        self.keys = tuple(keys)
+        self.schema = schema
+        self.parallelism = parallelism
+        self.max_parallelism = max_parallelism
         self._target_of_group = subtask_of_group(parallelism, max_parallelism)
-        self._widths = [_fixed_width(field.type) for field in schema]
+        self._widths = [fixed_width(field.type) for field in schema]
 
     def split(self, records: Records) -> list[Records | None]:
         """The rows for each target, in their order; None where there are none. Columns are copied at most once."""
         n = len(records)
-        if self._parallelism == 1 or n == 0:
-            return [records if n else None] + [None] * (self._parallelism - 1)
-        starts = np.empty(self._parallelism + 1, np.int64)
+        if self.parallelism == 1 or n == 0:
+            return [records if n else None] + [None] * (self.parallelism - 1)
+        starts = np.empty(self.parallelism + 1, np.int64)
         positions = np.empty(n, np.int64)
-        route(hash_keys(records.batch, self._keys), self._target_of_group, starts, positions)
+        route(hash_keys(records.batch, self.keys), self._target_of_group, starts, positions)
         bounds: list[int] = starts.tolist()
-        for target in range(self._parallelism):
+        for target in range(self.parallelism):
             if bounds[target + 1] - bounds[target] == n:
-                return [records if other == target else None for other in range(self._parallelism)]
+                return [records if other == target else None for other in range(self.parallelism)]
         ordered = self._reorder(records, positions)
         return [ordered.slice(begin, end - begin) if end > begin else None for begin, end in pairwise(bounds)]
 
@@ -173,7 +175,7 @@ def _text_buffers(column: pa.Array) -> tuple[Int64s, Bytes]:
     return bounds.astype(np.int64), np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
 
 
-def _fixed_width(kind: pa.DataType) -> int:
+def fixed_width(kind: pa.DataType) -> int:
     """Bytes per value of a flat type, 0 for any other."""
     if not pa.types.is_primitive(kind) or pa.types.is_boolean(kind):
         return 0

@@ -77,6 +77,14 @@ class KeyIndex:
             codes = np.where(known, pairs.find(np.where(known, codes << 32 | others, 0)), _NO_CODE)
         return codes
 
+    def plain_numbers(self, batch: pa.RecordBatch) -> tuple[KeyTable, Int64s] | None:
+        """The table and the numbers of a batch's keys where a key is one number and none has been null; else None."""
+        if len(self._columns) != 1 or not isinstance(self._columns[0], _NumberColumn):
+            return None
+        column = batch.column(self._schema.names[0])
+        table = self._columns[0].plain_table()
+        return None if column.null_count or table is None else (table, to_ints(column))
+
     def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
         """The key columns of these codes (by default of all), in their own types."""
         if codes is None:
@@ -123,6 +131,10 @@ class _NumberColumn:
 
     def __len__(self) -> int:
         return len(self._table) + (self._null != _NO_CODE)
+
+    def plain_table(self) -> KeyTable | None:
+        """The table, if its codes are those of this column: no null has been seen."""
+        return self._table if self._null == _NO_CODE else None
 
     def codes(self, column: pa.Array) -> Int64s:
         if column.null_count == 0:

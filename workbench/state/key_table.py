@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.elements import Int64s
-from workbench.kernels import add_keys, find_keys, rehash, warm_up
+from workbench.kernels import add_keys, find_keys, rehash, roll_keys, warm_up
+
+Folds = tuple[Int64s, Int64s, Int64s, Int64s]
+"""Operations, places, addresses of values, and which are shown: see ``roll_keys``."""
 
 _SMALLEST = 4  # a table of 2**4 rows
 
@@ -55,6 +58,20 @@ class KeyTable:
         codes = np.empty(len(keys), np.int64)
         find_keys(keys, self._slots, 64 - self._bits, codes)
         return codes
+
+    def roll(self, keys: Int64s, row: int, folds: Folds, cells: Int64s, out: Int64s) -> tuple[int, int]:
+        """Fold rows from `row` on into the cells of their keys, as long as there is a cell for a new key.
+
+        Returns:
+            The first row that was not handled, and the first fold that failed or -1.
+        """
+        while True:
+            row, self._count, failed = roll_keys(
+                keys, row, self._slots, self._key_of_code, self._count, 64 - self._bits, *folds, cells, out
+            )
+            if row == len(keys) or failed >= 0 or self._count == len(cells):
+                return row, failed
+            self._resize(self._bits + 1)
 
     def keys(self) -> Int64s:
         """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
