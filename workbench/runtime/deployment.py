@@ -145,7 +145,7 @@ def deploy(
     try:
         for vertex in graph.vertices:
             for subtask in range(vertex.parallelism):
-                builder = _TaskBuilder(logical, settings, services, number, vertex, subtask, states)
+                builder = _TaskBuilder(graph.logical, settings, services, number, vertex, subtask, states)
                 slot = slots[vertex.slots[subtask]]
                 task = builder.build(host, slot, channels)
                 slot.tasks.append(task)
@@ -290,6 +290,7 @@ class _TaskBuilder:
             self.services.clock.now_us,
             self.settings.buffer_size,
             self.settings.buffer_timeout_us,
+            self.settings.buffer_debloat_target_us,
         )
         link = links[edge.producer]
         if edge.tag is None:
