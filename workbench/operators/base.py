@@ -18,6 +18,7 @@ from workbench.elements import Records
 
 if TYPE_CHECKING:
     from workbench.connectors.tables import Tables
+    from workbench.operators.executor import Executor
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -75,6 +76,7 @@ class OperatorContext:
         attempt: from 0; grows with every restart.
         tables: where a TableSink commits its rows.
         data_dir: a folder of the job on disk for committed tables, or None when nothing is durable.
+        executor: runs functions that may take long; None: they are called in the step itself.
     """
 
     job: str = "job"
@@ -87,6 +89,7 @@ class OperatorContext:
     attempt: int = 0
     tables: Tables | None = None
     data_dir: Path | None = None
+    executor: Executor | None = None
 
 
 class Operator:
@@ -110,6 +113,16 @@ class Operator:
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         """Event time has advanced to `watermark_us`; the task forwards the watermark afterwards."""
+
+    def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
+        """What feeds an operator with ``tells_event_time`` has fallen silent, or speaks again."""
+
+    def ready(self) -> bool:
+        """Whether it can take more input, barriers included; asked before each element where it is overridden.
+
+        While it is not, its task takes nothing: so an operator that waits for something outside is backpressure.
+        """
+        return True
 
     def next_time_us(self) -> int | None:
         """The processing time at which ``on_time`` is wanted, or None."""

@@ -97,7 +97,9 @@ class Link:
 
     def on_idle(self, idle: bool) -> None:
         """What feeds this operator has fallen silent, or speaks again."""
-        if not self.operator.tells_event_time:
+        if self.operator.tells_event_time:
+            self.operator.on_idle(idle, self)
+        else:
             self.emit_idle(idle)
 
     def emit_idle(self, idle: bool) -> None:

@@ -25,7 +25,7 @@ class OperatorTask(Task):
         self.policy = AlignedBarriers(self.gate, self.take_snapshot)
 
     def _advance(self, now_us: int) -> Outcome:
-        if not self.pool.has_room:
+        if not self.pool.has_room or (self._gates and not self._takes_input):
             return Outcome.NO_CREDIT
         polled = self.gate.poll()
         if polled is None:

@@ -112,7 +112,7 @@ class SourceTask(Task):
 
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
-        if self.drained or self.paused or not self.pool.has_room:
+        if self.drained or self.paused or not self.pool.has_room or not self._takes_input:
             return due  # a receiver that makes room wakes the slot
         wanted = [time for time in (due, self._wait_until_us) if time is not None]
         wanted.append(self._marker_due_us)
@@ -131,7 +131,7 @@ class SourceTask(Task):
     def _advance(self, now_us: int) -> Outcome:
         if self.drained:
             return Outcome.WAITING
-        if not self.pool.has_room or self.paused:
+        if self.paused or not self.pool.has_room or not self._takes_input:
             self._stay_active(now_us)
             return Outcome.WAITING if self.paused else Outcome.NO_CREDIT
         worked = False

@@ -145,6 +145,7 @@ class Task:
         self._now_us: Callable[[], int] = clock.now_us
         self.load = Load(clock.now_us())
         self._timed = [link for link in self.links if type(link.operator).next_time_us is not Operator.next_time_us]
+        self._gates = [link.operator for link in self.links if type(link.operator).ready is not Operator.ready]
         self._marker_turn = 0
         self.policy: TaskPolicy
 
@@ -164,8 +165,8 @@ class Task:
         for output in self.outputs:
             worked |= output.drain()
         while self.mailbox:
-            if type(self.mailbox[0]) is Trigger and self.pool.backlogged:
-                break  # the barrier goes behind what this task has already produced
+            if type(self.mailbox[0]) is Trigger and (self.pool.backlogged or not self._takes_input):
+                break  # the barrier goes behind what this task has already produced or taken on
             self._apply(self.mailbox.popleft(), now)
             worked = True
             if self.finished:
@@ -193,6 +194,11 @@ class Task:
         for link in self._timed:
             due = _earlier(due, link.operator.next_time_us())
         return due
+
+    @property
+    def _takes_input(self) -> bool:
+        """Whether every operator of the chain can take more."""
+        return not self._gates or all(gate.ready() for gate in self._gates)
 
     @property
     def output_watermark_us(self) -> int | None:
