@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import binascii
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,11 +10,13 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sink_job import KEYS, SCHEMA, NoOutput, SinkJob, resolve, rows
 
+from workbench.connectors.latest_rows import LatestRows
 from workbench.connectors.part_files import PartFile
+from workbench.connectors.part_log import FAN_IN
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError, CorruptCheckpointError, JobError, PlanError, SettingError, SinkError
@@ -218,16 +220,45 @@ def test_a_damaged_part_stops_the_restore(tmp_path: Path, damage: str) -> None:
         job.crash(killed=True)
 
 
-def test_files_of_uncommitted_epochs_are_deleted_at_restore(tmp_path: Path) -> None:
+@pytest.mark.parametrize("upsert", [[], ["key"]])
+@pytest.mark.parametrize("durable", [True, False])
+def test_parts_become_few_however_many_epochs_there_are(tmp_path: Path, upsert: list[str], durable: bool) -> None:
+    job = SinkJob(TableSink("t", upsert), tmp_path if durable else None, parallelism=2)
+    for _ in range(100):
+        job.process(20)
+        job.checkpoint()
+    lines = [line for snapshot in job.stored[100][1] for line in snapshot["parts"]]
+    if not upsert:
+        assert sum(line["rows"] for line in lines) == 2_000
+    # At most seven of each size, and each size is more than twice the next: of 100 equal parts at most 7 * log2(100).
+    assert len(lines) <= 2 * 20
+    if durable:
+        job.crash(parallelism=3, killed=True)
+    assert values(job) == (latest(2_000) if upsert else list(range(2_000)))
+    job.process(10)
+    job.checkpoint()
+    assert values(job) == (latest(2_010) if upsert else list(range(2_010)))
+
+
+def test_a_merged_file_gives_the_same_order_as_its_parts(tmp_path: Path) -> None:
     job = SinkJob(TableSink("t"), tmp_path, parallelism=2)
-    run_to(job, "half written")
-    assert [path.name for path in part_files(tmp_path)] == [
-        "epoch-1-0-0.arrow",
-        "epoch-1-1-0.arrow",
-        "epoch-2-0-0.arrow",
-    ]
-    job.crash(parallelism=1)
-    assert [path.name for path in part_files(tmp_path)] == ["epoch-1-0-0.arrow", "epoch-1-1-0.arrow"]
+    for _ in range(FAN_IN + 2):
+        job.process(5)
+        job.checkpoint()
+    before = job.tables.read("t")
+    assert any("-to-" in line["file"] for line in job.stored[FAN_IN + 2][1][0]["parts"])
+    job.crash(killed=True)
+    assert job.tables.read("t").equals(before)
+
+
+def test_rows_that_moved_to_another_subtask_are_newer_than_merged_ones(tmp_path: Path) -> None:
+    job = SinkJob(TableSink("t", ["key"]), tmp_path, parallelism=1)
+    for parallelism in (2, 1, 3, 2):
+        for _ in range(FAN_IN + 1):
+            job.process(KEYS)
+            job.checkpoint()
+        job.crash(parallelism=parallelism, killed=True)
+        assert values(job) == latest(job.offset)
 
 
 def test_an_epoch_without_rows_has_no_file(tmp_path: Path) -> None:
@@ -285,14 +316,46 @@ def test_upsert_keeps_the_latest_row_of_each_key() -> None:
     sink = TableSink("t", upsert=["key"]).create(SCHEMA)
     tables = Tables()
     sink.open(OperatorContext(tables=tables))
-    # 200,000 updates of 7 keys in one epoch stay bounded: at most the reduction bound and one batch.
     for first in range(0, 200_000, 10_000):
         sink.process(rows(list(range(first, first + 10_000))), 0, NoOutput())
-        assert sink._batch_rows <= 65_536 + 10_000  # type: ignore[attr-defined]
     snapshot = resolve(sink.snapshot(1))
     assert sorted(snapshot["rows-1-0"].column("value").to_pylist()) == list(range(199_993, 200_000))
     sink.notify_complete(1)
     assert sorted(tables.read("t").column("value").to_pylist()) == list(range(199_993, 200_000))
+
+
+def test_superseded_rows_are_let_go() -> None:
+    latest_rows = LatestRows(["key"], SCHEMA)
+    for first in range(0, 400_000, 10_000):
+        latest_rows.add(rows(list(range(first, first + 10_000))).batch)
+        assert latest_rows.rows_held <= 65_536 + 2 * KEYS
+    assert latest_rows.table().column("value").to_pylist() == list(range(400_000 - KEYS, 400_000))
+
+
+updates = st.lists(st.tuples(st.integers(1, 4), st.lists(st.integers(0, 5), max_size=8)), max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(updates=updates, many=st.booleans())
+def test_the_latest_row_is_that_of_the_latest_epoch(updates: list[tuple[int, list[int]]], many: bool) -> None:
+    latest_rows = LatestRows(["key"], SCHEMA)
+    naive: dict[int, tuple[int, int]] = {}
+    number = 0
+    for epoch, keys in updates:
+        keys = keys * 20_000 if many and number < 500_000 else keys
+        values = list(range(number, number + len(keys)))
+        latest_rows.add(
+            pa.record_batch([pa.array(keys, pa.int64()), pa.array(values, pa.int64())], schema=SCHEMA), epoch
+        )
+        for key, value in zip(keys, values, strict=True):
+            if epoch >= naive.get(key, (0, 0))[0]:
+                naive[key] = (epoch, value)
+        number += len(keys)
+    table = latest_rows.table()
+    assert len(latest_rows) == len(naive)
+    columns = table["key"].to_pylist(), latest_rows.epochs().tolist(), table["value"].to_pylist()
+    assert {key: (epoch, value) for key, epoch, value in zip(*columns, strict=True)} == naive
+    assert table["value"].to_pylist() == sorted(table["value"].to_pylist())
 
 
 def test_upsert_after_rescaling_prefers_the_later_epoch(tmp_path: Path) -> None:
@@ -306,16 +369,18 @@ def test_upsert_after_rescaling_prefers_the_later_epoch(tmp_path: Path) -> None:
     assert values(job) == latest(60) == list(range(53, 60))
 
 
-def test_upsert_memory_does_not_grow_with_updates() -> None:
+def test_a_table_of_many_epochs_is_one_of_few_pieces() -> None:
     tables = Tables()
-    tables.declare("t", SCHEMA, ["key"])
-    for epoch in range(1, 200):
-        batch = rows(list(range(epoch * KEYS, (epoch + 1) * KEYS))).batch
-        tables.commit("t", 0, epoch, pa.Table.from_batches([batch]))
-    kept = sum(part.rows.num_rows for part in tables._tables["t"].shards[0])
-    assert kept < 2 * KEYS + KEYS
-    assert tables.rows("t") == KEYS
-    assert sorted(tables.read("t").column("value").to_pylist()) == list(range(199 * KEYS, 200 * KEYS))
+    tables.declare("t", SCHEMA)
+    for epoch in range(1, 501):
+        for subtask in (1, 0):
+            value = 2 * epoch + subtask
+            tables.commit("t", subtask, epoch, pa.table([[0], [value]], schema=SCHEMA))
+        if epoch % 3 == 0:
+            assert tables.rows("t") == 2 * epoch
+    read = tables.read("t")
+    assert read.column("value").to_pylist() == list(range(2, 1_002))
+    assert read.column("value").num_chunks <= 12
 
 
 def test_a_null_is_a_key() -> None:
@@ -345,7 +410,7 @@ def test_a_file_is_encoded_once_and_lets_its_rows_go(tmp_path: Path) -> None:
 
     part = PartFile(tmp_path / "part", encode)
     first, second = part.write(), part.write()
-    assert first == second == hashlib.sha256(b"rows").hexdigest()
+    assert first == second == f"crc32:{binascii.crc32(b'rows'):08x}"
     assert calls == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["part"]
 
@@ -371,9 +436,11 @@ def test_names_that_would_leave_the_folder_are_refused(name: str) -> None:
 
 def test_check() -> None:
     TableSink("t", "key").check(SCHEMA)
-    with pytest.raises(PlanError, match="unknown column 'keys': did you mean 'key'"):
+    with pytest.raises(PlanError, match="unknown key column 'keys': did you mean 'key'"):
         TableSink("t", ["keys"]).check(SCHEMA)
-    with pytest.raises(PlanError, match="cannot be keyed by 'key'"):
+    with pytest.raises(
+        PlanError, match="the table 't' cannot be keyed so: key column 'key' has type list<item: int64>"
+    ):
         TableSink("t", ["key"]).check(pa.schema([("key", pa.list_(pa.int64()))]))
 
 

@@ -16,3 +16,8 @@ from workbench.operators.base import Json
 
 Deferred = Callable[[], "pa.Table | Json"]
 """Computes a snapshot's value when the background writer calls it."""
+
+FILES = "$files"
+"""Name of a snapshot's piece that lists the files which the snapshot needs besides itself: paths relative to
+``OperatorContext.data_dir``. The runtime deletes a file when the last complete checkpoint that lists it is gone; the
+operator never does. A restore does not get this piece back."""

@@ -116,7 +116,7 @@ class _Pending:
 
     def to_json(self) -> Json:
         """The snapshot's line for this file; writes the file first, so it may take a while."""
-        return {"file": self.file.path.name, "target": self.target.name, "sha256": self.file.write()}
+        return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
 
     def commit(self) -> None:
         """Rename; done already means nothing to do."""
@@ -229,7 +229,7 @@ class _ParquetSinkLogic(Operator):
             sync_path(self._folder)
 
     def _recover(self, line: dict[str, Any]) -> _Pending:
-        file = PartFile.written(self._folder / str(line["file"]), str(line["sha256"]))
+        file = PartFile.written(self._folder / str(line["file"]), str(line["checksum"]))
         if file.path.exists():
             read_verified(file.path, file.write())
         target = self._folder / str(line["target"])

@@ -6,13 +6,13 @@ of the folder therefore finds a whole file or none.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.connectors.checksum import checksum, matches
 from workbench.errors import CorruptCheckpointError, SinkError
 
 
@@ -57,8 +57,8 @@ def write_durably(path: Path, data: Any) -> None:
         raise SinkError(f"cannot write {path}: {error.strerror}; free some space or choose another folder") from error
 
 
-def read_verified(path: Path, sha256: str) -> bytes:
-    """The bytes of a file that a snapshot names.
+def read_verified(path: Path, expected: str) -> bytes:
+    """The bytes of a file that a snapshot names with this checksum.
 
     Raises:
         CorruptCheckpointError: it is missing, or its bytes are not those that were written.
@@ -70,7 +70,7 @@ def read_verified(path: Path, sha256: str) -> bytes:
             f"{path}, which the checkpoint needs, cannot be read: {error.strerror};"
             " bring it back or restore another checkpoint"
         ) from error
-    if hashlib.sha256(data).hexdigest() != sha256:
+    if not matches(data, expected, str(path)):
         raise CorruptCheckpointError(
             f"{path} does not match its checksum in the checkpoint; bring it back or restore another checkpoint"
         )
@@ -88,24 +88,24 @@ class PartFile:
         encode: makes its bytes (any buffer); dropped, with the rows that it holds, as soon as they are on disk.
     """
 
-    __slots__ = ("_encode", "_lock", "_sha256", "path")
+    __slots__ = ("_checksum", "_encode", "_lock", "path")
 
     def __init__(self, path: Path, encode: Callable[[], Any]) -> None:
         self.path = path
         self._encode: Callable[[], Any] | None = encode
         self._lock = threading.Lock()
-        self._sha256 = ""
+        self._checksum = ""
 
     @classmethod
-    def written(cls, path: Path, sha256: str) -> PartFile:
+    def written(cls, path: Path, checksum: str) -> PartFile:
         """A file that is already on disk."""
         part = cls(path, bytes)
         part._encode = None
-        part._sha256 = sha256
+        part._checksum = checksum
         return part
 
     def write(self) -> str:
-        """Write the file unless that is done; return its SHA-256 in hexadecimal.
+        """Write the file unless that is done; return its checksum.
 
         Raises:
             SinkError: it cannot be written; the next call tries again.
@@ -114,6 +114,6 @@ class PartFile:
             if self._encode is not None:
                 data = memoryview(self._encode())
                 write_durably(self.path, data)
-                self._sha256 = hashlib.sha256(data).hexdigest()
+                self._checksum = checksum(data)
                 self._encode = None
-            return self._sha256
+            return self._checksum

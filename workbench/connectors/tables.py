@@ -1,53 +1,133 @@
 """The committed rows of a job's TableSinks, in memory.
 
-Every subtask of a sink commits to a shard of its own, and replaces the shard's tuple of parts as a whole; a reader
-takes the tuples as they are. So nobody waits for anybody: the interpreter makes each replacement atomic.
+A subtask commits by leaving its rows in a queue, so a task never waits for a table, however large it is. What the rows
+amount to is found by whoever looks next.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from workbench.elements import Int64s
+from workbench.connectors.latest_rows import LatestRows
 from workbench.errors import JobError, unknown
 
-
-def last_per_key(table: pa.Table, keys: Sequence[str]) -> Int64s:
-    """The row indices, ascending, of the last row of each key; a null is a key like any other."""
-    names = [f"k{index}" for index in range(len(keys))]
-    numbers = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    numbered = pa.table([*(table.column(key) for key in keys), numbers], names=[*names, "row"])
-    last = numbered.group_by(names, use_threads=False).aggregate([("row", "max")]).column("row_max").to_numpy()
-    return np.sort(last)
+_MERGED_ROWS_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows that one subtask committed; `epochs` has shape (rows,) where parts of several epochs were merged."""
+    """Rows that one subtask committed."""
 
     epoch: int
+    subtask: int
     rows: pa.Table
-    epochs: Int64s
 
-    def merge(self, newer: _Part, keys: Sequence[str]) -> _Part:
-        rows = pa.concat_tables([self.rows, newer.rows])
-        kept = last_per_key(rows, keys)
-        return _Part(newer.epoch, rows.take(kept).combine_chunks(), np.concatenate([self.epochs, newer.epochs])[kept])
+
+class _View(Protocol):
+    """What a table shows."""
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        ...
+
+    def add(self, part: _Part) -> None:
+        """Rows were committed."""
+        ...
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        ...
+
+
+class _AllRows:
+    """Every row, by epoch, then subtask, then arrival."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._empty = schema.empty_table()
+        self._settled: list[_Part] = []  # of epochs before the latest: nothing comes before them any more
+        self._recent: list[_Part] = []
+        self._table: pa.Table | None = self._empty
+        self.count = 0
+
+    def add(self, part: _Part) -> None:
+        if self._recent and part.epoch > self._recent[-1].epoch:
+            for recent in self._recent:
+                self._settle(recent)
+            self._recent = []
+        self._recent = sorted([*self._recent, part], key=_order)
+        self.count += part.rows.num_rows
+        self._table = None
+
+    def _settle(self, part: _Part) -> None:
+        """Each merged part is more than twice as long as the next: few parts, and each row is merged few times."""
+        parts = self._settled
+        parts.append(part)
+        while len(parts) > 1 and parts[-2].rows.num_rows <= min(2 * parts[-1].rows.num_rows, _MERGED_ROWS_MAX):
+            newer = parts.pop()
+            rows = pa.concat_tables([parts[-1].rows, newer.rows]).combine_chunks()
+            parts[-1] = _Part(newer.epoch, newer.subtask, rows)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            self._table = pa.concat_tables([self._empty, *(part.rows for part in (*self._settled, *self._recent))])
+        return self._table
+
+
+def _order(part: _Part) -> tuple[int, int]:
+    return part.epoch, part.subtask
+
+
+class _LatestPerKey:
+    """The latest row of each key, in the order in which they were committed."""
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        self._latest = LatestRows(keys, schema)
+        self._table: pa.Table | None = schema.empty_table()
+
+    @property
+    def count(self) -> int:
+        return len(self._latest)
+
+    def add(self, part: _Part) -> None:
+        self._table = None
+        for batch in part.rows.to_batches():
+            self._latest.add(batch, part.epoch)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            self._table = self._latest.table()
+        return self._table
 
 
 @dataclass(slots=True)
 class _Table:
-    """One table: a tuple of parts and the last committed epoch per shard."""
+    """One table: what was committed and not looked at since, what it shows, the last epoch of each subtask."""
 
     schema: pa.Schema
     upsert: tuple[str, ...]
-    shards: dict[int, tuple[_Part, ...]] = field(default_factory=dict)
+    view: _View
+    fresh: deque[_Part] = field(default_factory=deque)
     epochs: dict[int, int] = field(default_factory=dict)
-    view: tuple[list[tuple[int, tuple[_Part, ...]]], pa.Table] | None = None
+    lock: Lock = field(default_factory=Lock)
+    """Held by those who look, never by those who commit."""
+
+    @classmethod
+    def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
+        return cls(schema, upsert, _LatestPerKey(upsert, schema) if upsert else _AllRows(schema))
+
+    def look(self) -> _View:
+        """The view of everything committed; with the lock held."""
+        fresh = [self.fresh.popleft() for _ in range(len(self.fresh))]
+        for part in sorted(fresh, key=_order):
+            self.view.add(part)
+        return self.view
 
 
 class Tables:
@@ -70,25 +150,18 @@ class Tables:
         Args:
             upsert: key columns; with them the table keeps only the latest row of each key.
         """
-        self._tables.setdefault(name, _Table(schema, tuple(upsert)))
+        if name not in self._tables:
+            self._tables[name] = _Table.empty(schema, tuple(upsert))
 
     def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
-        """Make the rows of one subtask and epoch visible; done already means nothing to do.
+        """Make the rows of one subtask and epoch visible; done already means nothing to do. Returns at once.
 
         A subtask's epochs are committed in increasing order.
         """
         entry = self._entry(name)
-        if epoch <= entry.epochs.get(subtask, 0):
-            return
-        epochs = np.full(table.num_rows, epoch, dtype=np.int64) if entry.upsert else np.empty(0, dtype=np.int64)
-        parts = [*entry.shards.get(subtask, ()), _Part(epoch, table, epochs)]
-        # Each part is more than twice as long as the next one: fewer rows than two per key, and each row is
-        # merged a logarithmic number of times.
-        while entry.upsert and len(parts) > 1 and parts[-2].rows.num_rows <= 2 * parts[-1].rows.num_rows:
-            newer = parts.pop()
-            parts[-1] = parts[-1].merge(newer, entry.upsert)
-        entry.shards[subtask] = tuple(parts)
-        entry.epochs[subtask] = epoch
+        if epoch > entry.epochs.get(subtask, 0):
+            entry.fresh.append(_Part(epoch, subtask, table))
+            entry.epochs[subtask] = epoch
 
     def read(self, name: str) -> pa.Table:
         """All committed rows, by epoch, then subtask, then arrival; of an upsert table the latest row per key.
@@ -97,33 +170,14 @@ class Tables:
             JobError: no such table; the error lists all names.
         """
         entry = self._entry(name)
-        shards = sorted(entry.shards.copy().items())
-        view = entry.view
-        if (
-            view is not None
-            and len(view[0]) == len(shards)
-            and all(old[0] == new[0] and old[1] is new[1] for old, new in zip(view[0], shards, strict=True))
-        ):
-            return view[1]
-        parts = [(part.epoch, subtask, part) for subtask, shard in shards for part in shard]
-        if not entry.upsert:
-            parts.sort(key=lambda item: item[:2])
-        rows = pa.concat_tables([entry.schema.empty_table(), *(part.rows for _, _, part in parts)])
-        if entry.upsert and parts:
-            epochs = np.concatenate([part.epochs for _, _, part in parts])
-            # A stable sort: parts stand in the order of subtasks and, within one, of arrival.
-            by_age = np.argsort(epochs, kind="stable")
-            rows = rows.take(by_age)
-            rows = rows.take(last_per_key(rows, entry.upsert))
-        entry.view = (shards, rows)
-        return rows
+        with entry.lock:
+            return entry.look().table()
 
     def rows(self, name: str) -> int:
-        """How many rows ``read`` returns; cheap: nothing is computed twice between two commits."""
+        """How many rows ``read`` returns; cheap: each committed row is looked at once."""
         entry = self._entry(name)
-        if entry.upsert:
-            return int(self.read(name).num_rows)
-        return sum(int(part.rows.num_rows) for shard in entry.shards.copy().values() for part in shard)
+        with entry.lock:
+            return entry.look().count
 
     def names(self) -> list[str]:
         """The names of all tables, sorted."""
@@ -137,7 +191,7 @@ class Tables:
     def clear(self, name: str) -> None:
         """Forget all rows of a table, for a job that starts anew; the table stays declared."""
         entry = self._entry(name)
-        self._tables[name] = _Table(entry.schema, entry.upsert)
+        self._tables[name] = _Table.empty(entry.schema, entry.upsert)
 
     def _entry(self, name: str) -> _Table:
         entry = self._tables.get(name)

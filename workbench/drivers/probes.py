@@ -8,15 +8,16 @@ checker) or raise (an injected fault).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from workbench.connectors.tables import Tables
 from workbench.elements import Element, Records
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
+from workbench.runtime.encoding import Encoded
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 
 Point = Literal[
@@ -117,6 +118,12 @@ class _ProbedOperator(Operator):
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         self._operator.on_watermark(watermark_us, out)
 
+    def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
+        self._operator.on_idle(idle, out)
+
+    def ready(self) -> bool:
+        return self._operator.ready()
+
     def next_time_us(self) -> int | None:
         return self._operator.next_time_us()
 
@@ -165,10 +172,10 @@ class ProbedStorage:
         self._storage = storage
         self._probe = probe
 
-    def write(self, place: str, task: str, data: bytes) -> StateFile:
-        self._probe.reached("state write begins", f"{place}/{task}", len(data))
-        file = self._storage.write(place, task, data)
-        self._probe.reached("state write ends", f"{place}/{task}", len(data))
+    def write(self, place: str, task: str, state: Encoded) -> StateFile:
+        self._probe.reached("state write begins", f"{place}/{task}", len(state))
+        file = self._storage.write(place, task, state)
+        self._probe.reached("state write ends", f"{place}/{task}", len(state))
         return file
 
     def complete(self, place: str, manifest: Manifest) -> None:
@@ -185,7 +192,7 @@ class ProbedStorage:
     def savepoint(self, name: str) -> Manifest | None:
         return self._storage.savepoint(name)
 
-    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+    def read(self, manifest: Manifest, file: StateFile) -> Any:
         self._probe.reached("state read", file.task, manifest.checkpoint_id)
         return self._storage.read(manifest, file)
 

@@ -1,69 +1,100 @@
-"""How a task's state is written: one Arrow IPC file, a row for each piece of state; no code and no pickle in it.
+"""How a task's state is written: Arrow IPC streams, one behind the other; no code and no pickle in them.
 
-Columns: ``operator`` (uid), ``name`` (of the piece), ``kind`` (``table`` or ``json``) and ``payload`` (an Arrow IPC
-stream, or JSON text). The file is read back with any Arrow library.
+The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece) and
+``json`` (its value, null for a table). The tables follow, each a stream of its own, in the order of their rows. So the
+file can be read back with any Arrow library.
 """
 
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 
+from workbench.connectors.deferred import FILES
 from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
-_SCHEMA = pa.schema(
-    [("operator", pa.string()), ("name", pa.string()), ("kind", pa.string()), ("payload", pa.large_binary())]
-)
+_INDEX = pa.schema([("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string())])
 
 
-def encode(states: dict[str, Snapshot]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A task's state as bytes.
+
+    Attributes:
+        data: a buffer of bytes.
+        files: what the state refers to outside of these bytes: paths relative to the checkpoint directory. They are
+            kept as long as a checkpoint that names them.
+    """
+
+    data: Any
+    files: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+def encode(states: dict[str, Snapshot]) -> Encoded:
     """The bytes of a task's state, by operator uid and name. Deferred values (callables) are called here."""
-    rows: list[tuple[str, str, str, bytes]] = []
+    rows: list[tuple[str, str, str | None]] = []
+    tables: list[pa.Table] = []
+    files: list[str] = []
     for uid, snapshot in states.items():
         for name, value in snapshot.items():
             piece = value() if callable(value) else value
-            if isinstance(piece, pa.Table):
-                rows.append((uid, name, "table", _table_bytes(piece)))
+            if name == FILES:
+                files += cast(list[str], piece)
+            elif isinstance(piece, pa.Table):
+                rows.append((uid, name, None))
+                tables.append(piece)
             else:
-                rows.append((uid, name, "json", json.dumps(piece, sort_keys=True).encode()))
+                rows.append((uid, name, json.dumps(piece, sort_keys=True)))
         if not snapshot:
-            rows.append((uid, "", "json", b"null"))
-    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(_SCHEMA)]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _SCHEMA) as writer:
-        writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA))
-    return cast(bytes, sink.getvalue().to_pybytes())
+            rows.append((uid, "", "null"))
+    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_INDEX)]
+    streams = [pa.Table.from_arrays(columns, schema=_INDEX), *tables]
+    return Encoded(_one_buffer(streams), tuple(files))
 
 
-def decode(data: bytes, name: str) -> dict[str, Snapshot]:
-    """The states in such bytes.
+def _one_buffer(streams: Sequence[pa.Table]) -> pa.Buffer:
+    """All streams in memory of just their size, so that each table is copied once and nothing is moved as it grows."""
+    measure = pa.MockOutputStream()
+    _write(streams, measure)
+    buffer = pa.allocate_buffer(measure.size())
+    with pa.FixedSizeBufferWriter(buffer) as sink:
+        _write(streams, sink)
+    return buffer
+
+
+def _write(streams: Sequence[pa.Table], sink: pa.NativeFile) -> None:
+    for table in streams:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+
+
+def decode(data: Any, name: str) -> dict[str, Snapshot]:
+    """The states in such bytes (any buffer).
 
     Raises:
         CorruptCheckpointError: the bytes are not such a file; `name` says which one.
     """
     try:
-        table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+        streams = _read(pa.BufferReader(pa.py_buffer(data)))
         states: dict[str, Snapshot] = {}
-        for row in table.to_pylist():
+        for row in next(streams).to_pylist():
             snapshot = states.setdefault(row["operator"], {})
             if row["name"]:
-                snapshot[row["name"]] = _piece(row["kind"], row["payload"])
+                value = next(streams) if row["json"] is None else cast(Json, json.loads(row["json"]))
+                snapshot[row["name"]] = value
         return states
-    except (pa.ArrowException, KeyError, ValueError) as error:
+    except (pa.ArrowException, KeyError, ValueError, StopIteration) as error:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
 
 
-def _piece(kind: str, payload: bytes) -> pa.Table | Json:
-    if kind == "table":
-        return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
-    return cast(Json, json.loads(payload))
-
-
-def _table_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return cast(bytes, sink.getvalue().to_pybytes())
+def _read(source: pa.NativeFile) -> Iterator[pa.Table]:
+    while source.tell() < source.size():
+        yield pa.ipc.open_stream(source).read_all()

@@ -3,6 +3,9 @@
 A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the
 manifest is written last, under a temporary name, flushed, and renamed, and it holds a checksum of every file. What has
 no manifest is the rest of a checkpoint that never completed.
+
+A task's state may need files that lie elsewhere in the directory and that several checkpoints share, such as the
+committed rows of a sink. The manifest lists them, and a file goes when no complete checkpoint or savepoint lists it.
 """
 
 from __future__ import annotations
@@ -12,80 +15,36 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from workbench.connectors.checksum import checksum, matches
 from workbench.connectors.part_files import sync_path, write_durably
 from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.runtime.encoding import Encoded
+from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, check_name, folder_of, read_manifest
 
-FORMAT = 1
+__all__ = [
+    "CheckpointStorage",
+    "DirectoryStorage",
+    "Manifest",
+    "MemoryStorage",
+    "StateFile",
+    "check_name",
+    "folder_of",
+]
+
 TAKEN_BACK = "taken-back.json"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+SHARED = "tables"
+"""The folder of the files that checkpoints share."""
 _CHECKPOINT = re.compile(r"chk-([0-9]{8})")
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """One task's file in a checkpoint."""
-
-    task: str
-    file: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a complete checkpoint consists of.
-
-    Attributes:
-        checkpoint_id: from 1.
-        job: the job's name.
-        kind: periodic, manual, savepoint or final.
-        triggered_us, completed_us: processing times.
-        parallelism: of every operator, by uid.
-        files: one for each task.
-    """
-
-    checkpoint_id: int
-    job: str
-    kind: str
-    triggered_us: int
-    completed_us: int
-    parallelism: dict[str, int]
-    files: tuple[StateFile, ...]
-    format: int = FORMAT
-    place: str = field(default="", compare=False)
-    """Folder of this checkpoint within the storage."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes in all files."""
-        return sum(file.size for file in self.files)
-
-
-def check_name(name: str, what: str) -> str:
-    """`name` if it can be a file's name.
-
-    Raises:
-        CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
-    """
-    if not _NAME.fullmatch(name):
-        raise CheckpointError(f"{what} {name!r} cannot be a file name: use letters, digits, '.', '-' and '_'")
-    return name
-
-
-def folder_of(checkpoint_id: int, savepoint: str | None) -> str:
-    """The folder of a checkpoint within the storage."""
-    return f"savepoints/{savepoint}" if savepoint else f"chk-{checkpoint_id:08d}"
 
 
 class CheckpointStorage(Protocol):
     """Keeps the files of checkpoints; every method may be slow and is called off the data path."""
 
-    def write(self, place: str, task: str, data: bytes) -> StateFile:
+    def write(self, place: str, task: str, state: Encoded) -> StateFile:
         """Write one task's file durably."""
         ...
 
@@ -105,8 +64,8 @@ class CheckpointStorage(Protocol):
         """A complete savepoint."""
         ...
 
-    def read(self, manifest: Manifest, file: StateFile) -> bytes:
-        """A file's bytes, checked against its checksum."""
+    def read(self, manifest: Manifest, file: StateFile) -> Any:
+        """A file's bytes (a buffer), checked against its checksum."""
         ...
 
     def path_of(self, place: str) -> str:
@@ -118,12 +77,12 @@ class MemoryStorage:
     """Keeps checkpoints in this process: tasks recover from them, the process does not."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str], bytes] = {}
+        self._files: dict[tuple[str, str], Any] = {}
         self._manifests: dict[str, Manifest] = {}
 
-    def write(self, place: str, task: str, data: bytes) -> StateFile:
-        self._files[place, task] = data
-        return StateFile(task, task, len(data), hashlib.sha256(data).hexdigest())
+    def write(self, place: str, task: str, state: Encoded) -> StateFile:
+        self._files[place, task] = state.data
+        return StateFile(task, task, len(state), "")
 
     def complete(self, place: str, manifest: Manifest) -> None:
         self._manifests[place] = manifest
@@ -140,7 +99,7 @@ class MemoryStorage:
     def savepoint(self, name: str) -> Manifest | None:
         return self._manifests.get(f"savepoints/{name}")
 
-    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+    def read(self, manifest: Manifest, file: StateFile) -> Any:
         return self._files[manifest.place, file.task]
 
     def path_of(self, place: str) -> str:
@@ -179,40 +138,39 @@ class DirectoryStorage:
             self._lock.close()
             self._lock = None
 
-    def write(self, place: str, task: str, data: bytes) -> StateFile:
+    def write(self, place: str, task: str, state: Encoded) -> StateFile:
         folder = self._folder(place)
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{_file_name(task)}.arrow"
-        write_durably(folder / name, data)
-        return StateFile(task, name, len(data), hashlib.sha256(data).hexdigest())
+        write_durably(folder / name, state.data)
+        return StateFile(task, name, len(state), checksum(state.data), state.files)
 
     def complete(self, place: str, manifest: Manifest) -> None:
         folder = self._folder(place)
         folder.mkdir(parents=True, exist_ok=True)
-        content = asdict(manifest)
-        del content["place"]
-        write_durably(folder / "manifest.json", json.dumps(content, indent=1, sort_keys=True).encode())
+        write_durably(folder / MANIFEST, manifest.to_json())
         sync_path(folder.parent)
 
     def discard(self, place: str) -> None:
         folder = self._folder(place)
-        if folder.exists():
-            (folder / "manifest.json").unlink(
-                missing_ok=True
-            )  # first, so that half a folder is never taken for a whole
-            shutil.rmtree(folder, ignore_errors=True)
+        path = folder / MANIFEST
+        needed = read_manifest(path, place).needs if path.exists() else frozenset()
+        path.unlink(missing_ok=True)  # first, so that half a folder is never taken for a whole
+        shutil.rmtree(folder, ignore_errors=True)
+        if needed:  # what is on its way to a checkpoint that is not yet complete is listed by the latest one, or new
+            self._delete(needed - self._needed())
 
     def manifests(self) -> Sequence[Manifest]:
-        found = [self._manifest(folder) for folder in self._folders() if (folder / "manifest.json").exists()]
+        found = [self._manifest(folder) for folder in self._folders() if (folder / MANIFEST).exists()]
         return sorted(found, key=lambda manifest: manifest.checkpoint_id)
 
     def savepoint(self, name: str) -> Manifest | None:
         folder = self._folder(f"savepoints/{check_name(name, 'savepoint')}")
-        return self._manifest(folder) if (folder / "manifest.json").exists() else None
+        return self._manifest(folder) if (folder / MANIFEST).exists() else None
 
     def savepoints(self) -> Sequence[Manifest]:
         """All complete savepoints, oldest first."""
-        found = [self._manifest(path.parent) for path in self.directory.glob("savepoints/*/manifest.json")]
+        found = [self._manifest(path.parent) for path in self.directory.glob(f"savepoints/*/{MANIFEST}")]
         return sorted(found, key=lambda manifest: manifest.checkpoint_id)
 
     def latest(self) -> Manifest | None:
@@ -256,12 +214,14 @@ class DirectoryStorage:
         return max([*ids, *(manifest.checkpoint_id for manifest in self.savepoints())], default=0)
 
     def remove_incomplete(self) -> None:
-        """Remove what never completed."""
+        """Remove what never completed, and shared files that no checkpoint needs; while no job runs."""
         for folder in self._folders():
-            if not (folder / "manifest.json").exists():
+            if not (folder / MANIFEST).exists():
                 shutil.rmtree(folder, ignore_errors=True)
+        shared = (path for path in (self.directory / SHARED).rglob("*") if path.is_file())
+        self._delete({str(path.relative_to(self.directory)) for path in shared} - self._needed())
 
-    def read(self, manifest: Manifest, file: StateFile) -> bytes:
+    def read(self, manifest: Manifest, file: StateFile) -> Any:
         path = self._folder(manifest.place) / file.file
         try:
             data = path.read_bytes()
@@ -269,7 +229,7 @@ class DirectoryStorage:
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} cannot be read ({error.strerror})"
             ) from error
-        if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.sha256:
+        if len(data) != file.size or not matches(data, file.checksum, str(path)):
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} does not match its checksum; "
                 "to go on from an earlier checkpoint, delete this one's folder yourself"
@@ -289,21 +249,15 @@ class DirectoryStorage:
         return sorted(folder for folder in self.directory.iterdir() if _CHECKPOINT.fullmatch(folder.name))
 
     def _manifest(self, folder: Path) -> Manifest:
-        path = folder / "manifest.json"
-        try:
-            content: dict[str, Any] = json.loads(path.read_bytes())
-            files = tuple(StateFile(**file) for file in content.pop("files"))
-            manifest = Manifest(
-                **content, files=files, place=str(folder.resolve().relative_to(self.directory.resolve()))
-            )
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise CorruptCheckpointError(
-                f"the manifest {path} cannot be read ({error}); "
-                "to go on from an earlier checkpoint, delete this one's folder yourself"
-            ) from error
-        if manifest.format != FORMAT:
-            raise CheckpointError(f"{path} has format {manifest.format}; this version reads format {FORMAT}")
-        return manifest
+        return read_manifest(folder / MANIFEST, str(folder.resolve().relative_to(self.directory.resolve())))
+
+    def _needed(self) -> set[str]:
+        """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""
+        return {path for manifest in (*self.manifests(), *self.savepoints()) for path in manifest.needs}
+
+    def _delete(self, files: Iterable[str]) -> None:
+        for file in files:
+            self._folder(file).unlink(missing_ok=True)
 
 
 def _file_name(task: str) -> str:

@@ -1,0 +1,24 @@
+"""Which row of a growing table is the latest of its key."""
+
+from __future__ import annotations
+
+from workbench.elements import Int64s
+from workbench.kernels.compiled import I64, INTS, INTS_IN, compiled
+
+
+@compiled(INTS_IN, I64, I64, INTS, INTS)
+def note_rows(codes: Int64s, first_row: int, epoch: int, row_of: Int64s, epoch_of: Int64s) -> None:
+    """Rows of one epoch come in: each becomes the latest of its key, unless a later epoch's row is known.
+
+    Args:
+        codes: shape (n,), of the rows' keys.
+        first_row: number of the first of these rows.
+        epoch: that they belong to.
+        row_of: by code, the latest row; updated.
+        epoch_of: by code, the epoch of that row; updated.
+    """
+    for i in range(len(codes)):
+        code = codes[i]
+        if epoch >= epoch_of[code]:
+            epoch_of[code] = epoch
+            row_of[code] = first_row + i
