@@ -105,7 +105,8 @@ class StateView:
         if values and not named:
             named = dict(zip(names, values, strict=False)) if len(values) == len(names) else {}
         if sorted(named) != sorted(names) or (values and len(values) != len(names)):
-            raise JobError(f"the state of {self._uid!r} is kept by {', '.join(names) or 'nothing'}: ask {self!r}")
+            known = ", ".join(names)
+            raise JobError(f"the state of {self._uid!r} is kept by {known or 'no key'}: ask for it with get({known})")
         columns = [self._column(field, named[field.name]) for field in self._fields]
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))

@@ -74,6 +74,14 @@ def owned_groups(
     return groups.combine_chunks() if groups is not None and groups.num_rows else None
 
 
+def one_key(keys: Sequence[str], schema: pa.Schema, key: Mapping[str, object]) -> pa.RecordBatch:
+    """A key that is asked for, as a batch of one row; `schema` has the key columns."""
+    if not keys:
+        return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
+    fields = [schema.field(name) for name in keys]
+    return pa.RecordBatch.from_arrays([pa.array([key[f.name]], f.type) for f in fields], schema=pa.schema(fields))
+
+
 def keys_of(groups: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:
     """The key columns of `groups` under their own names."""
     if not keys:

@@ -27,7 +27,7 @@ from workbench.kernels.windows import Bytes
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import groups_table, keys_of, output_fields, owned_groups
+from workbench.operators.grouping import groups_table, keys_of, one_key, output_fields, owned_groups
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
 from workbench.windows import Tumbling
@@ -204,6 +204,22 @@ class _WindowAggregate(Operator):
         self._entries.codes(self._windows.codes(starts) << 32 | codes[keys])
         self._accumulators.retain(live)
         self._fired = self._fired[live]
+
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``."""
+        code = self._index.find(one_key(self._spec.keys, self._output_schema, key))[0]
+        starts, keys = self._starts_and_keys()
+        entries = np.flatnonzero((keys == code) & (starts > self._closed_start()))
+        if not len(entries):
+            return None
+        entries = entries[np.argsort(starts[entries])]
+        rows = self._rows(entries, starts[entries], keys[entries]).batch
+        return {"windows": rows.drop_columns(list(self._spec.keys)).to_pylist()}
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        starts, keys = self._starts_and_keys()
+        live = np.unique(keys[starts > self._closed_start()])
+        return len(live), self._index.keys_table(live[:limit]).to_pylist()
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         starts, keys = self._starts_and_keys()
