@@ -4,6 +4,7 @@ The map of what is exported:
 
 * histories: `History` (written by Spark, replayed without), `datasets`;
 * streams: `Stream`, and the `KeyedStream` and `WindowedStream` that it turns into;
+* event time: `INGESTION`, `monotonous`, `punctuated`, `WatermarkGenerator`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * windows: `tumbling`; aggregates: `count`, `sum`, `min`, `max`, `mean`;
 * sinks: `TableSink`, `ParquetSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
@@ -42,10 +43,12 @@ from workbench.errors import (
     RecordError,
     SettingError,
     SinkError,
+    SourceError,
     WorkbenchError,
 )
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregations import count, max, mean, min, sum
+from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous, punctuated
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.windows import tumbling
@@ -53,6 +56,7 @@ from workbench.windows import tumbling
 __version__ = "0.1.0"
 
 __all__ = [
+    "INGESTION",
     "SETTINGS",
     "CallbackSink",
     "CheckpointError",
@@ -71,8 +75,10 @@ __all__ = [
     "RecordError",
     "SettingError",
     "SinkError",
+    "SourceError",
     "Stream",
     "TableSink",
+    "WatermarkGenerator",
     "WindowedStream",
     "WorkbenchError",
     "coalesce",
@@ -86,6 +92,8 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "monotonous",
+    "punctuated",
     "sum",
     "tumbling",
     "unload_ipython_extension",

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from workbench.api.building import located
+from workbench.api.event_time import WatermarksLike, event_time_column, watermark_strategy
 from workbench.connectors.base import Source
+from workbench.connectors.file_source import FileSource, FormatName
 from workbench.connectors.generator_source import GeneratorSource
+from workbench.connectors.hybrid_source import HybridSource
+from workbench.connectors.line_parser import LineFormat
 from workbench.connectors.replay_log import ReplayLog
 from workbench.connectors.replay_source import ReplaySource
+from workbench.connectors.socket_source import SocketSource
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
+from workbench.errors import PlanError, WorkbenchError
 from workbench.operators.user_function import SchemaLike
-from workbench.operators.watermarks import Bounded
+from workbench.operators.watermarks import EventTimeColumn
 from workbench.origin import caller
 from workbench.plan.logical import Node
 from workbench.plan.watermark_strategy import WatermarkStrategy
@@ -37,7 +44,10 @@ class StreamSources:
         *,
         speed: str | float = "max",
         out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
         idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
     ) -> Self:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
 
@@ -46,34 +56,51 @@ class StreamSources:
             speed: seconds of history per second (``"600x"``), or ``"max"``; a running job can be tuned.
             out_of_orderness: how much later than a record with a later event time a record may come; the watermark
                 stays that far behind the largest event time seen on each channel.
-            idle_after: a channel without records for so long (of the clock) no longer holds the watermark back.
+            watermarks, idle_after, align, max_drift: as for `from_table`, for each channel.
 
         Raises:
             SettingError: a bad speed or duration.
             HistoryError: no replay log at that path.
         """
-        log = _open_log(history)
-        return cls._source(ReplaySource(log, parse_speed(speed)), out_of_orderness, idle_after)
+        source = ReplaySource(_open_log(history), parse_speed(speed))
+        strategy = watermark_strategy(source.event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls._begun(source, strategy)
 
     @classmethod
     def from_table(
         cls,
         table: pa.Table,
         *,
-        event_time: str | None = None,
+        event_time: EventTimeColumn = None,
         out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
         rate: float | None = None,
         idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
     ) -> Self:
         """Stream the rows of an Arrow table in order.
 
         Args:
             table: the rows.
-            event_time: column that carries event time, or None.
-            out_of_orderness, idle_after: as for `replay`.
+            event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
+                the time at which a record is read, or None.
+            out_of_orderness: how much later than a record with a later event time a record may come.
+            watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
+                `wb.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
+            idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
+            align: name of a group of sources that wait for one another: one that is ahead of the others' event time
+                by more than `max_drift` stops reading until they have come as far.
+            max_drift: of event time, for example ``"30s"``.
+
+        Raises:
+            PlanError: no such event-time column, or not of a time type.
+            SettingError: a rate or duration that cannot be.
         """
-        return cls._source(TableSource(table, event_time=event_time, rate=rate), out_of_orderness, idle_after)
+        source = TableSource(table, event_time=event_time_column(event_time), rate=rate)
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls._begun(source, strategy)
 
     @classmethod
     def from_generator(
@@ -81,32 +108,177 @@ class StreamSources:
         function: Callable[[int, int], pa.RecordBatch],
         schema: SchemaLike,
         *,
-        event_time: str | None = None,
+        event_time: EventTimeColumn = None,
         out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
         rate: float | None = None,
         limit: int | None = None,
         idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
     ) -> Self:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
 
         Args:
             function: deterministic, so that a recovery reads the same rows again.
             schema: of the rows.
-            event_time, out_of_orderness, rate, idle_after: as for `from_table`.
             limit: number of rows; None for a stream without end.
+            event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
         """
-        fields = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
-        source = GeneratorSource(function, fields, event_time=event_time, rate=rate, limit=limit)
-        return cls._source(source, out_of_orderness, idle_after)
+        source = GeneratorSource(
+            function, _as_schema(schema), event_time=event_time_column(event_time), rate=rate, limit=limit
+        )
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls._begun(source, strategy)
 
     @classmethod
-    def _source(cls, spec: Source, out_of_orderness: str, idle_after: str | None) -> Self:
-        strategy = WatermarkStrategy(
-            Bounded(parse_duration(out_of_orderness, "out_of_orderness")),
-            None if idle_after is None else parse_duration(idle_after, "idle_after"),
+    def from_files(
+        cls,
+        paths: str | Path | Sequence[str | Path],
+        schema: SchemaLike | None = None,
+        *,
+        format: FormatName | None = None,
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        rate: float | None = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+    ) -> Self:
+        """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
+
+        Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
+        an event time of its own. A recovery goes on at the row where it was.
+
+        Args:
+            paths: a file, a folder, a pattern such as ``"data/*.csv.gz"``, or several of them.
+            schema: names and types of the columns to be read; None takes them from the first file.
+            format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` where the names do not tell.
+            event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+
+        Raises:
+            SourceError: no such files, one that cannot be read, or files of different formats.
+            PlanError: no such event-time column, or not of a time type.
+
+        Example::
+
+            trips = wb.Stream.from_files("trips/*.parquet", event_time="pickup", out_of_orderness="1h")
+        """
+        columns = None if schema is None else _as_schema(schema)
+        source = FileSource(paths, columns, event_time_column(event_time), format, rate)
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls._begun(source, strategy)
+
+    @classmethod
+    def from_socket(
+        cls,
+        host: str,
+        port: int,
+        schema: SchemaLike | None = None,
+        *,
+        format: LineFormat = "text",
+        delimiter: str = "\n",
+        retries: int | None = 0,
+        retry_delay: str = "500ms",
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+    ) -> Self:
+        """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
+
+        Not resettable: what came between the last checkpoint and a failure is lost.
+
+        Args:
+            host, port: of the server; this side connects.
+            schema: names and types of the columns, for ``"json"`` and ``"csv"``; text has one column, ``line``.
+            format: ``"text"``, ``"json"`` (an object to a line) or ``"csv"`` (values, without a header).
+            delimiter: ends a record.
+            retries: how often in a row to connect again when the server refuses or ends the connection; None for
+                ever. With 0 the stream ends when the server closes the connection.
+            retry_delay: time before each of them.
+            event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
+
+        Example::
+
+            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.INGESTION)
+        """
+        source = SocketSource(
+            host,
+            port,
+            delimiter,
+            format,
+            None if schema is None else _as_schema(schema),
+            event_time_column(event_time),
+            retries,
+            parse_duration(retry_delay, "retry_delay"),
         )
-        watermarks = strategy if spec.event_time is not None else None
-        return cls(Node(spec, (), spec.schema, {}, watermarks, caller()))
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls._begun(source, strategy, parallelism=1)
+
+    @classmethod
+    def hybrid(cls, history: StreamSources, live: StreamSources) -> Self:
+        """Read a history to its end, then go on with a live source: the same program catches up with the present.
+
+        Args:
+            history: a stream just made from a bounded source: ``replay``, ``from_files``, ``from_table``, ...
+            live: one just made from the source of the present, with the same columns.
+
+        There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
+        with whom the source is aligned, is as `live` says. The live source is opened when the history has ended.
+
+        Raises:
+            PlanError: one of them is more than a source, or they differ in columns or in how event time is told.
+
+        Example::
+
+            past = wb.Stream.from_files("clicks/*.parquet", event_time="t")
+            now = wb.Stream.from_socket("localhost", 9999, past.schema, format="json", event_time="t")
+            clicks = wb.Stream.hybrid(past, now)
+        """
+        origin = caller()
+        for name, stream in (("history", history), ("live", live)):
+            if stream._node.role != "source":
+                raise PlanError(
+                    f"{name} is a stream behind an operator: give hybrid the two sources, and the operators to what"
+                    " comes out of it",
+                    origin=origin,
+                )
+        past, present = history._node.watermarks, live._node.watermarks
+        told = [None if strategy is None else strategy.watermarks for strategy in (past, present)]
+        if told[0] != told[1]:
+            ways = ["not at all" if policy is None else policy.describe() for policy in told]
+            raise PlanError(
+                f"the history tells event time {ways[0]} and the live source {ways[1]}: tell it alike in both",
+                origin=origin,
+            )
+        try:
+            source = HybridSource(_spec(history), _spec(live))
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return cls(Node(source, (), source.schema, {}, present, origin))
+
+    @classmethod
+    def _begun(cls, source: Source, strategy: WatermarkStrategy, parallelism: int | None = None) -> Self:
+        tells = source.event_time is not None or strategy.by_ingestion
+        origin = caller()
+        try:
+            strategy.watermarks.create(source.schema)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        node = Node(source, (), source.schema, {}, strategy if tells else None, origin, parallelism=parallelism)
+        return cls(node)
+
+
+def _spec(stream: StreamSources) -> Source:
+    return stream._node.spec  # type: ignore[return-value]  # of a source's node
+
+
+def _as_schema(schema: SchemaLike) -> pa.Schema:
+    return schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
 
 
 def _open_log(history: History | ReplayLog | str | Path) -> ReplayLog:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.api.building import expression, located, operator_node
+from workbench.api.event_time import StreamEventTime
 from workbench.api.joining import StreamJoins
 from workbench.api.keyed import KeyedStream
 from workbench.api.pipeline import Pipeline
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-class Stream(StreamSources, StreamJoins):
+class Stream(StreamSources, StreamEventTime, StreamJoins):
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_generator``) and by the operators of other

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from enum import Enum
+from typing import ClassVar, Final, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,22 @@ from workbench.elements import Int64s, Records, event_times
 from workbench.errors import ExpressionError, PlanError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.base import Json
+
+WATERMARK_INTERVAL_US = 100_000
+"""How often periodic generators are asked."""
+
+
+class EventTime(Enum):
+    """Event times that are in no column."""
+
+    INGESTION = "ingestion"
+
+
+INGESTION: Final = EventTime.INGESTION
+"""Event time is the time at which a record is read: it never goes back, so no record is late."""
+
+EventTimeColumn = str | Literal[EventTime.INGESTION] | None
+"""Where a stream's event times come from: a column, the clock, or nowhere."""
 
 Marks = Sequence[tuple[int, int]]
 """Where in a batch event time is told: the number of records before the place, and the watermark; both grow."""
