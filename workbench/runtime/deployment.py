@@ -280,12 +280,10 @@ class _TaskBuilder:
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
         own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
         full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
-        split: Any = splitter(edge, self.subtask, self.number, self.services.seed)
-        whole = "broadcast" if edge.exchange == "broadcast" else "rebalance"
         output = EdgeOutput(
             own,
-            whole if split is None else "hash",
-            split,
+            edge.exchange,
+            splitter(edge, self.subtask, self.number, self.services.seed),
             edge.schema.names if len(edge.schema) < len(full) else None,
             self.services.clock.now_us,
             self.settings.buffer_size,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from workbench.elements import Element, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
 from workbench.runtime.segments import Spreader
+from workbench.runtime.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
 
 Route = Callable[[Records], None]
@@ -97,7 +98,8 @@ class EdgeOutput:
 
     Args:
         channels: to the target's subtasks, in their order; for a forward exchange the one counterpart.
-        strategy: of the exchange; `partitioner` goes with ``hash``.
+        strategy: the kind of exchange.
+        splitter: says where each record goes (hash, shuffle, custom); None where whole batches go on.
         columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
         buffer_size, buffer_timeout_us, debloat_target_us: see `Settings`.
@@ -121,7 +123,7 @@ class EdgeOutput:
         self,
         channels: Sequence[Channel],
         strategy: str,
-        partitioner: KeyPartitioner | None,
+        splitter: Splitter | None,
         columns: Sequence[str] | None,
         now_us: Callable[[], int],
         buffer_size: int,
@@ -138,7 +140,7 @@ class EdgeOutput:
         self._next = 0
         self._spreader: Spreader | None = None
         self._columns = None if columns is None else list(columns)
-        self.route: Route = self._strategy(strategy, partitioner)
+        self.route: Route = self._strategy(strategy, splitter)
 
     @property
     def buffer_size(self) -> int:
@@ -153,13 +155,14 @@ class EdgeOutput:
             for partial in self.partials:
                 partial.size = size
 
-    def _strategy(self, strategy: str, partitioner: KeyPartitioner | None) -> Route:
-        if strategy == "hash":
-            assert partitioner is not None
-            return self._hash(partitioner)
+    def _strategy(self, strategy: str, splitter: Splitter | None) -> Route:
+        if isinstance(splitter, KeyPartitioner):
+            return self._hash(splitter)
+        if splitter is not None:
+            return self._projected(self._cut(splitter))
         if strategy == "broadcast":
             return self._projected(self._broadcast)
-        if strategy == "rebalance" and len(self.partials) > 1:
+        if len(self.partials) > 1:  # rescale differs from rebalance in the channels that there are
             return self._projected(self._rebalance)
         only = self.partials[0]
         return self._projected(lambda records: self._append(only, records))
@@ -182,15 +185,18 @@ class EdgeOutput:
             self._append(self.partials[self._next], records.slice(offset, min(run, len(records) - offset)))
             self._next = (self._next + 1) % count
 
-    def _hash(self, partitioner: KeyPartitioner) -> Route:
-        split = partitioner.split
+    def _cut(self, splitter: Splitter) -> Route:
+        split = splitter.split
 
         def cut(records: Records) -> None:
             for partial, part in zip(self.partials, split(records), strict=True):
                 if part is not None:
                     self._append(partial, part)
 
-        projected = self._projected(cut)
+        return cut
+
+    def _hash(self, partitioner: KeyPartitioner) -> Route:
+        projected = self._projected(self._cut(partitioner))
         spreader = self._spreader = Spreader.of(partitioner)
         if spreader is None:
             return projected
