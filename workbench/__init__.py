@@ -6,6 +6,8 @@ The map of what is exported:
 * streams: `Stream`, and the `KeyedStream` and `WindowedStream` that it turns into;
 * event time: `INGESTION`, `monotonous`, `punctuated`, `WatermarkGenerator`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
+* keyed functions: `ProcessFunction` and its `ProcessContext`, and the state that they declare: `ValueState`,
+  `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
 * windows: `tumbling`; aggregates: `count`, `sum`, `min`, `max`, `mean`;
 * sinks: `TableSink`, `ParquetSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
@@ -48,9 +50,11 @@ from workbench.errors import (
 )
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregations import count, max, mean, min, sum
+from workbench.operators.process_function import ProcessContext, ProcessFunction
 from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous, punctuated
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
+from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
 from workbench.windows import tumbling
 
 __version__ = "0.1.0"
@@ -58,6 +62,7 @@ __version__ = "0.1.0"
 __all__ = [
     "INGESTION",
     "SETTINGS",
+    "AggregatingState",
     "CallbackSink",
     "CheckpointError",
     "CorruptCheckpointError",
@@ -68,16 +73,22 @@ __all__ = [
     "Job",
     "JobError",
     "KeyedStream",
+    "ListState",
+    "MapState",
     "ParquetSink",
     "Pipeline",
     "PlanError",
     "PrintSink",
+    "ProcessContext",
+    "ProcessFunction",
     "RecordError",
+    "ReducingState",
     "SettingError",
     "SinkError",
     "SourceError",
     "Stream",
     "TableSink",
+    "ValueState",
     "WatermarkGenerator",
     "WindowedStream",
     "WorkbenchError",

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from workbench.api.building import named_aggregates, operator_node
 from workbench.api.windowed import WindowedStream
 from workbench.durations import parse_duration
 from workbench.operators.aggregate import RollingAggregate
 from workbench.operators.aggregations import Aggregation
+from workbench.operators.process import Process, StateBackend
+from workbench.operators.process_function import ProcessFunction, Rows
+from workbench.operators.reduce import Reduce
+from workbench.operators.user_function import Record, SchemaLike
 from workbench.origin import caller
+from workbench.state.descriptors import Descriptor
 from workbench.windows import Tumbling
 
 if TYPE_CHECKING:
@@ -40,4 +48,66 @@ class KeyedStream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5)."""
         origin = caller()
         spec = RollingAggregate(self._keys, named_aggregates(aggregates, origin))
+        return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))
+
+    def reduce(self, function: Callable[[Record, Record], Record]) -> Stream:
+        """Fold each record of a key into what is held for the key, and emit the result (F1-5).
+
+        Args:
+            function: from the record held and a new one, both dicts, to the record held from then on; it has the
+                columns of the input. The first record of a key is held and emitted as it is.
+
+        Raises:
+            RecordError: while running, when the function raises or returns something else.
+
+        Example:
+            >>> import workbench as wb
+            >>> scores = wb.Stream.from_table(pa.table({"user": ["a", "b"], "score": [3, 5]}))
+            >>> best = scores.key_by("user").reduce(lambda a, b: a if a["score"] >= b["score"] else b)
+        """
+        origin = caller()
+        item = self._stream._input("hash", self._keys)
+        return self._stream._derived(operator_node(Reduce(self._keys, function, origin), (item,), origin))
+
+    def process(
+        self,
+        function: ProcessFunction | Callable[..., Rows],
+        schema: SchemaLike,
+        *,
+        state: Mapping[str, Descriptor | pa.DataType] | None = None,
+        side_outputs: Mapping[str, SchemaLike] | None = None,
+        state_backend: StateBackend = "memory",
+    ) -> Stream:
+        """Call a Python function for each record, with the state of the record's key (F1-10).
+
+        Args:
+            function: a `ProcessFunction`, which can also have timers, or a function of (record, state) or (record,
+                state, ctx). It gives None, one record (a dict) or several (a list, or a generator). A record that it
+                gives has the event time of the one that it is called for.
+            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            state: of a plain function, by name: Arrow types (None is read as long as nothing was written) or
+                descriptors such as ``wb.ValueState(pa.int64(), default=0)``.
+            side_outputs: schema of each side output by its tag: ``ctx.output(tag, record)`` sends to it, and
+                ``side_output(tag)`` of the resulting stream reads it.
+            state_backend: ``"memory"``, or ``"disk"`` for more state than memory holds (needs the extra
+                ``workbench[rocksdb]``).
+
+        Raises:
+            PlanError, SettingError: the function, a schema or a state cannot be used.
+            RecordError: while running, when the function raises or returns something else.
+
+        Example:
+            >>> import workbench as wb
+            >>> def running(record, state):
+            ...     state.total += record["n"]
+            ...     return {"parity": record["parity"], "total": state.total}
+            >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even"], "n": [1, 2]}))
+            >>> sums = numbers.key_by("parity").process(
+            ...     running,
+            ...     {"parity": pa.string(), "total": pa.int64()},
+            ...     state={"total": wb.ValueState(pa.int64(), default=0)},
+            ... )
+        """
+        origin = caller()
+        spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin)
         return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))

@@ -21,7 +21,7 @@ SchemaLike: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 _SHOWN = 200
 
 
-def function_name(function: Callable[..., object]) -> str:
+def function_name(function: object) -> str:
     """The name under which a function is shown: its qualified name, or its class's."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
@@ -64,12 +64,12 @@ class UserFunction:
 
     Attributes:
         operator: the operator that calls it, for errors.
-        function: takes one record.
+        function: a callable, or an object with the methods that are called.
         origin: the user's line, or None.
     """
 
     operator: str
-    function: Callable[..., object]
+    function: object
     origin: Origin | None
 
     def error(self, fact: str) -> RecordError:
@@ -95,7 +95,7 @@ class UserFunction:
                 "return a list or use yield"
             )
         if isinstance(error, RowError):
-            return self.error(f"returned {_fault(error.row, schema)}, {where}")
+            return self.error(f"returned {wrong_row(error.row, schema)}, {where}")
         explained = self.error(f"raised {type(error).__name__}: {error} {where}")
         explained.__cause__ = error
         return explained
@@ -130,7 +130,8 @@ class UserFunction:
         raise AssertionError("every value fits")
 
 
-def _fault(row: object, schema: pa.Schema) -> str:
+def wrong_row(row: object, schema: pa.Schema) -> str:
+    """What a row is instead of a dict of exactly the columns of `schema`."""
     found = f"{shorten(row)} ({type(row).__name__})"
     if isinstance(row, Mapping):
         missing = [name for name in schema.names if name not in row]

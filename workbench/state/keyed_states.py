@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +31,8 @@ class KeyedStates(Protocol):
         """Shape (n,): the code of each row's key; every one of them has an object then."""
         ...
 
-    def settle(self, pinned: Int64s) -> Int64s | None:
-        """Make room after a step; keys with the codes `pinned` stay.
+    def settle(self, pinned: Callable[[], Int64s]) -> Int64s | None:
+        """Make room after a step, where there is need; keys with the codes that `pinned` gives stay.
 
         Returns:
             The new code of each former one (-1 where the key is no longer in memory), or None when they are as before.
@@ -41,6 +41,10 @@ class KeyedStates(Protocol):
 
     def find(self, batch: pa.RecordBatch) -> State | None:
         """The state of the key in the first row, or None where it has none; nothing is added."""
+        ...
+
+    def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        """How many keys have state, and at most `limit` of them."""
         ...
 
     def table(self) -> pa.Table:
@@ -83,13 +87,13 @@ class StatesInMemory:
             self.objects.extend([make() for _ in range(missing)])
         return codes
 
-    def settle(self, pinned: Int64s) -> Int64s | None:
+    def settle(self, pinned: Callable[[], Int64s]) -> Int64s | None:
         if self._layout.expires:
             self._sweep()
         if len(self.objects) < self._pack_at:
             return None
         used = self._used()
-        used[pinned] = True
+        used[pinned()] = True
         live = np.flatnonzero(used)
         self._pack_at = max(_FEW, 2 * len(live))
         if 2 * len(live) > len(self.objects):
@@ -114,10 +118,14 @@ class StatesInMemory:
         code = int(self.index.find(batch)[0])
         return None if code < 0 or self._layout.is_fresh(self.objects[code]) else self.objects[code]
 
+    def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        used = np.flatnonzero(self._used())
+        return len(used), self.index.keys_table(used[:limit]).to_pylist()
+
     def table(self) -> pa.Table:
         columns = self._layout.columns(self.objects)  # of all, so that an error's index is a code
         codes = np.flatnonzero(self._used())
-        table = states_table(self.index.keys_table(), columns, self._layout)
+        table = with_keys(self.index.keys_table(), columns, self._layout.schema().names)
         return table if len(codes) == len(self.objects) else table.take(pa.array(codes))
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
@@ -133,7 +141,8 @@ def place(objects: list[State], codes: Int64s, states: Sequence[State]) -> None:
         objects[code] = state
 
 
-def states_table(keys: pa.RecordBatch, columns: Sequence[pa.Array], layout: StateLayout) -> pa.Table:
-    """Keys and state of as many rows, as ``KeyedStates.table`` gives them."""
-    names = [f"key:{name}" for name in keys.schema.names] + layout.schema().names
-    return pa.Table.from_arrays([*keys.columns, *columns], names=names)
+def with_keys(keys: pa.RecordBatch, columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Table:
+    """Key columns, called ``key:NAME``, and other columns beside them."""
+    return pa.Table.from_arrays(
+        [*keys.columns, *columns], names=[*(f"key:{name}" for name in keys.schema.names), *names]
+    )

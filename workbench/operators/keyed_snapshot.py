@@ -1,0 +1,42 @@
+"""Tables in snapshots whose rows belong to keys: their key columns are called ``key:NAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from workbench.errors import CheckpointError
+from workbench.operators.base import OperatorContext, Snapshot
+from workbench.state import owned_rows
+
+
+def owned_table(
+    snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], context: OperatorContext
+) -> pa.Table | None:
+    """The rows of all snapshots' tables `name` whose keys this subtask owns now; None without any.
+
+    Raises:
+        CheckpointError: the tables are of other keys.
+    """
+    columns = [f"key:{key}" for key in keys]
+    owned: list[pa.Table] = []
+    for snapshot in snapshots:
+        table = snapshot.get(name)
+        if not isinstance(table, pa.Table):
+            continue
+        found = [column for column in table.schema.names if column.startswith("key:")]
+        if found != columns:
+            raise CheckpointError(
+                f"the state of operator {context.uid!r} is by {', '.join(found)}, and its keys are "
+                f"{', '.join(columns)} now: give the operator another uid to start it afresh"
+            )
+        owned.append(owned_rows(table, columns, context.subtask, context.parallelism, context.max_parallelism))
+    rows = pa.concat_tables(owned, promote_options="none").combine_chunks() if owned else None
+    return rows if rows is not None and rows.num_rows else None
+
+
+def key_rows(table: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:
+    """The key columns of `table`, which is in one chunk, under their own names."""
+    arrays = [table.column(f"key:{key}").combine_chunks() for key in keys]
+    return pa.RecordBatch.from_arrays(arrays, names=list(keys))

@@ -1,0 +1,128 @@
+"""Rolling reduce: every record is folded into its key's by a Python function (F1-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Records
+from workbench.errors import CheckpointError
+from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.grouping import one_key
+from workbench.operators.keyed_snapshot import key_rows, owned_table
+from workbench.operators.record_loop import LoopError, reduce_loop
+from workbench.operators.user_function import Record, UserFunction, function_name, on_record, shorten
+from workbench.origin import Origin
+from workbench.state.key_columns import check_keys
+from workbench.state.key_index import KeyIndex
+from workbench.state.keyed_states import with_keys
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Folds each record into what is held for its key and emits the result, with the record's event time.
+
+    The first record of a key is held and emitted as it is.
+
+    Attributes:
+        keys: the key columns.
+        function: from the record held and a new one to the record held then, both with the input's columns.
+        origin: the user's line, for errors.
+
+    Raises:
+        RecordError: while running, when the function raises or returns something else.
+
+    Example:
+        >>> Reduce(("user",), lambda a, b: a if a["score"] >= b["score"] else b).kind
+        'reduce'
+    """
+
+    keys: tuple[str, ...]
+    function: Callable[[Record, Record], Record]
+    origin: Origin | None = field(default=None, repr=False, compare=False)
+    kind: ClassVar[str] = "reduce"
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """That of the input.
+
+        Raises:
+            PlanError: a column that cannot be a key.
+        """
+        check_keys(self.keys, inputs[0])
+        return inputs[0]
+
+    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
+        return {}
+
+    def describe(self) -> str:
+        return function_name(self.function)
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        return ReduceLogic(self, inputs[0])
+
+
+class ReduceLogic(Operator):
+    """State: the record held for each key, at the key's code."""
+
+    def __init__(self, spec: Reduce, schema: pa.Schema) -> None:
+        self._keys = spec.keys
+        self._function = spec.function
+        self._schema = schema
+        self._user = UserFunction(spec.kind, spec.function, spec.origin)
+        self._index = KeyIndex(spec.keys, schema)
+        self._held: list[Record | None] = []
+        self._loop = reduce_loop(schema)
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        batch = records.batch
+        codes = self._index.codes(batch)
+        self._held += [None] * (len(self._index) - len(self._held))
+        made: list[list[Any]] = [[] for _ in self._schema]
+        try:
+            columns = [column.to_pylist() for column in batch.columns]
+            self._loop(self._function, columns, codes.tolist(), self._held, made)
+        except LoopError as failure:
+            held = None if failure.code is None else self._held[failure.code]
+            where = f"with {shorten(held)} held, on record {shorten(failure.record)}"
+            raise self._user.explained(failure.__cause__, where, self._schema, "a dict") from failure.__cause__
+        rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
+        out.emit(Records(rows, records.timestamps))
+
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        code = int(self._index.find(one_key(self._keys, self._schema, key))[0])
+        return None if code < 0 else self._held[code]
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        known = len(self._index)
+        return known, self._index.keys_table(np.arange(min(limit, known))).to_pylist()
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        held = [record for record in self._held if record is not None]  # that is all: each key came with a record
+        columns = [[record[name] for record in held] for name in self._schema.names]
+        rows = self._user.batch(columns, self._schema, lambda at: f"in the record held, {shorten(held[at])}")
+        names = [f"held:{name}" for name in self._schema.names]
+        return {"held": with_keys(self._index.keys_table(), rows.columns, names)}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        table = owned_table(snapshots, "held", self._keys, self._context)
+        if table is None:
+            return
+        columns = [f"held:{name}" for name in self._schema.names]
+        held = [name for name in table.schema.names if name.startswith("held:")]
+        if held != columns:
+            raise CheckpointError(
+                f"the state of operator {self._context.uid!r} has the columns {', '.join(held)}, and its input has "
+                f"{', '.join(self._schema.names)}: give the operator another uid to start it afresh"
+            )
+        codes = self._index.codes(key_rows(table, self._keys))
+        self._held = [None] * len(self._index)
+        rows = table.select(columns).rename_columns(self._schema.names)
+        for code, record in zip(codes.tolist(), rows.to_pylist(), strict=True):
+            self._held[code] = record
