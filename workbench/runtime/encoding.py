@@ -91,7 +91,7 @@ def decode(data: Any, name: str) -> dict[str, Snapshot]:
                 value = next(streams) if row["json"] is None else cast(Json, json.loads(row["json"]))
                 snapshot[row["name"]] = value
         return states
-    except (pa.ArrowException, KeyError, ValueError, StopIteration) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError, StopIteration) as error:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
 
 

@@ -1,0 +1,324 @@
+"""Checkpoint storage: what is on disk is whole or absent; files that checkpoints share live while they are needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sink_job import KEYS, SCHEMA, NoOutput, rows
+
+from workbench.connectors import part_log
+from workbench.connectors.checksum import checksum, matches
+from workbench.connectors.deferred import FILES
+from workbench.connectors.table_sink import TableSink
+from workbench.connectors.tables import Tables
+from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.operators.base import OperatorContext
+from workbench.runtime.encoding import Encoded, decode, encode
+from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage, folder_of
+
+# --- bytes
+
+
+def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
+    table = pa.table({"k": ["a", None], "n": [1, 2]})
+    states: dict[str, Any] = {"agg": {"groups": table.slice(1), "step": 7, "later": lambda: [1]}, "stateless": {}}
+    source = pa.BufferReader(encode(states).data)
+    index = pa.ipc.open_stream(source).read_all()
+    assert index.to_pylist() == [
+        {"operator": "agg", "name": "groups", "json": None},
+        {"operator": "agg", "name": "step", "json": "7"},
+        {"operator": "agg", "name": "later", "json": "[1]"},
+        {"operator": "stateless", "name": "", "json": "null"},
+    ]
+    assert pa.ipc.open_stream(source).read_all().to_pylist() == [{"k": None, "n": 2}]
+    assert source.tell() == source.size()
+
+
+def test_the_files_that_a_state_needs_stand_beside_its_bytes() -> None:
+    encoded = encode({"a": {FILES: lambda: ["x", "y"], "n": 1}, "b": {FILES: ["z"]}})
+    assert encoded.files == ("x", "y", "z")
+    assert decode(encoded.data, "f") == {"a": {"n": 1}}
+
+
+@settings(max_examples=60)
+@given(data=st.binary(max_size=200))
+def test_what_is_no_state_file_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError, match="the checkpoint file broken"):
+        decode(data, "broken")
+
+
+@given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 10_000), bits=st.integers(1, 2**32 - 1))
+def test_every_change_within_four_bytes_is_found(data: bytes, at: int, bits: int) -> None:
+    changed = bytearray(data)
+    for offset, mask in enumerate(bits.to_bytes(4, "little")):
+        changed[(at + offset) % len(data)] ^= mask if at % len(data) + offset < len(data) else 0
+    assert matches(data, checksum(data), "f")
+    assert matches(changed, checksum(data), "f") == (changed == data)
+
+
+def test_a_checksum_says_how_it_was_made() -> None:
+    assert checksum(b"123456789") == "crc32:cbf43926"  # the check value of CRC-32
+    with pytest.raises(CheckpointError, match="part has a checksum of the kind 'xxh9'"):
+        matches(b"", "xxh9:00", "part")
+
+
+def test_memory_gives_back_what_it_got_until_it_is_discarded() -> None:
+    storage = MemoryStorage()
+    for number in (1, 2):
+        file = storage.write(folder_of(number, None), "a[0]", encode({"a": {"n": number}}))
+        manifest = Manifest(number, "job", "periodic", 1, 2, {}, (file,), place=folder_of(number, None))
+        storage.complete(manifest.place, manifest)
+    storage.discard(folder_of(1, None))
+    (kept,) = storage.manifests()
+    assert decode(storage.read(kept, kept.files[0]), "x") == {"a": {"n": 2}}
+
+
+# --- manifests
+
+
+def complete(storage: DirectoryStorage, number: int, needs: tuple[str, ...] = (), savepoint: str | None = None) -> None:
+    """A checkpoint of one task that needs these files."""
+    place = folder_of(number, savepoint)
+    file = storage.write(place, "a[0]", Encoded(b"state", needs))
+    storage.complete(place, Manifest(number, "job", "periodic", 1, 2, {"a": 1}, (file,), place=place))
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        complete(storage, 3, ("tables/t/one", "tables/t/two"))
+        (manifest,) = storage.manifests()
+    assert manifest.files[0].checksum == checksum(b"state")
+    assert (manifest.checkpoint_id, manifest.size_bytes, manifest.place) == (3, 5, "chk-00000003")
+    assert manifest.needs == {"tables/t/one", "tables/t/two"}
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        complete(storage, 1)
+        path = tmp_path / "chk-00000001" / "manifest.json"
+        content = json.loads(path.read_bytes())
+        content["format"] = 1
+        content["files"] = [{"task": "a[0]", "file": "a-0.arrow", "size": 5, "sha256": "0" * 64}]
+        path.write_text(json.dumps(content))
+        with pytest.raises(
+            CheckpointError, match=r"manifest\.json has format 1, and this version reads format 2"
+        ) as caught:
+            storage.latest()
+        assert not isinstance(caught.value, CorruptCheckpointError)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": 2}', '{"format": 2, "files": [{}]}'])
+def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        complete(storage, 1)
+        (tmp_path / "chk-00000001" / "manifest.json").write_text(text)
+        with pytest.raises(CorruptCheckpointError, match=r"manifest\.json cannot be read"):
+            storage.manifests()
+
+
+# --- files that checkpoints share
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / "tables" / "t" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"rows")
+
+
+def shared(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "tables" / "t").iterdir())
+
+
+def needs(*names: str) -> tuple[str, ...]:
+    return tuple(f"tables/t/{name}" for name in names)
+
+
+def test_a_shared_file_goes_with_the_last_checkpoint_that_needs_it(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        make(tmp_path, "a", "b", "ab", "c")
+        complete(storage, 1, needs("a", "b"))
+        complete(storage, 2, needs("a", "b"), savepoint="before")
+        complete(storage, 3, needs("ab"))
+        complete(storage, 4, needs("ab", "c"))
+        storage.discard(folder_of(1, None))
+        assert shared(tmp_path) == ["a", "ab", "b", "c"]  # the savepoint needs them
+        storage.discard("savepoints/before")
+        assert shared(tmp_path) == ["ab", "c"]
+        storage.discard(folder_of(3, None))
+        assert shared(tmp_path) == ["ab", "c"]
+
+
+def test_what_no_checkpoint_needs_goes_when_the_directory_is_opened(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        make(tmp_path, "a", "of-a-savepoint", "stray", "half.tmp")
+        complete(storage, 1, needs("a"))
+        complete(storage, 2, needs("of-a-savepoint"), savepoint="s")
+        storage.write(folder_of(3, None), "a[0]", Encoded(b"never complete", needs("stray")))
+        storage.remove_incomplete()
+        assert shared(tmp_path) == ["a", "of-a-savepoint"]
+        assert [m.checkpoint_id for m in storage.manifests()] == [1]
+
+
+def test_a_failed_checkpoint_takes_no_shared_file_with_it(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        make(tmp_path, "a")
+        storage.write(folder_of(1, None), "a[0]", Encoded(b"state", needs("a")))
+        storage.discard(folder_of(1, None))
+        assert shared(tmp_path) == ["a"]  # the next checkpoint lists it again
+
+
+def test_no_file_outside_of_the_directory_is_deleted(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    with closing(DirectoryStorage(tmp_path / "c")) as storage:
+        complete(storage, 1, ("../victim",))
+        with pytest.raises(CheckpointError, match="outside of the checkpoint directory"):
+            storage.discard(folder_of(1, None))
+    assert victim.exists()
+
+
+# --- a sink whose files are merged, crashed before and after everything that it does to the disk
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@contextmanager
+def killed_at(number: int) -> Iterator[Callable[[], int]]:
+    """Let the process end at the `number`-th operation on the disk, before it or after it in turn."""
+    count = 0
+
+    def dying(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number:
+                raise Killed
+            result = operation(*arguments, **options)
+            count += 1
+            if count == number:
+                raise Killed
+            return result
+
+        return run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", dying(lambda descriptor: None))
+        patch.setattr(Path, "replace", dying(Path.replace))
+        patch.setattr(Path, "unlink", dying(Path.unlink))
+        patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+        yield lambda: count
+
+
+class Process:
+    """A process that runs a job of two sink subtasks in a checkpoint directory, from the latest checkpoint on."""
+
+    RETAINED = 2
+
+    def __init__(self, folder: Path, upsert: list[str], savepoint: str | None = None) -> None:
+        self.storage = DirectoryStorage(folder)
+        self.tables = Tables()
+        manifest = self.storage.savepoint(savepoint) if savepoint else self.storage.latest()
+        self.next_id = self.storage.highest_id() + 1
+        self.storage.remove_incomplete()
+        self.places = [m.place for m in self.storage.manifests()]
+        self.sinks = [TableSink("t", upsert).create(SCHEMA) for _ in range(2)]
+        self.offset = 0
+        for subtask, sink in enumerate(self.sinks):
+            sink.open(OperatorContext(subtask=subtask, parallelism=2, tables=self.tables, data_dir=folder))
+        if manifest is not None:
+            files = [decode(self.storage.read(manifest, file), file.file) for file in manifest.files]
+            for sink in self.sinks:
+                sink.restore([state["sink"] for state in files])
+            self.offset = int(files[0]["source"]["offset"])  # type: ignore[arg-type]
+
+    def checkpoint(self, savepoint: str | None = None) -> None:
+        """Ten more rows and a checkpoint, with all that belongs to it."""
+        self.offset += 10
+        number, self.next_id = self.next_id, self.next_id + 1
+        place = folder_of(number, savepoint)
+        files = []
+        for subtask, sink in enumerate(self.sinks):
+            mine = [value for value in range(self.offset - 10, self.offset) if value % KEYS % 2 == subtask]
+            sink.process(rows(mine), 0, NoOutput())
+            state = {"sink": sink.snapshot(number), "source": {"offset": self.offset}}
+            files.append(self.storage.write(place, f"sink[{subtask}]", encode(state)))
+        self.storage.complete(place, Manifest(number, "job", "periodic", 1, 2, {}, tuple(files), place=place))
+        for sink in self.sinks:
+            sink.notify_complete(number)
+        if savepoint is None:
+            self.places.append(place)
+        while len(self.places) > self.RETAINED:
+            self.storage.discard(self.places.pop(0))
+
+    def shown(self) -> list[int]:
+        return sorted(self.tables.read("t").column("value").to_pylist())
+
+
+def expected(offset: int, upsert: list[str]) -> list[int]:
+    return sorted({value % KEYS: value for value in range(offset)}.values()) if upsert else list(range(offset))
+
+
+def run_job(folder: Path, upsert: list[str], until: int) -> None:
+    """Checkpoints up to this offset, the fifth of them a savepoint; always closes the directory as a dying process."""
+    process = Process(folder, upsert)
+    try:
+        assert process.shown() == expected(process.offset, upsert)
+        while process.offset < until:
+            process.checkpoint("fifth" if process.next_id == 5 else None)
+            assert process.shown() == expected(process.offset, upsert)
+    finally:
+        process.storage.close()
+
+
+@pytest.mark.parametrize("upsert", [[], ["key"]])
+def test_a_crash_anywhere_while_files_are_merged_and_deleted(
+    tmp_path: Path, upsert: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_log, "FAN_IN", 3)
+    with killed_at(-1) as count:
+        run_job(tmp_path / "whole", upsert, 120)
+        operations = count()
+    assert any("-to-" in name for name in shared(tmp_path / "whole"))
+    rng = np.random.default_rng(5)
+    restored = 0
+    for number in rng.choice(np.arange(1, operations + 1), size=60, replace=False).tolist():
+        folder = tmp_path / str(number)
+        with killed_at(number), pytest.raises(Killed):
+            run_job(folder, upsert, 120)
+        with killed_at(-1):
+            run_job(folder, upsert, 130)
+            assert len(shared(folder)) <= 26
+            back = folder / "savepoints" / "fifth" / "manifest.json"
+            if back.exists():  # not when the fifth checkpoint died, and its number with it
+                restored += 1
+                again = Process(folder, upsert, savepoint="fifth")
+                assert again.shown() == expected(again.offset, upsert)
+                again.storage.close()
+        shutil.rmtree(folder)
+    assert restored > 30
+
+
+def test_files_stay_few_and_a_savepoint_can_be_restored_at_the_end(tmp_path: Path) -> None:
+    with killed_at(-1):
+        run_job(tmp_path, [], 1_000)
+        process = Process(tmp_path, [], savepoint="fifth")
+        assert process.shown() == list(range(50))
+        process.storage.close()
+        assert len(shared(tmp_path)) <= 2 * 5 + 2 * 20  # of the savepoint, and of the latest checkpoints
+        latest = Process(tmp_path, [])
+        assert latest.shown() == list(range(1_000))
+        latest.storage.close()
