@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
@@ -191,8 +192,8 @@ def _reference_time(execution: Execution, now_us: int) -> int:
 
 
 def _pending(task: SourceTask) -> int | None:
-    pending = getattr(task.reader, "pending_records", None)
-    return None if pending is None else int(pending())
+    pending: Callable[[], int | None] | None = getattr(task.reader, "pending_records", None)
+    return None if pending is None else pending()
 
 
 def _time(us: int) -> int | None:
