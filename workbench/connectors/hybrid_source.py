@@ -109,7 +109,7 @@ class HybridReader(SourceReader):
         fetched = self._current.poll(max_records)
         if isinstance(fetched, Exhausted) and not self._is_live:
             self._begin_live()
-            fetched = self._live.poll(max_records)
+            return WaitUntil(self._context.clock.now_us() + 1)  # its splits are known before their first records come
         if isinstance(fetched, Fetched):
             return Fetched(fetched.records, f"{'live' if self._is_live else 'history'} {fetched.split}")
         return fetched
@@ -147,3 +147,9 @@ class HybridReader(SourceReader):
 
 def _show(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def replayed(source: object) -> ReplaySource | None:
+    """The replay that a source is, or that it begins with."""
+    history = source.history if isinstance(source, HybridSource) else source
+    return history if isinstance(history, ReplaySource) else None
