@@ -11,8 +11,8 @@ from workbench.api.job import Job
 from workbench.api.registry import check_free, register
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
+from workbench.connectors.hybrid_source import replayed
 from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
@@ -193,9 +193,9 @@ def build_master(
         tables=tables,
         data_dir=data_dir,
         paces={
-            uid: node.spec.open_pace(clock.now_us())
+            uid: replay.open_pace(clock.now_us())
             for node, uid in logical.uids.items()
-            if isinstance(node.spec, ReplaySource)
+            if (replay := replayed(node.spec)) is not None
         },
     )
     coordinator = CheckpointCoordinator(

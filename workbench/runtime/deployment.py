@@ -12,7 +12,6 @@ from workbench.clock import Clock
 from workbench.connectors.base import SourceReader
 from workbench.connectors.pace import Pace
 from workbench.connectors.rate import Rate, Rated
-from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
@@ -252,9 +251,8 @@ class _TaskBuilder:
         node = self.vertex.nodes[0]
         uid = self.vertex.name
         spec: Any = node.spec
-        reader: SourceReader = (
-            spec.create(self.services.paces[uid]) if isinstance(spec, ReplaySource) else spec.create()
-        )
+        pace = self.services.paces.get(uid)
+        reader: SourceReader = spec.create() if pace is None else spec.create(pace)
         if isinstance(reader, Rated):
             reader.rate = self.services.rates.setdefault(uid, reader.rate)
         reader.open(self._context(uid, Counters()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from workbench.connectors.hybrid_source import replayed
 from workbench.durations import format_instant, format_speed
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.deployment import Execution, JobServices
@@ -81,7 +82,9 @@ class SourceControl:
         """The job starts again without a checkpoint: histories are replayed from their beginning."""
         for uid, pace in self._services.paces.items():
             node = next(node for node, own in self._logical.uids.items() if own == uid)
-            pace.restart(int(node.spec.log.start_us), self._now())  # type: ignore[union-attr]
+            replay = replayed(node.spec)
+            assert replay is not None
+            pace.restart(replay.log.start_us, self._now())
 
     def attach(self, execution: Execution) -> None:
         """An attempt begins to run: its sources are as paused as those before."""
