@@ -507,5 +507,5 @@ def test_a_checkpoint_of_other_columns_is_refused():
     snapshot = opened(spec).snapshot(1)
     wider = spec.create([LEFT.append(pa.field("new", pa.int64())), RIGHT])
     wider.open(OperatorContext(uid="join"))
-    with pytest.raises(CheckpointError, match="the state of operator 'join' has no column:new on its left side"):
+    with pytest.raises(CheckpointError, match="the state of operator 'join' has no column:new in its left rows"):
         wider.restore([snapshot])

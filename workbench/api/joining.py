@@ -1,20 +1,25 @@
-"""Streams of more than one input: the methods of `Stream` that join, connect and split."""
+"""Streams that meet and part: the methods of `Stream` that join, look up and split."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from workbench.api.building import located, operator_node
+from workbench.api.building import expression, located, operator_node
 from workbench.durations import parse_duration
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import PlanError, SettingError, WorkbenchError
+from workbench.expressions import Expression
+from workbench.operators.async_lookup import AsyncLookup
 from workbench.operators.base import OperatorSpec
 from workbench.operators.join_columns import How, JoinColumns, On, parse_on
 from workbench.operators.join_interval import IntervalJoin
 from workbench.operators.join_lookup import LookupJoin
 from workbench.operators.join_window import WindowJoin
+from workbench.operators.split import Split
+from workbench.operators.user_function import SchemaLike
 from workbench.origin import caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.windows import Tumbling
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class StreamJoins:
-    """What combines a stream with others; `Stream` inherits it."""
+    """What combines a stream with others, or parts it; `Stream` inherits it."""
 
     if TYPE_CHECKING:
 
@@ -117,6 +122,82 @@ class StreamJoins:
             raise located(error, origin) from None
         inputs = (self._input("hash", left_keys), other._input("hash", right_keys))
         return self._derived(operator_node(spec, inputs, origin))
+
+    def lookup_async(
+        self,
+        function: Callable[..., Any],
+        *,
+        key: str | Sequence[str],
+        schema: SchemaLike,
+        concurrency: int = 16,
+        timeout: str | timedelta = "5s",
+        ordered: bool = True,
+        how: str = "left",
+    ) -> Stream:
+        """Add what a function answers about each record's key, such as a row of a database, without waiting for it.
+
+        The function is called once for each distinct key of a batch, on threads of its own (a coroutine function: on an
+        event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
+        still out are asked about again.
+
+        Args:
+            function: called with the key's value (with several keys: one argument each); returns a dict of exactly the
+                columns of `schema`, or None where it knows nothing.
+            key: the key columns; a record with a null key is not asked about.
+            schema: the columns that the answers add.
+            concurrency: how many calls may be under way at a time, in each subtask.
+            timeout: a call that takes longer fails the job's attempt.
+            ordered: results in the order of the records; otherwise as the answers come, but not across watermarks.
+            how: ``"left"``: nulls where nothing is known; ``"inner"``: such records are dropped.
+
+        Raises:
+            PlanError: a column that does not exist, cannot be a key or clashes.
+            SettingError: a bad concurrency, timeout or `how`.
+
+        Example:
+            >>> from workbench import Stream
+            >>> cities = {"JFK": {"city": "New York"}}
+            >>> flights = Stream.from_table(pa.table({"origin": ["JFK", "XXX"]}))
+            >>> flights.lookup_async(cities.get, key="origin", schema={"city": pa.string()}).columns
+            ['origin', 'city']
+        """
+        origin = caller()
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        try:
+            if how not in ("inner", "left"):
+                raise SettingError(f"how is {how!r}: a lookup can be 'left' (nulls where nothing is known) or 'inner'")
+            timeout_us = parse_duration(timeout, "timeout")
+            spec = AsyncLookup(function, keys, schema, concurrency, timeout_us, ordered, how == "inner", origin)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return self._derived(operator_node(spec, (self._input(),), origin))
+
+    def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
+        """Part the stream: each record goes to the stream of the first condition that is true for it.
+
+        Args:
+            conditions: by the name of the stream, in the order in which they are tried.
+            rest: name of the stream of the records for which none is true.
+
+        Raises:
+            PlanError: no condition, or one that is called like `rest`.
+            ExpressionError: what is no condition.
+
+        Example:
+            >>> from workbench import Stream
+            >>> flights = Stream.from_table(pa.table({"dep_delay": [2, 20, None]}))
+            >>> list(flights.split({"late": "dep_delay > 15", "on_time": "dep_delay <= 15"}))
+            ['late', 'on_time', 'rest']
+        """
+        origin = caller()
+        if rest in conditions:
+            raise PlanError(f"split has a condition named {rest!r}, like the rest: pass another rest=", origin=origin)
+        try:
+            spec = Split(tuple((name, expression(value, origin)) for name, value in conditions.items()), origin)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        main = self._derived(operator_node(spec, (self._input(),), origin))
+        return {name: main.side_output(name) for name in conditions} | {rest: main}
 
 
 def _bound(value: str | timedelta) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -11,16 +12,20 @@ from workbench.api.job import Job
 from workbench.api.registry import check_free, register
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
+from workbench.connectors.base import Guarantee
 from workbench.connectors.hybrid_source import replayed
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
+from workbench.drivers.executor import SteppedExecutor, ThreadedExecutor
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
 from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
+from workbench.operators.executor import Executor
+from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.background import Background
@@ -51,9 +56,12 @@ class _JobSampler(Sampler):
         super().__init__(recorder)
         self.storage: CheckpointStorage | None = None
         self.driver: Driver | None = None
+        self.executor: ThreadedExecutor | SteppedExecutor | None = None
 
     def on_end(self, time_us: int) -> None:
         """Close the directory behind everything that is still to be written to it."""
+        if self.executor is not None:
+            self.executor.close()
         if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
             self.driver.submit(self.storage.close, lambda result: None)
 
@@ -68,6 +76,7 @@ def start_job(
     restore: str | None,
     retained_checkpoints: int,
     max_restarts: int,
+    guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
@@ -83,6 +92,7 @@ def start_job(
     if (resume or restore) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     logical = pipeline.logical_graph()
+    check_guarantee(logical, guarantee)
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     warm_up()
     storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
@@ -118,6 +128,7 @@ def _start(
     else:
         clock = SystemClock()
         driver = LiveDriver(name, clock, sampler.sample)
+    sampler.executor = SteppedExecutor() if kind == "stepping" else ThreadedExecutor(name)
     directory = storage.directory if isinstance(storage, DirectoryStorage) else None
     master = build_master(
         name,
@@ -133,6 +144,7 @@ def _start(
         observer=sampler,
         tables=Tables(),
         data_dir=directory,
+        executor=sampler.executor,
     )
     sampler.master = master
     sampler.storage = storage
@@ -185,6 +197,7 @@ def build_master(
     observer: JobObserver,
     tables: Tables,
     data_dir: Path | None,
+    executor: Executor | None = None,
 ) -> Master:
     """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with."""
     services = JobServices(
@@ -197,6 +210,8 @@ def build_master(
             for node, uid in logical.uids.items()
             if (replay := replayed(node.spec)) is not None
         },
+        executor=executor,
+        seed=zlib.crc32(name.encode()),
     )
     coordinator = CheckpointCoordinator(
         job=name,

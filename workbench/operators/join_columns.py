@@ -226,29 +226,36 @@ def saved_rows(batch: pa.RecordBatch, details: Mapping[str, pa.Array]) -> pa.Tab
     return pa.Table.from_arrays([*batch.columns, *details.values()], names=[*names, *details])
 
 
+def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: OperatorContext) -> pa.RecordBatch:
+    """The user's columns in saved rows; `part` names them in errors.
+
+    Raises:
+        CheckpointError: the columns are others now than when the checkpoint was taken.
+    """
+    missing = sorted({_COLUMN + name for name in schema.names} - set(table.schema.names))
+    if missing:
+        raise CheckpointError(
+            f"the state of operator {context.uid!r} has no {', '.join(missing)} in its {part} rows: the columns have "
+            "changed since the checkpoint; give the operator another uid to start it afresh"
+        )
+    arrays = [table.column(_COLUMN + field.name).combine_chunks().cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def owned_rows_of(
     snapshots: Sequence[Snapshot], side: str, keys: Sequence[str], schema: pa.Schema, context: OperatorContext
 ) -> tuple[pa.RecordBatch, pa.Table]:
     """The rows of one side in all snapshots whose keys this subtask owns now, and the same rows with their details.
 
     Raises:
-        CheckpointError: the side has other columns now than when the checkpoint was taken.
+        CheckpointError: see `restored_rows`.
     """
-    expected = [_COLUMN + name for name in schema.names]
+    names = [_COLUMN + key for key in keys]
     parts = []
     for snapshot in snapshots:
         table = snapshot[side]
         assert isinstance(table, pa.Table)
-        missing = sorted(set(expected) - set(table.schema.names))
-        if missing:
-            raise CheckpointError(
-                f"the state of operator {context.uid!r} has no {', '.join(missing)} on its {side} side: the columns "
-                "have changed since the checkpoint; give the operator another uid to start it afresh"
-            )
-        names = [_COLUMN + key for key in keys]
+        restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
         parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
     table = pa.concat_tables(parts).combine_chunks()
-    arrays = [
-        table.column(name).combine_chunks().cast(field.type) for name, field in zip(expected, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema), table
+    return restored_rows(table, schema, side, context), table

@@ -15,6 +15,7 @@ from workbench.connectors.rate import Rate, Rated
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
+from workbench.operators.executor import Executor
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
@@ -56,6 +57,7 @@ class JobServices:
         paces: of the replay sources, by uid.
         rates: of the sources that keep to one, by uid; known when they have been opened.
         seed: of its random exchanges.
+        executor: runs its users' functions that may take long; None: they are called in the step itself.
     """
 
     job: str
@@ -65,6 +67,7 @@ class JobServices:
     paces: dict[str, Pace]
     rates: dict[str, Rate] = field(default_factory=dict)
     seed: int = 0
+    executor: Executor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,7 @@ class _TaskBuilder:
             attempt=self.number,
             tables=services.tables,
             data_dir=services.data_dir,
+            executor=services.executor,
         )
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
