@@ -8,6 +8,7 @@ from typing import Literal
 from workbench.api.job import Job
 from workbench.api.launch import start_job
 from workbench.api.plan_view import PlanView
+from workbench.connectors.base import Guarantee
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
@@ -72,6 +73,7 @@ class Pipeline:
         retained_checkpoints: int = 3,
         max_restarts: int = 3,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
+        guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
     ) -> Job:
         """Run it as a job in this process; returns at once.
@@ -92,6 +94,8 @@ class Pipeline:
             retained_checkpoints: complete checkpoints that are kept.
             max_restarts: failures after which the job fails for good.
             slots_per_taskmanager: slots of one TaskManager, which fail together.
+            guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
+                sink that cannot keep it is refused.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
 
         Raises:
@@ -115,5 +119,6 @@ class Pipeline:
             restore=restore,
             retained_checkpoints=retained_checkpoints,
             max_restarts=max_restarts,
+            guarantee=guarantee,
             driver=driver,
         )

@@ -12,6 +12,7 @@ from workbench.durations import parse_duration
 from workbench.errors import JobError, unknown
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.runtime.queries import Question
+from workbench.state.key_columns import is_text
 
 Ask = Callable[[Question], None]
 """Hands a question to the job's master."""
@@ -115,8 +116,8 @@ class StateView:
     def _column(self, field: pa.Field, value: object) -> pa.Array:
         kind = field.type
         try:
-            if pa.types.is_dictionary(kind):
-                return pa.array([value], kind.value_type).dictionary_encode().cast(kind)
+            if isinstance(value, str) and not is_text(kind):
+                return pa.array([value]).cast(kind)  # as it is typed behind a magic
             return pa.array([value], kind)
         except (pa.ArrowException, TypeError, OverflowError, ValueError):
             raise JobError(

@@ -192,6 +192,13 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
             raise SettingError(f"parallelism is {parallelism}: it must be above zero")
         return self._with_node(replace(self._node, parallelism=parallelism))
 
+    def slot_sharing_group(self, name: str) -> Stream:
+        """Keep the operator that made this stream, and those after it, out of the slots of other groups (F2-2).
+
+        By default all operators share slots, so a slot holds one parallel slice of the whole pipeline.
+        """
+        return self._with_node(replace(self._node, slot_sharing_group=name))
+
     def sink_to(self, sink: Sink) -> Pipeline:
         """End the stream in a sink; what comes back can be run."""
         origin = caller()

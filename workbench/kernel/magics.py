@@ -33,6 +33,8 @@ HELP = "\n".join(
         "",
         "  %stream set buffer_timeout=5ms checkpoint_interval=1s",
         "  %stream set delays speed=max",
+        "  %stream set parallelism=4",
+        "  %stream state aggregate JFK",
         "  %stream seek 2013-07-01T06:00",
         "  %stream savepoint delays before-fix",
         "  %stream fail delays aggregate[1]",
@@ -52,6 +54,8 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
     (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
+    (("--slots-per-taskmanager",), {"type": int, "help": "slots of a TaskManager, which fail together (default 2)"}),
+    (("--guarantee",), {"help": "exactly-once or at-least-once: refuse a pipeline whose ends cannot keep it"}),
     (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
@@ -176,6 +180,9 @@ def as_pipeline(value: Any, name: str) -> wb.Pipeline:
 
 def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
-    names = ("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed", "driver")
+    names = (
+        *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
+        *("slots_per_taskmanager", "guarantee", "driver"),
+    )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return pipeline.run(options.name, resume=options.resume, **given)

@@ -111,6 +111,17 @@ def _report(job: Any, words: Sequence[str]) -> Any:
     return job.report(words[0] if words else f"{job.name}-report.html")
 
 
+def _fail(job: Any, words: Sequence[str]) -> Any:
+    """``fail aggregate[1]`` crashes a task, ``fail tm-1`` a TaskManager with all its tasks."""
+    return job.fail(taskmanager=words[0]) if words[0].startswith("tm-") else job.fail(task=words[0])
+
+
+def _state(job: Any, words: Sequence[str]) -> Any:
+    """``state aggregate JFK``: what the operator holds for a key; without a key, some of the keys."""
+    view = job.state(words[0])
+    return view.get(*words[1:]) if len(words) > 1 else view.keys()
+
+
 VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
     "show": Verb(lambda job, words: job, "the job with its graph"),
@@ -122,7 +133,9 @@ VERBS: dict[str, Verb] = {
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
-    "fail": Verb(lambda job, words: job.fail(task=words[0]), "crash a task; the job recovers", "TASK", 1, 1),
+    "fail": Verb(_fail, "crash a task or a TaskManager; the job recovers", "TASK", 1, 1),
+    "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
+    "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
     "stop": Verb(lambda job, words: job.stop(), "end the job"),
 }

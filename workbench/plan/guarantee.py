@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from workbench.connectors.base import Guarantee, Sink, Source
+from workbench.errors import PlanError, SettingError, unknown
 from workbench.plan.logical import LogicalGraph
 
 STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-once")
@@ -41,6 +42,22 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
         if STRENGTHS.index(found) < STRENGTHS.index(weakest):
             weakest, reason = found, why
     return weakest, reason
+
+
+def check_guarantee(graph: LogicalGraph, wanted: str | None) -> None:
+    """Refuse a pipeline that cannot keep the guarantee that is asked for; None asks for nothing.
+
+    Raises:
+        SettingError: there is no such guarantee.
+        PlanError: names the end that cannot keep it.
+    """
+    if wanted is None:
+        return
+    if wanted not in STRENGTHS:
+        raise SettingError(unknown("guarantee", wanted, STRENGTHS))
+    found, reason = weakest_guarantee(graph)
+    if STRENGTHS.index(found) < STRENGTHS.index(wanted):
+        raise PlanError(f"the pipeline cannot keep {wanted}, only {found}: {reason}")
 
 
 _REASONS: dict[Guarantee, str] = {
