@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,8 +11,9 @@ from sqlglot import exp
 from workbench.errors import ExpressionError
 from workbench.expressions import arithmetic, comparing, conditional, functions, times
 from workbench.expressions.casts import cast
+from workbench.expressions.choice import Choice, Codes, accepted_codes
 from workbench.expressions.expression import Expression
-from workbench.expressions.node import Evaluate, Node, constant
+from workbench.expressions.node import Coded, Node, constant
 from workbench.expressions.scope import Scope, column_node
 from workbench.expressions.sql import Tree, parse_sql, render
 from workbench.expressions.types import CAST_TYPES, type_name
@@ -30,12 +31,30 @@ class Compiled:
 
     type: pa.DataType
     sql: str
-    _evaluate: Evaluate
+    _node: Node
+    _accepted: Coded | None = None
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """The value of every row of `batch`, which has the schema compiled for; releases the GIL in the kernels."""
-        value = self._evaluate(batch)
+        value = self._node.evaluate(batch)
         return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+
+    def choose(self, batch: pa.RecordBatch) -> Choice:
+        """The rows of `batch` for which this condition is true, in the form in which that is known soonest.
+
+        Example:
+            >>> late = compile_expression("delay > 15", pa.schema({"delay": pa.int64()}))
+            >>> late.choose(pa.RecordBatch.from_pydict({"delay": [3, None, 20]})).to_pylist()
+            [False, None, True]
+        """
+        if self._node.rows is not None:
+            return self._node.rows(batch)
+        if self._accepted is not None:
+            column = batch.column(self._accepted.column)
+            accepted = self._accepted.values(column)
+            if accepted is not None:
+                return Codes(column, accepted)
+        return self(batch)
 
 
 def compile_expression(expression: Expression | str, schema: pa.Schema, origin: Origin | None = None) -> Compiled:
@@ -76,7 +95,7 @@ def _compile(expression: Expression | str, schema: pa.Schema, origin: Origin | N
     if isinstance(tree, exp.Column) and not tree.table:
         # A bare column keeps its stored type (a dictionary, for example) and is not copied.
         index, type_ = scope.column(tree.name)
-        return Compiled(type_, text, lambda batch: batch.column(index))
+        return Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text))
     try:
         node = scope.node(tree)
         # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
@@ -87,7 +106,8 @@ def _compile(expression: Expression | str, schema: pa.Schema, origin: Origin | N
         raise scope.error(
             f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
         ) from None
-    return Compiled(node.type, text, node.evaluate)
+    accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
+    return Compiled(node.type, text, node, accepted)
 
 
 def _cast(scope: Scope, tree: Tree) -> Node:
@@ -101,8 +121,7 @@ def _cast(scope: Scope, tree: Tree) -> Node:
 
 
 def _inner(scope: Scope, tree: Tree) -> Node:
-    node = scope.node(tree.this)
-    return Node(node.type, node.evaluate, render(tree), node.constant)
+    return replace(scope.node(tree.this), text=render(tree))
 
 
 _BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {

@@ -12,7 +12,7 @@ from sqlglot import exp
 from workbench.expressions.casts import cast, widen
 from workbench.expressions.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.scope import Scope
-from workbench.expressions.searching import contains, matches, required_literal
+from workbench.expressions.searching import contains, matches, required_literal, search
 from workbench.expressions.sql import Tree, render
 
 _BOOL, _DOUBLE, _INT, _TEXT = pa.bool_(), pa.float64(), pa.int32(), pa.string()
@@ -89,7 +89,7 @@ def _length(scope: Scope, tree: Tree) -> Node:
 
 def _contains(scope: Scope, tree: Tree) -> Node:
     node = scope.string(tree.this, "contains")
-    return call(contains(scope.constant_text(tree.expression, "contains")), [node], _BOOL, render(tree))
+    return search(contains(scope.constant_text(tree.expression, "contains")), node, render(tree))
 
 
 def _find(kernel: str, name: str) -> Builder:
@@ -143,7 +143,7 @@ def _match(node: Node, pattern: str, text: str, ignore_case: bool = False) -> No
     if ignore_case:
         options = pc.MatchSubstringOptions(pattern, ignore_case=True)
         return apply("match_substring_regex", [node], _BOOL, text, options)
-    return call(matches(pattern, required_literal(pattern.removeprefix("(?s)"))), [node], _BOOL, text)
+    return search(matches(pattern, required_literal(pattern.removeprefix("(?s)"))), node, text)
 
 
 def _rlike(scope: Scope, tree: Tree) -> Node:

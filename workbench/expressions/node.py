@@ -1,4 +1,8 @@
-"""A compiled part of an expression: its type and a closure that computes it for a batch."""
+"""A compiled part of an expression: its type and a closure that computes it for a batch.
+
+What depends on one dictionary-encoded column alone is computed once for each value of the dictionary, and only when a
+batch brings another dictionary than the one before it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 Datum = Any
 """An Arrow array with a value per row, or an Arrow scalar that stands for all rows."""
 
-Evaluate = Callable[[pa.RecordBatch], Datum]
+Evaluate = Callable[[Any], Datum]
+"""Takes a batch, or the dictionary of a column."""
+
+Rows = npt.NDArray[np.int32]
 
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
+
+
+class Coded:
+    """A computation on one dictionary-encoded column, by code.
+
+    Args:
+        column: its position.
+        evaluate: takes the dictionary to an array with a value per code, or to a scalar.
+    """
+
+    __slots__ = ("_latest", "column", "evaluate")
+
+    def __init__(self, column: int, evaluate: Callable[[pa.Array], Datum]) -> None:
+        self.column = column
+        self.evaluate = evaluate
+        self._latest: tuple[tuple[int, ...], pa.Array, Datum] | None = None
+
+    def values(self, column: pa.DictionaryArray) -> Datum | None:
+        """The value of each code of `column`; None where it does not pay (more codes than rows) or rows are null."""
+        if column.null_count:
+            return None
+        dictionary = column.dictionary
+        # The memory of a dictionary that is kept here is immutable, and no other one can have its addresses.
+        identity = (len(dictionary), dictionary.offset, *(b.address if b else 0 for b in dictionary.buffers()))
+        latest = self._latest
+        if latest is None or latest[0] != identity:
+            if len(dictionary) > len(column):
+                return None
+            latest = self._latest = (identity, dictionary, self.evaluate(dictionary))
+        return latest[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +65,17 @@ class Node:
         evaluate: takes a batch to an array of its length, or to a scalar.
         text: SQL of this part, for errors.
         constant: the value when it depends on no column, else None.
-        encoded: for a dictionary-encoded column, takes a batch to it as it is stored; `evaluate` decodes it.
+        coded: the same by code, when it depends on one dictionary-encoded column alone.
+        rows: of a condition, takes a batch to the numbers of the rows for which it is true, shape (k,), in order, where
+            that is known sooner than a mask.
     """
 
     type: pa.DataType
     evaluate: Evaluate
     text: str
     constant: pa.Scalar | None = None
-    encoded: Evaluate | None = None
+    coded: Coded | None = None
+    rows: Callable[[pa.RecordBatch], Rows] | None = None
 
 
 def constant(value: pa.Scalar, text: str) -> Node:
@@ -61,12 +103,34 @@ def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.Dat
     evaluate = _evaluate(function, [operand.evaluate for operand in operands])
     if all(operand.constant is not None for operand in operands):
         return constant(evaluate(_NO_ROWS), text)
-    varying = [at for at, operand in enumerate(operands) if operand.constant is None]
-    encoded = operands[varying[0]].encoded
-    if len(varying) == 1 and encoded is not None:
-        values = [operand.constant for operand in operands]
-        evaluate = _on_dictionary(function, values, varying[0], encoded, evaluate)
-    return Node(type_, evaluate, text)
+    coded = _together(function, operands)
+    return Node(type_, evaluate if coded is None else _by_code(coded, evaluate), text, coded=coded)
+
+
+def _together(function: Callable[..., Datum], operands: Sequence[Node]) -> Coded | None:
+    """The function by code, when all operands that vary depend on the same dictionary-encoded column."""
+    parts: list[Evaluate] = []
+    columns: set[int] = set()
+    for operand in operands:
+        if operand.constant is not None:
+            parts.append(operand.evaluate)
+        elif operand.coded is not None:
+            parts.append(operand.coded.evaluate)
+            columns.add(operand.coded.column)
+        else:
+            return None
+    return Coded(columns.pop(), _evaluate(function, parts)) if len(columns) == 1 else None
+
+
+def _by_code(coded: Coded, otherwise: Evaluate) -> Evaluate:
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        column = batch.column(coded.column)
+        values = coded.values(column)
+        if values is None:
+            return otherwise(batch)
+        return values.take(column.indices) if isinstance(values, pa.Array) else values
+
+    return evaluate
 
 
 def _evaluate(function: Callable[..., Datum], parts: Sequence[Evaluate]) -> Evaluate:
@@ -86,30 +150,6 @@ def _evaluate(function: Callable[..., Datum], parts: Sequence[Evaluate]) -> Eval
 
         def evaluate(batch: pa.RecordBatch) -> Datum:
             return function(*[part(batch) for part in parts])
-
-    return evaluate
-
-
-def _on_dictionary(
-    function: Callable[..., Datum], values: Sequence[Datum], at: int, encoded: Evaluate, otherwise: Evaluate
-) -> Evaluate:
-    """Computes the function once for each value of a dictionary instead of once for each row.
-
-    Args:
-        function: its operand number `at` is the column, the others are constants.
-        values: the constants.
-        at: the place of the column.
-        encoded: takes a batch to the dictionary-encoded column.
-        otherwise: computes it on the decoded column, for one with nulls or with more values than rows.
-    """
-
-    def evaluate(batch: pa.RecordBatch) -> Datum:
-        column = encoded(batch)
-        dictionary = column.dictionary
-        if column.indices.null_count or len(dictionary) > len(column):
-            return otherwise(batch)
-        result = function(*values[:at], dictionary, *values[at + 1 :])
-        return result.take(column.indices) if isinstance(result, pa.Array) else result
 
     return evaluate
 

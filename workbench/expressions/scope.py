@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.errors import ExpressionError, unknown
-from workbench.expressions.node import Node, apply
+from workbench.expressions.node import Coded, Node, apply
 from workbench.expressions.sql import Tree, render
 from workbench.expressions.types import is_number, is_time, operand_type, type_name
 from workbench.origin import Origin
@@ -144,6 +144,6 @@ def column_node(scope: Scope, tree: Tree) -> Node:
     if stored == type_:
         return raw
     decoded = apply("cast", [raw], type_, text, pc.CastOptions.unsafe(type_))
-    if pa.types.is_dictionary(stored) and stored.value_type == type_:
-        return replace(decoded, encoded=read)
+    if pa.types.is_dictionary(stored) and stored.value_type == type_ and not pa.types.is_nested(type_):
+        return replace(decoded, coded=Coded(index, lambda dictionary: dictionary))
     return decoded

@@ -7,36 +7,70 @@ first, and the expression runs on the rows that are left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.expressions.node import Datum
-from workbench.kernels import contains_literal, warm_up
+from workbench.expressions.node import Datum, Node, Rows, call
+from workbench.kernels import find_literal, warm_up
 
 _SPECIAL = frozenset("\\^$.[]|()?*+{}")
 _LETTERS_OF_ONE = frozenset("dDwWsSbBAz")
 """After a backslash: classes and positions. Any other letter may begin something longer, such as ``\\x41``."""
 _QUANTIFIERS = frozenset("*?+{")
 
-Mask = npt.NDArray[np.bool_]
+
+class Search:
+    """Whether text contains a literal or matches a regular expression anywhere; null of null.
+
+    Args:
+        literal: not empty; what the text contains, or every match of the pattern.
+        pattern: in RE2's syntax, or None for the literal alone.
+    """
+
+    def __init__(self, literal: str, pattern: str | None = None) -> None:
+        warm_up()
+        self._literal = np.frombuffer(literal.encode(), np.uint8)
+        self._kernel = "match_substring" if pattern is None else "match_substring_regex"
+        self._options = pc.MatchSubstringOptions(literal if pattern is None else pattern)
+        self._is_literal = pattern is None
+
+    def __call__(self, text: Datum) -> Datum:
+        """An array of booleans for an array of text, a scalar for a scalar."""
+        if isinstance(text, pa.Scalar):
+            return self._match(text)
+        found = np.zeros(len(text), np.bool_)
+        found[self.rows(text)] = True
+        return pa.array(found, mask=text.is_null().to_numpy(zero_copy_only=False) if text.null_count else None)
+
+    def rows(self, text: pa.Array) -> Rows:
+        """Shape (k,): the rows that match, in order."""
+        rows = self._containing(text)
+        if text.null_count and len(rows):
+            rows = rows[_as_mask(text.take(pa.array(rows)).is_valid())]
+        if self._is_literal or not len(rows):
+            return rows
+        return rows[_as_mask(self._match(text.take(pa.array(rows))))]
+
+    def _match(self, text: Datum) -> Datum:
+        return pc.call_function(self._kernel, [text], self._options)
+
+    def _containing(self, text: pa.Array) -> Rows:
+        """Shape (k,): the rows whose text contains the literal; a null text may be among them."""
+        _, offsets, data = text.buffers()
+        if not len(text) or offsets is None or data is None:
+            return np.empty(0, np.int32)
+        bounds = np.frombuffer(offsets, np.int32, len(text) + 1, text.offset * 4)
+        rows = np.empty(len(text), np.int32)
+        return rows[: find_literal(bounds, np.frombuffer(data, np.uint8), self._literal, rows)]
 
 
 def contains(literal: str) -> Callable[[Datum], Datum]:
     """A function from text to whether it contains `literal`; null of null."""
-    if not literal:
-        return lambda text: pc.match_substring(text, literal)
-    warm_up()
-    wanted = np.frombuffer(literal.encode(), np.uint8)
-
-    def run(text: Datum) -> Datum:
-        if isinstance(text, pa.Scalar):
-            return pc.match_substring(text, literal)
-        return _as_mask(_contains(text, wanted), text)
-
-    return run
+    return Search(literal) if literal else lambda text: pc.match_substring(text, literal)
 
 
 def matches(pattern: str, literal: str) -> Callable[[Datum], Datum]:
@@ -46,23 +80,18 @@ def matches(pattern: str, literal: str) -> Callable[[Datum], Datum]:
         pattern: in RE2's syntax.
         literal: what every match contains; see `required_literal`.
     """
+    if literal:
+        return Search(literal, pattern)
     options = pc.MatchSubstringOptions(pattern)
-    if not literal:
-        return lambda text: pc.call_function("match_substring_regex", [text], options)
-    warm_up()
-    wanted = np.frombuffer(literal.encode(), np.uint8)
+    return lambda text: pc.call_function("match_substring_regex", [text], options)
 
-    def run(text: Datum) -> Datum:
-        if isinstance(text, pa.Scalar):
-            return pc.call_function("match_substring_regex", [text], options)
-        found = _contains(text, wanted)
-        rows = np.flatnonzero(found)
-        if len(rows):
-            hits = pc.call_function("match_substring_regex", [text.take(pa.array(rows))], options)
-            found[rows] = hits.fill_null(False).to_numpy(zero_copy_only=False)
-        return _as_mask(found, text)
 
-    return run
+def search(test: Callable[[Datum], Datum], node: Node, text: str) -> Node:
+    """The computation of `contains` or `matches` on a node; it tells rows rather than a mask where it can."""
+    found = call(test, [node], pa.bool_(), text)
+    if not isinstance(test, Search) or found.constant is not None or found.coded is not None:
+        return found
+    return replace(found, rows=lambda batch: test.rows(node.evaluate(batch)))
 
 
 def required_literal(pattern: str) -> str:
@@ -128,16 +157,6 @@ def _group_end(pattern: str, at: int) -> int | None:
     return None
 
 
-def _contains(text: pa.Array, wanted: npt.NDArray[np.uint8]) -> Mask:
-    """Shape (n,): whether each text contains the bytes; of a null text unspecified."""
-    found = np.zeros(len(text), np.uint8)
-    _, offsets, data = text.buffers()
-    if len(text) and offsets is not None and data is not None:
-        bounds = np.frombuffer(offsets, np.int32, len(text) + 1, text.offset * 4)
-        contains_literal(bounds, np.frombuffer(data, np.uint8), wanted, found)
-    mask: Mask = found.view(np.bool_)
+def _as_mask(test: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = test.to_numpy(zero_copy_only=False)
     return mask
-
-
-def _as_mask(found: Mask, text: pa.Array) -> pa.Array:
-    return pa.array(found, mask=text.is_null().to_numpy(zero_copy_only=False) if text.null_count else None)

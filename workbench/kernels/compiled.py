@@ -23,6 +23,7 @@ HASHES_IN: Type = types.Array(types.uint64, 1, "C", readonly=True)
 BYTES_IN: Type = types.Array(types.uint8, 1, "C", readonly=True)
 SMALL_INTS_IN: Type = types.Array(types.int32, 1, "C", readonly=True)
 INTS: Type = types.int64[::1]
+SMALL_INTS: Type = types.int32[::1]
 FLOATS: Type = types.float64[::1]
 HASHES: Type = types.uint64[::1]
 BYTES: Type = types.uint8[::1]

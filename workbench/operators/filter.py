@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.expressions.types import type_name
 from workbench.operators.base import Operator, Output
+from workbench.operators.gather import Gather
+from workbench.operators.narrowing import kept_positions, kept_schema
 from workbench.origin import Origin
 
 
@@ -23,6 +25,7 @@ class Filter:
     Args:
         condition: a boolean expression.
         origin: the user's line, for errors.
+        kept: the columns that something reads, None for all; the planner leaves the others out.
 
     Example:
         >>> Filter(expr("dep_delay IS NOT NULL")).describe()
@@ -31,11 +34,12 @@ class Filter:
 
     condition: Expression
     origin: Origin | None = field(default=None, repr=False)
+    kept: tuple[str, ...] | None = field(default=None, repr=False)
     kind: ClassVar[str] = "filter"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         self._compile(inputs[0])
-        return inputs[0]
+        return kept_schema(inputs[0], self.kept)
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {}
@@ -44,7 +48,15 @@ class Filter:
         return self.condition.sql
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return FilterLogic(self._compile(inputs[0]))
+        return FilterLogic(self._compile(inputs[0]), Gather(inputs[0], kept_positions(inputs[0], self.kept)))
+
+    def narrowed(self, used: tuple[str, ...]) -> Filter:
+        """The same filter that passes on only these columns."""
+        return replace(self, kept=used)
+
+    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
+        """What it reads to give these columns."""
+        return frozenset((*used, *self.condition.columns))
 
     def _compile(self, schema: pa.Schema) -> Compiled:
         compiled = compile_expression(self.condition, schema, self.origin)
@@ -58,22 +70,13 @@ class Filter:
 
 
 class FilterLogic(Operator):
-    """Applies one mask to the columns and to the event times; a batch that passes whole is passed on uncopied."""
+    """Chooses rows and copies them with their event times; a batch that passes whole is passed on uncopied."""
 
-    def __init__(self, condition: Compiled) -> None:
+    def __init__(self, condition: Compiled, gather: Gather) -> None:
         self._condition = condition
+        self._gather = gather
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        mask = self._condition(records.batch)
-        kept = mask.true_count
-        if kept == len(records):
-            out.emit(records)
-        elif kept:
-            out.emit(_select(records, mask))
-
-
-def _select(records: Records, mask: pa.BooleanArray) -> Records:
-    batch = records.batch.filter(mask)
-    if records.timestamps is None:
-        return Records(batch)
-    return Records(batch, pa.array(records.timestamps).filter(mask).to_numpy())
+        kept = self._gather(records, self._condition.choose(records.batch))
+        if kept is not None:
+            out.emit(kept)

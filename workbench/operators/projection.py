@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import methodcaller
 
 import pyarrow as pa
@@ -58,6 +58,16 @@ def input_column(index: int) -> Column:
     """The input column at `index`, unchanged."""
     column: Column = methodcaller("column", index)
     return column
+
+
+def kept_columns(columns: NamedExpressions, kept: Collection[str] | None) -> NamedExpressions:
+    """Those whose names are in `kept`, or all for None."""
+    return columns if kept is None else tuple(item for item in columns if item[0] in kept)
+
+
+def columns_read(columns: NamedExpressions) -> frozenset[str]:
+    """The input columns that the expressions read."""
+    return frozenset(name for _, expression in columns for name in expression.columns)
 
 
 def describe_columns(columns: NamedExpressions) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.base import Operator, Output
+from workbench.operators.narrowing import kept_positions, kept_schema
 from workbench.origin import Origin
 
 
@@ -23,9 +24,11 @@ class Union:
 
     Args:
         origin: the user's line, for errors.
+        kept: the columns that something reads, None for all; the planner leaves the others out.
     """
 
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    kept: tuple[str, ...] | None = field(default=None, repr=False)
     kind: ClassVar[str] = "union"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -34,6 +37,7 @@ class Union:
                 f"union needs at least 2 streams and got {len(inputs)}: pass the other stream to union(...)",
                 origin=self.origin,
             )
+        inputs = [kept_schema(schema, self.kept) for schema in inputs]
         for number, schema in enumerate(inputs[1:], start=2):
             self._check(inputs[0], schema, number)
         return pa.schema(
@@ -50,7 +54,15 @@ class Union:
         return "all records of all inputs"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return UnionLogic(self.output_schema(inputs))
+        return UnionLogic(self.output_schema(inputs), [kept_positions(schema, self.kept) for schema in inputs])
+
+    def narrowed(self, used: tuple[str, ...]) -> Union:
+        """The same union that passes on only these columns."""
+        return replace(self, kept=used)
+
+    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
+        """What it passes on."""
+        return frozenset(used)
 
     def _check(self, first: pa.Schema, other: pa.Schema, number: int) -> None:
         for position, (left, right) in enumerate(zip_longest(first, other), start=1):
@@ -69,13 +81,13 @@ def _show(item: pa.Field | None) -> str:
 class UnionLogic(Operator):
     """Passes records through, under one schema object for all inputs."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, columns: Sequence[Sequence[int]]) -> None:
         self._schema = schema
+        self._columns = columns
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        if records.batch.schema.equals(self._schema, check_metadata=True):
-            out.emit(records)
-        else:
-            out.emit(
-                Records(pa.RecordBatch.from_arrays(records.batch.columns, schema=self._schema), records.timestamps)
-            )
+        batch = records.batch
+        if not batch.schema.equals(self._schema, check_metadata=True):
+            kept = [batch.column(column) for column in self._columns[port]]
+            records = Records(pa.RecordBatch.from_arrays(kept, schema=self._schema), records.timestamps)
+        out.emit(records)

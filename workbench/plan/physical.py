@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from workbench.errors import PlanError
-from workbench.operators.base import ReadsColumns
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
+from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
 
 MAX_PARALLELISM = 128
@@ -114,12 +114,14 @@ class PhysicalGraph:
     """Vertices in topological order and the edges between them.
 
     Attributes:
+        logical: what it was made of, without the columns that nobody reads.
         slots: how many slots the job needs.
         slots_per_taskmanager: how many of them one TaskManager has.
     """
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
+    logical: LogicalGraph
     slots: int
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
 
@@ -161,6 +163,7 @@ def build_physical_graph(
     """
     if not 1 <= parallelism <= MAX_PARALLELISM:
         raise PlanError(f"parallelism is {parallelism}: it must be between 1 and {MAX_PARALLELISM}")
+    graph = pruned(graph)
     groups = graph.slot_sharing_groups()
     home: dict[Node, Vertex] = {}
     vertices: list[Vertex] = []
@@ -178,10 +181,10 @@ def build_physical_graph(
     edges: list[Edge] = []
     for vertex in vertices:
         for port, item in enumerate(vertex.nodes[0].inputs):
-            schema = _travelling(graph, item, vertex.nodes[0])
+            schema = travelling(graph, item, vertex.nodes[0])
             edges.append(_connect(item, home[item.node], vertex, port, edges, schema))
     slots = assign_slots(vertices)
-    physical = PhysicalGraph(tuple(vertices), tuple(edges), slots, slots_per_taskmanager)
+    physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, slots_per_taskmanager)
     _lay_out(physical)
     return physical
 
@@ -189,15 +192,6 @@ def build_physical_graph(
 def _chains(item: Input, before: Vertex, width: int, group: str) -> bool:
     direct = item.exchange in (None, "forward")
     return direct and before.parallelism == width and before.slot_sharing_group == group
-
-
-def _travelling(graph: LogicalGraph, item: Input, reader: Node) -> pa.Schema:
-    """The columns that `reader` needs of an input; all of them where it cannot tell or passes records on."""
-    if not isinstance(reader.spec, ReadsColumns) or graph.used_tags(reader) or item.exchange == "custom":
-        return item.schema  # a custom exchange looks at what travels
-    read = reader.spec.columns_read() | set(item.keys)
-    fields = [field for field in item.schema if field.name in read]
-    return pa.schema(fields or [item.schema.field(0)])  # a batch without columns would have no length
 
 
 def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge], schema: pa.Schema) -> Edge:
