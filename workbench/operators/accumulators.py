@@ -310,6 +310,14 @@ class Accumulators:
         """A copy of the state of these slots, one column per cell."""
         return [pa.array(self._numbers(slots, at)) for at in range(len(self._cells))]
 
+    def first_state_columns(self, slots: int) -> list[pa.Array]:
+        """What ``state_columns`` gives for slots 0 to slots - 1, several times as fast; equal cells are one array."""
+        columns: dict[int, pa.Array] = {}
+        for at, cell in enumerate(self._cells):
+            if at not in self._same:
+                columns[at] = pa.array((self._floats if cell.float else self._ints)[:slots, at].copy())
+        return [columns[self._same.get(at, at)] for at in range(len(self._cells))]
+
     def load(self, slots: Int64s, table: pa.Table) -> None:
         """Put state that ``state_columns`` gave into these slots; columns are found by their names."""
         counts = [table.column(self.state_fields()[at].name) for at in (*self._same, *self._same.values())]
