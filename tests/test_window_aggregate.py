@@ -14,7 +14,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import PlanError, RecordError, SettingError
 from workbench.operators import aggregations as agg
-from workbench.operators import window_aggregate
+from workbench.operators import window_tumbling
 from workbench.operators.base import OperatorContext
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.state import KeyPartitioner
@@ -113,9 +113,9 @@ class Model:
 @pytest.fixture(autouse=True, scope="module")
 def _pack_early():
     """Let the operator pack its entries also when they are few."""
-    few, window_aggregate._FEW_ENTRIES = window_aggregate._FEW_ENTRIES, 2
+    few, window_tumbling._FEW_ENTRIES = window_tumbling._FEW_ENTRIES, 2
     yield
-    window_aggregate._FEW_ENTRIES = few
+    window_tumbling._FEW_ENTRIES = few
 
 
 TIMES = st.one_of(st.integers(-60, 60), st.integers(-20, 20), st.just(NO_TIME))

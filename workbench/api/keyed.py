@@ -18,7 +18,7 @@ from workbench.operators.reduce import Reduce
 from workbench.operators.user_function import Record, SchemaLike
 from workbench.origin import caller
 from workbench.state.descriptors import Descriptor
-from workbench.windows import Tumbling
+from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     from workbench.api.stream import Stream
@@ -34,15 +34,30 @@ class KeyedStream:
     def __repr__(self) -> str:
         return f"KeyedStream by {', '.join(self._keys)} of {self._stream!r}"
 
-    def window(self, window: Tumbling, *, allowed_lateness: str = "0s") -> WindowedStream:
-        """Group the records of each key by event-time windows.
+    def window(
+        self,
+        window: WindowAssigner,
+        *,
+        time: TimeKind = "event",
+        allowed_lateness: str = "0s",
+        trigger: Schedule | Trigger | None = None,
+        evictor: Evictor | None = None,
+    ) -> WindowedStream:
+        """Group the records of each key by windows.
 
         Args:
-            window: for example ``wb.tumbling("1h")``.
-            allowed_lateness: how long after it fired a window takes further records; each makes it fire again with
+            window: for example ``wb.tumbling("1h")``, or a `wb.WindowAssigner` of your own.
+            time: ``"event"``: a record's event time; ``"processing"``: the clock's when the record gets here.
+            allowed_lateness: how long after its end a window takes further records; each makes it fire again with
                 the corrected result. Records that come later still go to the side output ``"late"``.
+            trigger: when windows fire, for example ``wb.early("1min")``, or a `wb.Trigger` of your own; None: once, at
+                their end.
+            evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
+                `wb.Evictor` of your own; None: all.
         """
-        return WindowedStream(self._stream, self._keys, window, parse_duration(allowed_lateness, "allowed_lateness"))
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        keys = self._keys
+        return WindowedStream(self._stream, keys, window, lateness_us, time=time, trigger=trigger, evictor=evictor)
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5)."""

@@ -31,7 +31,7 @@ from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
-from workbench.windows import Tumbling
+from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     pass
@@ -172,9 +172,18 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
             self._check_column(key, origin)
         return KeyedStream(self, keys)
 
-    def window(self, window: Tumbling, *, allowed_lateness: str = "0s") -> WindowedStream:
-        """Group all records by event-time windows, in one subtask; see `KeyedStream.window`."""
-        return WindowedStream(self, (), window, parse_duration(allowed_lateness, "allowed_lateness"))
+    def window(
+        self,
+        window: WindowAssigner,
+        *,
+        time: TimeKind = "event",
+        allowed_lateness: str = "0s",
+        trigger: Schedule | Trigger | None = None,
+        evictor: Evictor | None = None,
+    ) -> WindowedStream:
+        """Group all records by windows, in one subtask; see `KeyedStream.window`."""
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        return WindowedStream(self, (), window, lateness_us, time=time, trigger=trigger, evictor=evictor)
 
     def side_output(self, tag: str) -> Stream:
         """A side output of the operator that made this stream: ``"late"`` of a window aggregate."""

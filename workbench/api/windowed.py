@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.api.building import named_aggregates, operator_node
+from workbench.api.building import located, operator_node
+from workbench.errors import PlanError, WorkbenchError
 from workbench.operators.aggregations import Aggregation
+from workbench.operators.base import OperatorSpec
+from workbench.operators.user_function import SchemaLike
 from workbench.operators.window_aggregate import WindowAggregate
-from workbench.origin import caller
-from workbench.windows import Tumbling
+from workbench.operators.window_apply import Applied, WindowApply
+from workbench.operators.window_functions import AnyAggregation, HolisticAggregation
+from workbench.operators.window_settings import WindowSettings
+from workbench.origin import Origin, caller
+from workbench.windows import AT_END, Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     from workbench.api.stream import Stream
@@ -19,24 +26,98 @@ LATE = "late"
 
 
 class WindowedStream:
-    """A stream grouped by windows, to be aggregated."""
+    """A stream grouped by windows, to be aggregated.
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], window: Tumbling, allowed_lateness_us: int) -> None:
+    Args:
+        stream: the records.
+        keys: the key columns; none: all records are one group, and one subtask handles them.
+        window: which windows a record belongs to.
+        allowed_lateness_us: how long after its end a window takes further records.
+        time: what a record's time is.
+        trigger: when windows fire; None: at their end.
+        evictor: which records of a window stay when it fires; None: all.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        keys: Sequence[str],
+        window: WindowAssigner,
+        allowed_lateness_us: int = 0,
+        *,
+        time: TimeKind = "event",
+        trigger: Schedule | Trigger | None = None,
+        evictor: Evictor | None = None,
+    ) -> None:
         self._stream = stream
-        self._keys = keys
-        self._window = window
-        self._allowed_lateness_us = allowed_lateness_us
+        self._keys = tuple(keys)
+        try:
+            self._settings = WindowSettings(window, time, allowed_lateness_us, trigger or AT_END, evictor)
+        except WorkbenchError as error:
+            raise located(error, caller()) from None
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
-        return f"WindowedStream{by}, {self._window.describe()}; aggregate(...) comes next"
+        return f"WindowedStream{by}, {self._settings.describe()}; aggregate(...) or apply(...) comes next"
 
-    def aggregate(self, **aggregates: Aggregation) -> Stream:
-        """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates."""
+    def aggregate(self, **aggregates: AnyAggregation) -> Stream:
+        """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates.
+
+        Of count windows the bounds are positions among the key's records; the global window has none. Counts, sums,
+        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect`` among
+        them, or an evictor, the window keeps its records until it ends.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import workbench as wb
+            >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
+            >>> stream.key_by("k").window(wb.count_tumbling(4)).aggregate(n=wb.count(), mid=wb.median("v")).columns
+            ['k', 'window_start', 'window_end', 'n', 'mid']
+        """
         origin = caller()
+        if not aggregates:
+            raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
+        for name, value in aggregates.items():
+            if not isinstance(value, Aggregation | HolisticAggregation):
+                raise PlanError(
+                    f"the aggregate {name!r} is {value!r}: write for example {name}=wb.mean('dep_delay')", origin=origin
+                )
+        of = self._settings
         spec = WindowAggregate(
-            self._keys, self._window, named_aggregates(aggregates, origin), self._allowed_lateness_us, late_tag=LATE
+            self._keys,
+            of.window,
+            tuple(aggregates.items()),
+            of.allowed_lateness_us,
+            LATE,
+            of.time,
+            of.trigger,
+            of.evictor,
         )
+        return self._then(spec, origin)
+
+    def apply(self, function: Applied, schema: SchemaLike) -> Stream:
+        """Call a Python function with all records of a window when it fires.
+
+        Args:
+            function: ``function(key, window, records)``: the key's value (a tuple of several, None without keys), the
+                `wb.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record (a dict),
+                several, or None.
+            schema: of what it returns; the keys, ``window_start`` and ``window_end`` are put before it.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import workbench as wb
+            >>> def spread(key, window, records):
+            ...     values = records["v"].to_pylist()
+            ...     return {"spread": max(values) - min(values)}
+            >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
+            >>> stream.key_by("k").window(wb.count_tumbling(4)).apply(spread, {"spread": pa.int64()}).columns
+            ['k', 'window_start', 'window_end', 'spread']
+        """
+        origin = caller()
+        return self._then(WindowApply(self._keys, self._settings, function, schema, LATE, origin), origin)
+
+    def _then(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
         item = self._stream._input("hash", self._keys) if self._keys else self._stream._input("rebalance")
         node = operator_node(spec, (item,), origin)
         return self._stream._derived(node if self._keys else replace(node, parallelism=1))

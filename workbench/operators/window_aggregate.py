@@ -1,14 +1,4 @@
-"""Keyed aggregates in event-time windows, with allowed lateness (F2-5, F2-6).
-
-A window [start, end) fires when the watermark reaches end - 1. Its state is kept until the watermark reaches
-end - 1 + allowed lateness; until then a further record updates the window and makes it fire again, once per batch.
-After that its records are late: they go to the side output, or are counted and dropped.
-
-An *entry* is a key in a window. Entries are numbered in the order of their first record, and accumulators are arrays
-indexed by that number. Entries of windows whose time is over stay where they are, where no record can reach them any
-more, until they are half of all; then everything is packed anew. So there is no free list, a record costs three
-look-ups, and a watermark that fires nothing costs a comparison.
-"""
+"""Aggregates in windows: what they are made of, and the logic that suits them."""
 
 from __future__ import annotations
 
@@ -16,229 +6,92 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from workbench.durations import MAX_TIME, NO_TIME, format_duration
-from workbench.elements import Int64s, Records
-from workbench.errors import RecordError, SettingError
-from workbench.kernels import assign_windows
-from workbench.kernels.windows import Bytes
-from workbench.operators.accumulators import Accumulators
-from workbench.operators.aggregations import Aggregation, aggregate_fields
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import groups_table, keys_of, one_key, output_fields, owned_groups
-from workbench.state import KeyIndex
-from workbench.state.key_table import KeyTable
-from workbench.windows import Tumbling
-
-TIME = pa.timestamp("us", tz="UTC")
-
-_FEW_ENTRIES = 1_024  # not worth packing
+from workbench.operators.aggregations import Aggregation
+from workbench.operators.base import Operator
+from workbench.operators.grouping import output_fields
+from workbench.operators.window_contents import Contents, PaneFolder, RunningAggregates
+from workbench.operators.window_functions import AnyAggregation, aggregate_types
+from workbench.operators.window_operator import WindowOperator
+from workbench.operators.window_rows import KeptRecords, WholeAggregates
+from workbench.operators.window_settings import WindowSettings
+from workbench.operators.window_tumbling import TumblingAggregate
+from workbench.windows import AT_END, Evictor, Schedule, Sliding, TimeKind, Trigger, Tumbling, WindowAssigner
 
 
 @dataclass(frozen=True)
 class WindowAggregate:
-    """Aggregates per key and window; what comes out has the event time ``window_end`` - 1 microsecond.
+    """Aggregates per key and window; a result has the event time ``window_end`` - 1 microsecond.
+
+    Results of count windows and of the global window have the latest event time of their window's records instead.
 
     Attributes:
         keys: the key columns; none means one group.
         window: the windows.
         aggregates: (name, function) of each output column after ``window_start`` and ``window_end``.
-        allowed_lateness_us: how long after its firing a window takes further records.
+        allowed_lateness_us: how long after its end a window takes further records.
         late_tag: the side output for records that come too late, or None: they are counted in
             ``numLateRecordsDropped`` and dropped.
+        time, trigger, evictor: see `WindowSettings`.
     """
 
     kind: ClassVar[str] = "aggregate"
     keys: tuple[str, ...]
-    window: Tumbling
-    aggregates: tuple[tuple[str, Aggregation], ...]
+    window: WindowAssigner
+    aggregates: tuple[tuple[str, AnyAggregation], ...]
     allowed_lateness_us: int = 0
     late_tag: str | None = None
+    time: TimeKind = "event"
+    trigger: Schedule | Trigger = AT_END
+    evictor: Evictor | None = None
 
     def __post_init__(self) -> None:
-        if self.allowed_lateness_us < 0:
-            raise SettingError(f"allowed_lateness is {self.allowed_lateness_us}us: a duration cannot be negative")
+        self._settings()  # raises where things do not go together
+
+    def _settings(self) -> WindowSettings:
+        return WindowSettings(self.window, self.time, self.allowed_lateness_us, self.trigger, self.evictor)
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        """The key columns, ``window_start``, ``window_end``, then the aggregates.
+        """The key columns, ``window_start`` and ``window_end`` (the global window has none), then the aggregates.
 
         Raises:
             PlanError: a column that cannot be a key or be aggregated, or two output columns of one name.
             ExpressionError: an aggregate over an unknown column.
         """
-        bounds = [pa.field("window_start", TIME), pa.field("window_end", TIME)]
-        return pa.schema(output_fields(self.keys, inputs[0], bounds + aggregate_fields(self.aggregates, inputs[0])))
+        settings = self._settings()
+        settings.check(inputs[0])
+        added = settings.bounds() + aggregate_types(self.aggregates, inputs[0])
+        return pa.schema(output_fields(self.keys, inputs[0], added))
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {} if self.late_tag is None else {self.late_tag: inputs[0]}
 
     def columns_read(self) -> frozenset[str]:
-        """The keys and the columns that are aggregated."""
-        return frozenset(self.keys) | {item.column for _, item in self.aggregates if item.column is not None}
+        """The keys, the columns that are aggregated, and those that windows and evictor look at."""
+        aggregated = {item.column for _, item in self.aggregates if item.column is not None}
+        return frozenset(self.keys) | aggregated | self._settings().columns_read()
 
     def describe(self) -> str:
-        lateness = f", lateness {format_duration(self.allowed_lateness_us)}" if self.allowed_lateness_us else ""
         aggregates = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
-        return f"{self.window.describe()}{lateness}: {aggregates}"
+        return f"{self._settings().describe()}: {aggregates}"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return _WindowAggregate(self, inputs[0])
-
-
-class _WindowAggregate(Operator):
-    """State: per entry its key's code, its window's start, whether it has fired, and its accumulators."""
-
-    def __init__(self, spec: WindowAggregate, schema: pa.Schema) -> None:
-        self._spec = spec
-        self._output_schema = spec.output_schema([schema])
-        self._index = KeyIndex(spec.keys, schema)
-        self._accumulators = Accumulators([aggregation for _, aggregation in spec.aggregates], schema)
-        self._windows = KeyTable()  # window start -> window code
-        self._entries = KeyTable()  # window code and key code -> entry
-        self._fired = np.zeros(0, np.bool_)  # by entry, with room to grow
-        self._watermark = NO_TIME
-        self._unfired_start = MAX_TIME  # no entry that is yet to fire starts earlier
-
-    def open(self, context: OperatorContext) -> None:
-        self._context = context
-
-    def _due_start(self) -> int:
-        """Windows that start here or earlier fire: their end - 1 is at or below the watermark."""
-        return max(NO_TIME, self._watermark - self._spec.window.size_us + 1)
-
-    def _closed_start(self) -> int:
-        """Windows that start here or earlier are closed: their lateness has passed as well."""
-        return max(NO_TIME, self._watermark - self._spec.window.size_us + 1 - self._spec.allowed_lateness_us)
-
-    def process(self, records: Records, port: int, out: Output) -> None:
-        if records.timestamps is None:
-            raise RecordError(
-                "records without event times reached a window: name the event-time column at the source (event_time=)"
-            )
-        size_us, offset_us = self._spec.window.size_us, self._spec.window.offset_us
-        starts = np.empty(len(records), np.int64)
-        fate = np.empty(len(records), np.uint8)
-        late, timeless, first_start = assign_windows(
-            records.timestamps, size_us, offset_us, self._closed_start(), starts, fate
-        )
-        batch = records.batch
-        if late or timeless:
-            self._context.counters.numRecordsWithoutTimestamp += timeless
-            self._put_aside(records, fate, late, out)
-            batch = batch.filter(pa.array(fate == 0))
-            starts = starts[fate == 0]
-        if len(starts) == 0:
-            return
-        entries = self._entries.codes(self._windows.codes(starts) << 32 | self._index.codes(batch))
-        self._grow()
-        self._accumulators.update(entries, batch)
-        self._fired[entries] = False
-        self._unfired_start = min(self._unfired_start, first_start)
-        if first_start <= self._due_start():
-            self._fire(out)
-
-    def _put_aside(self, records: Records, fate: Bytes, late: int, out: Output) -> None:
-        if not late:
-            return
-        if self._spec.late_tag is None:
-            self._context.counters.numLateRecordsDropped += late
-            return
-        is_late = fate == 1
-        assert records.timestamps is not None
-        out.emit_side(
-            self._spec.late_tag, Records(records.batch.filter(pa.array(is_late)), records.timestamps[is_late])
-        )
-
-    def _grow(self) -> None:
-        entries = len(self._entries)
-        if entries > len(self._fired):
-            fired = np.zeros(max(entries, 2 * len(self._fired)), np.bool_)
-            fired[: len(self._fired)] = self._fired
-            self._fired = fired
-            self._accumulators.grow(len(fired))
-
-    def on_watermark(self, watermark_us: int, out: Output) -> None:
-        if watermark_us > self._watermark:
-            self._watermark = watermark_us
-            if self._unfired_start <= self._due_start():
-                self._fire(out)
-
-    def _starts_and_keys(self) -> tuple[Int64s, Int64s]:
-        """The window start and the key code of every entry."""
-        both = self._entries.keys()
-        return self._windows.keys()[both >> 32], both & 0xFFFFFFFF
-
-    def _fire(self, out: Output) -> None:
-        """Emit the due entries by window, and within it by the first record of the key; then drop what is closed."""
-        starts, keys = self._starts_and_keys()
-        waiting = ~self._fired[: len(starts)]
-        due = np.flatnonzero(waiting & (starts <= self._due_start()))
-        due = due[np.argsort(starts[due], kind="stable")]
-        if len(due):
-            self._fired[due] = True
-            waiting[due] = False
-            self._context.counters.numFiredTimers += len(due)
-            out.emit(self._rows(due, starts[due], keys[due]))
-        self._unfired_start = int(starts[waiting].min(initial=MAX_TIME))
-        closed = int(np.count_nonzero(starts <= self._closed_start()))
-        if closed > _FEW_ENTRIES and 2 * closed > len(starts):
-            self._pack(starts, keys)
-
-    def _rows(self, entries: Int64s, starts: Int64s, keys: Int64s) -> Records:
-        ends = starts + self._spec.window.size_us
-        columns = self._index.keys_table(keys).columns
-        columns += [pa.array(starts).view(TIME), pa.array(ends).view(TIME)]
-        columns += self._accumulators.results(entries)
-        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), ends - 1)
-
-    def _pack(self, starts: Int64s, keys: Int64s) -> None:
-        """Forget the closed windows, and keys that are in no other."""
-        live = np.flatnonzero(starts > self._closed_start())
-        starts, keys = starts[live], keys[live]
-        used = np.zeros(len(self._index), np.bool_)
-        used[keys] = True
-        codes = self._index.retain(np.flatnonzero(used))
-        self._windows, self._entries = KeyTable(), KeyTable()
-        self._entries.codes(self._windows.codes(starts) << 32 | codes[keys])
-        self._accumulators.retain(live)
-        self._fired = self._fired[live]
-
-    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``."""
-        code = self._index.find(one_key(self._spec.keys, self._output_schema, key))[0]
-        starts, keys = self._starts_and_keys()
-        entries = np.flatnonzero((keys == code) & (starts > self._closed_start()))
-        if not len(entries):
-            return None
-        entries = entries[np.argsort(starts[entries])]
-        rows = self._rows(entries, starts[entries], keys[entries]).batch
-        return {"windows": rows.drop_columns(list(self._spec.keys)).to_pylist()}
-
-    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        starts, keys = self._starts_and_keys()
-        live = np.unique(keys[starts > self._closed_start()])
-        return len(live), self._index.keys_table(live[:limit]).to_pylist()
-
-    def snapshot(self, checkpoint_id: int) -> Snapshot:
-        starts, keys = self._starts_and_keys()
-        live = np.flatnonzero(starts > self._closed_start())
-        details = {"window_start": pa.array(starts[live]).view(TIME), "fired": pa.array(self._fired[live])}
-        windows = groups_table(self._index, keys[live], details, self._accumulators, live)
-        return {"windows": windows, "watermark": self._watermark}
-
-    def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
-        groups = owned_groups(snapshots, "windows", self._spec.keys, self._accumulators, self._context)
-        if groups is None:
-            return
-        starts = groups.column("window_start").combine_chunks().view(pa.int64()).to_numpy()
-        codes = self._index.codes(keys_of(groups, self._spec.keys))
-        entries = self._entries.codes(self._windows.codes(starts) << 32 | codes)
-        self._grow()
-        self._accumulators.load(entries, groups)
-        fired = groups.column("fired").to_numpy()
-        self._fired[entries] = fired
-        self._unfired_start = int(starts[~fired].min(initial=MAX_TIME))
+        schema, output = inputs[0], self.output_schema(inputs)
+        settings = self._settings()
+        running = [item for _, item in self.aggregates if isinstance(item, Aggregation)]
+        panes: PaneFolder | None = None
+        if len(running) < len(self.aggregates) or self.evictor is not None:
+            whole = WholeAggregates([item for _, item in self.aggregates], schema)
+            columns = sorted({item.column for _, item in self.aggregates if item.column is not None})
+            if self.evictor is not None:
+                columns = sorted({*columns, *self.evictor.columns})
+            contents: Contents = KeptRecords(columns, schema, whole, self.evictor)
+        elif isinstance(self.window, Tumbling) and self.time == "event" and self.trigger == AT_END:
+            lateness = self.allowed_lateness_us
+            return TumblingAggregate(self.window, self.keys, running, lateness, self.late_tag, schema, output)
+        else:
+            contents = RunningAggregates(running, schema)
+            if isinstance(self.window, Sliding) and settings.takes_panes:
+                panes = PaneFolder(self.window, running, schema)
+        return WindowOperator(settings, self.keys, schema, output, contents, self.late_tag, panes)

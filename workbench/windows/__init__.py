@@ -9,7 +9,16 @@ from workbench.windows.assigner import WindowAssigner
 from workbench.windows.count import CountWindows, count_sliding, count_tumbling
 from workbench.windows.evictor import Evictor, KeepLast, KeepSince, keep_last, keep_since
 from workbench.windows.global_window import GlobalWindow, global_window
-from workbench.windows.schedule import Schedule, TimeKind, early, on_count, on_event_time, on_processing_time, purging
+from workbench.windows.schedule import (
+    AT_END,
+    Schedule,
+    TimeKind,
+    early,
+    on_count,
+    on_event_time,
+    on_processing_time,
+    purging,
+)
 from workbench.windows.session import Session, session
 from workbench.windows.sliding import Sliding, sliding
 from workbench.windows.trigger import Action, Trigger, TriggerContext
@@ -17,6 +26,7 @@ from workbench.windows.tumbling import Tumbling, tumbling
 from workbench.windows.window import Window
 
 __all__ = [
+    "AT_END",
     "Action",
     "CountWindows",
     "Evictor",

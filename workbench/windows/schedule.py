@@ -56,6 +56,10 @@ class Schedule:
         return ", ".join(parts)
 
 
+AT_END = Schedule()
+"""What windows do without a trigger of their own: fire at their end."""
+
+
 def on_event_time() -> Schedule:
     """Fire when the watermark passes the window's end: the default of event-time windows.
 

@@ -1,0 +1,72 @@
+"""Arrays with one place per window entry: what places and triggers keep of a key's window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.elements import Int64s
+
+TIME = pa.timestamp("us", tz="UTC")
+"""The type of a window's bounds in time."""
+
+
+class EntryColumns:
+    """Named arrays of one length, indexed by entry, with room to grow.
+
+    Args:
+        starts: the value that each column has for a new entry; its type is the column's.
+
+    Example:
+        >>> columns = EntryColumns({"pending": False, "seen": 0})
+        >>> columns.grow(2)
+        >>> columns["seen"][1] = 7
+        >>> {name: column.to_pylist() for name, column in columns.arrow(np.array([1])).items()}
+        {'pending': [False], 'seen': [7]}
+    """
+
+    __slots__ = ("_arrays", "_starts")
+
+    def __init__(self, starts: Mapping[str, bool | int]) -> None:
+        self._starts = dict(starts)
+        self._arrays: dict[str, npt.NDArray[Any]] = {
+            name: np.zeros(0, np.bool_ if isinstance(start, bool) else np.int64) for name, start in starts.items()
+        }
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The array itself; ``grow`` and ``retain`` put another in its place."""
+        return self._arrays[name]
+
+    def __len__(self) -> int:
+        return min(map(len, self._arrays.values()), default=0)
+
+    def grow(self, entries: int) -> None:
+        """Make room for entries 0 to entries - 1."""
+        for name, array in self._arrays.items():
+            if entries > len(array):
+                larger = np.full(max(entries, 2 * len(array)), self._starts[name], array.dtype)
+                larger[: len(array)] = array
+                self._arrays[name] = larger
+
+    def reset(self, entries: Int64s) -> None:
+        """Make these entries new again."""
+        for name, array in self._arrays.items():
+            array[entries] = self._starts[name]
+
+    def retain(self, entries: Int64s) -> None:
+        """Keep only these; ``entries[i]`` becomes entry i."""
+        for name, array in self._arrays.items():
+            self._arrays[name] = array[entries]
+
+    def arrow(self, entries: Int64s) -> dict[str, pa.Array]:
+        """A copy of these entries' values as Arrow columns."""
+        return {name: pa.array(array[entries]) for name, array in self._arrays.items()}
+
+    def load(self, entries: Int64s, table: pa.Table) -> None:
+        """Take over what ``arrow`` gave."""
+        for name, array in self._arrays.items():
+            array[entries] = table.column(name).to_numpy()

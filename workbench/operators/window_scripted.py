@@ -1,0 +1,188 @@
+"""When windows fire, by a user's trigger: asked for every record and timer, one after the other."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import NO_TIME
+from workbench.elements import Int64s
+from workbench.errors import RecordError
+from workbench.operators.window_firing import Moment, Round, Waves
+from workbench.operators.window_places import Placement
+from workbench.windows import Action, Trigger, TriggerContext, Window
+
+_Timers = list[tuple[int, int]]
+
+
+class ScriptedFiring:
+    """Asks a `Trigger`; keeps its context for each entry that has one."""
+
+    def __init__(self, trigger: Trigger) -> None:
+        self._trigger = trigger
+        self._contexts: dict[int, TriggerContext] = {}
+        self._event: _Timers = []  # heaps of (time, entry); one that its context does not know is void
+        self._processing: _Timers = []
+
+    def grow(self, entries: int) -> None:
+        """Contexts are made when an entry first gets a record."""
+
+    def _context(self, entry: int, moment: Moment) -> TriggerContext:
+        context = self._contexts.get(entry)
+        if context is None:
+            context = self._contexts[entry] = TriggerContext()
+        context.watermark_us, context.now_us = moment.watermark_us, moment.now_us
+        return context
+
+    def _ask(self, entry: int, context: TriggerContext, method: Callable[[TriggerContext], object]) -> Action:
+        """Call the trigger, and note the timers that it asks for."""
+        event, processing = set(context.event_timers), set(context.processing_timers)
+        try:
+            action = method(context)
+        except Exception as error:
+            fact = f"the trigger {self._trigger.describe()} raised {type(error).__name__}: {error}"
+            raise RecordError(fact) from error
+        if not isinstance(action, Action | None):
+            raise RecordError(
+                f"the trigger {self._trigger.describe()} returned {action!r}: return a wb.Action, or None to continue"
+            )
+        for heap, before, after in (
+            (self._event, event, context.event_timers),
+            (self._processing, processing, context.processing_timers),
+        ):
+            for time_us in after - before:
+                heapq.heappush(heap, (time_us, entry))
+        return action or Action.CONTINUE
+
+    def waves(self, placement: Placement, times: Int64s | None, moment: Moment) -> Waves | None:
+        entries = placement.entries.tolist()
+        instants = [NO_TIME] * len(entries) if times is None else times.tolist()
+        moves = placement.moves.tolist()
+        wave: dict[int, int] = {}
+        of_pair: list[int] = []
+        of_move: list[int] = []
+        acting: list[int] = []
+        actions: list[Action] = []
+        bounds = zip(placement.starts.tolist(), placement.ends.tolist(), strict=True)
+        for pair, (entry, time_us, (start, end)) in enumerate(zip(entries, instants, bounds, strict=True)):
+            window = Window(start, end)
+            absorbed = []
+            while len(of_move) < len(moves) and moves[len(of_move)][0] <= pair:
+                _, kept, gone = moves[len(of_move)]
+                absorbed.append(self._take_over(kept, gone))
+                wave[kept] = max(wave.get(kept, 0), wave.get(gone, 0))
+                of_move.append(wave[kept])
+            context = self._context(entry, moment)
+            if absorbed:
+                self._ask(entry, context, partial(self._merge, window, absorbed))
+            action = self._ask(entry, context, partial(self._trigger.on_record, time_us, window))
+            of_pair.append(wave.get(entry, 0))
+            if action is not Action.CONTINUE:
+                acting.append(pair)
+                actions.append(action)
+                wave[entry] = of_pair[-1] + 1
+        return Waves(
+            max(of_pair, default=0) + 1,
+            np.array(of_pair, np.int64),
+            np.array(of_move, np.int64),
+            np.array(acting, np.int64),
+            np.array([action.fires for action in actions], np.bool_),
+            np.array([action.purges for action in actions], np.bool_),
+        )
+
+    def _take_over(self, kept: int, gone: int) -> TriggerContext:
+        """The context of a session that is part of another now."""
+        return self._contexts.pop(gone, None) or TriggerContext()
+
+    def _merge(self, window: Window, absorbed: list[TriggerContext], context: TriggerContext) -> None:
+        self._trigger.on_merge(window, context, absorbed)
+
+    def is_due(self, moment: Moment) -> bool:
+        return bool(
+            (self._event and self._event[0][0] <= moment.watermark_us)
+            or (self._processing and self._processing[0][0] <= moment.now_us)
+        )
+
+    def due(self, moment: Moment, starts: Int64s, ends: Int64s) -> Sequence[Round]:
+        acted: list[tuple[int, Action]] = []
+        for heap, limit_us, is_event in (
+            (self._event, moment.watermark_us, True),
+            (self._processing, moment.now_us, False),
+        ):
+            while heap and heap[0][0] <= limit_us:
+                time_us, entry = heapq.heappop(heap)
+                context = self._contexts.get(entry)
+                timers = None if context is None else context.event_timers if is_event else context.processing_timers
+                if timers is None or time_us not in timers:
+                    continue  # taken back, or its window is over
+                timers.discard(time_us)
+                call = self._trigger.on_event_time if is_event else self._trigger.on_processing_time
+                window = Window(int(starts[entry]), int(ends[entry]))
+                action = self._ask(entry, self._context(entry, moment), partial(call, time_us, window))
+                if action is not Action.CONTINUE:
+                    acted.append((entry, action))
+        return list(_rounds(acted))
+
+    def next_time_us(self) -> int | None:
+        return self._processing[0][0] if self._processing else None
+
+    def release(self, entries: Int64s) -> None:
+        for entry in entries.tolist():
+            self._contexts.pop(entry, None)
+
+    def retain(self, entries: Int64s) -> None:
+        contexts = {new: self._contexts[old] for new, old in enumerate(entries.tolist()) if old in self._contexts}
+        self._contexts = contexts
+        self._schedule(contexts.items())
+
+    def _schedule(self, contexts: Iterable[tuple[int, TriggerContext]]) -> None:
+        self._event, self._processing = [], []
+        for entry, context in contexts:
+            self._event += [(time_us, entry) for time_us in context.event_timers]
+            self._processing += [(time_us, entry) for time_us in context.processing_timers]
+        heapq.heapify(self._event)
+        heapq.heapify(self._processing)
+
+    def state(self, entries: Int64s) -> dict[str, pa.Array]:
+        texts = []
+        for entry in entries.tolist():
+            context = self._contexts.get(entry) or TriggerContext()
+            timers = [sorted(context.event_timers), sorted(context.processing_timers)]
+            try:
+                texts.append(json.dumps([context.state, *timers], sort_keys=True))
+            except (TypeError, ValueError) as error:
+                raise RecordError(
+                    f"the trigger {self._trigger.describe()} keeps {context.state!r}: put JSON values only into "
+                    "context.state"
+                ) from error
+        return {"trigger": pa.array(texts, pa.string())}
+
+    def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
+        for entry, text in zip(entries.tolist(), table.column("trigger").to_pylist(), strict=True):
+            context = self._contexts[entry] = TriggerContext()
+            context.state, event, processing = json.loads(text)
+            context.event_timers, context.processing_timers = set(event), set(processing)
+        self._schedule(self._contexts.items())
+
+
+def _rounds(acted: Sequence[tuple[int, Action]]) -> Iterable[Round]:
+    """The actions in order, cut so that no entry occurs twice in a round."""
+    rounds: list[list[tuple[int, Action]]] = []
+    times: dict[int, int] = {}
+    for entry, action in acted:
+        at = times.get(entry, 0)
+        times[entry] = at + 1
+        if at == len(rounds):
+            rounds.append([])
+        rounds[at].append((entry, action))
+    for some in rounds:
+        yield Round(
+            np.array([entry for entry, _ in some], np.int64),
+            np.array([action.fires for _, action in some], np.bool_),
+            np.array([action.purges for _, action in some], np.bool_),
+        )

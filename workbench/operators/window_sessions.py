@@ -1,0 +1,123 @@
+"""The sessions of keys: records find theirs, and sessions that a record connects become one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.elements import Int64s
+from workbench.errors import RecordError
+from workbench.kernels import place_in_sessions
+from workbench.kernels.sessions import NOWHERE
+from workbench.operators.window_columns import EntryColumns
+from workbench.operators.window_places import Placement
+from workbench.windows import Session
+
+
+class SessionPlaces:
+    """Each entry is a session; see ``kernels.sessions`` for how a key's sessions hang together."""
+
+    keeps_keys = False
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._count = 0
+        self._entries = EntryColumns({"owner": 0, "start": 0, "end": 0, "earlier": NOWHERE})
+        self._latest = EntryColumns({"latest": NOWHERE})  # by key code
+
+    def __len__(self) -> int:
+        return self._count
+
+    def place(self, keys: Int64s, times: Int64s | None, closed_end: int, batch: pa.RecordBatch | None) -> Placement:
+        assert times is not None
+        n = len(keys)
+        self._latest.grow(int(keys.max(initial=-1)) + 1)
+        self._entries.grow(self._count + n)
+        gaps = self._gaps(batch, n)
+        # A gap of one length reaches two sessions at most; of any length, it may reach all.
+        room = n if self._session.column is None else n + self._count
+        entries, starts, ends = np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        moves = np.empty((room, 3), np.int64)
+        columns = self._entries
+        self._count, moved = place_in_sessions(
+            keys,
+            np.ascontiguousarray(times),
+            gaps,
+            closed_end,
+            self._latest["latest"],
+            columns["earlier"],
+            columns["owner"],
+            columns["start"],
+            columns["end"],
+            self._count,
+            entries,
+            starts,
+            ends,
+            moves,
+        )
+        moves = moves[:moved].copy()
+        late = entries == NOWHERE
+        if not late.any():
+            return Placement(None, entries, starts, ends, None, moves)
+        rows = np.flatnonzero(~late)
+        moves[:, 0] = np.searchsorted(rows, moves[:, 0])
+        return Placement(rows, entries[rows], starts[rows], ends[rows], late, moves)
+
+    def _gaps(self, batch: pa.RecordBatch | None, n: int) -> Int64s:
+        name = self._session.column
+        if name is None or batch is None:
+            return np.full(n, self._session.gap_us)
+        column = batch.column(name)
+        if pa.types.is_duration(column.type):
+            column = column.cast(pa.duration("us")).view(pa.int64())
+        shortest = pc.min(column).as_py()
+        if column.null_count or (shortest is not None and shortest <= 0):
+            raise RecordError(
+                f"the column {name!r} has the session gap {'null' if column.null_count else shortest}: a gap must be "
+                "above zero; filter such records out or give them another with with_columns"
+            )
+        gaps: Int64s = column.cast(pa.int64()).to_numpy()
+        return gaps
+
+    def windows(self) -> tuple[Int64s, Int64s, Int64s]:
+        columns = self._entries
+        return columns["owner"][: self._count], columns["start"][: self._count], columns["end"][: self._count]
+
+    def add(self, keys: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
+        entries = np.arange(self._count, self._count + len(keys))
+        self._count += len(keys)
+        self._entries.grow(self._count)
+        for name, values in (("owner", keys), ("start", starts), ("end", ends)):
+            self._entries[name][entries] = values
+        self._link(entries)
+        return entries
+
+    def _link(self, entries: Int64s) -> None:
+        """Hang these into the lists of their keys, which have no others."""
+        owners, starts = self._entries["owner"][entries], self._entries["start"][entries]
+        self._latest.grow(int(owners.max(initial=-1)) + 1)
+        ordered = entries[np.lexsort((-starts, owners))]
+        owners = self._entries["owner"][ordered]
+        first = np.ones(len(ordered), np.bool_)
+        first[1:] = owners[1:] != owners[:-1]
+        self._latest["latest"][owners[first]] = ordered[first]
+        self._entries["earlier"][ordered] = NOWHERE
+        follows = np.flatnonzero(~first)
+        self._entries["earlier"][ordered[follows - 1]] = ordered[follows]
+
+    def retain(self, entries: Int64s, codes: Int64s) -> None:
+        self._entries.retain(entries)
+        self._entries["owner"][:] = codes[self._entries["owner"]]
+        self._count = len(entries)
+        self._latest = EntryColumns({"latest": NOWHERE})
+        self._link(np.arange(self._count))
+
+    def full(self, entries: Int64s) -> Int64s:
+        return entries[:0]
+
+    def key_state(self) -> dict[str, pa.Array]:
+        return {}
+
+    def load_keys(self, keys: Int64s, table: pa.Table) -> None:
+        """There is nothing per key."""
