@@ -8,7 +8,10 @@ The map of what is exported:
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * keyed functions: `ProcessFunction` and its `ProcessContext`, and the state that they declare: `ValueState`,
   `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
-* windows: `tumbling`; aggregates: `count`, `sum`, `min`, `max`, `mean`;
+* windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner` of
+  one's own; when they fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` with its
+  `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`; `Window` is what functions see;
+* aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
 * sinks: `TableSink`, `ParquetSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
 * errors: `WorkbenchError` is the base of all.
@@ -52,21 +55,44 @@ from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregations import count, max, mean, min, sum
 from workbench.operators.process_function import ProcessContext, ProcessFunction
 from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous, punctuated
+from workbench.operators.window_functions import collect, median, top_k
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
-from workbench.windows import tumbling
+from workbench.windows import (
+    Action,
+    Evictor,
+    Trigger,
+    TriggerContext,
+    Window,
+    WindowAssigner,
+    count_sliding,
+    count_tumbling,
+    early,
+    global_window,
+    keep_last,
+    keep_since,
+    on_count,
+    on_event_time,
+    on_processing_time,
+    purging,
+    session,
+    sliding,
+    tumbling,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "INGESTION",
     "SETTINGS",
+    "Action",
     "AggregatingState",
     "CallbackSink",
     "CheckpointError",
     "CorruptCheckpointError",
     "DiscardSink",
+    "Evictor",
     "ExpressionError",
     "History",
     "HistoryError",
@@ -88,24 +114,43 @@ __all__ = [
     "SourceError",
     "Stream",
     "TableSink",
+    "Trigger",
+    "TriggerContext",
     "ValueState",
     "WatermarkGenerator",
+    "Window",
+    "WindowAssigner",
     "WindowedStream",
     "WorkbenchError",
     "coalesce",
     "col",
+    "collect",
     "count",
+    "count_sliding",
+    "count_tumbling",
+    "early",
     "expr",
+    "global_window",
     "job",
     "jobs",
+    "keep_last",
+    "keep_since",
     "lit",
     "load_ipython_extension",
     "max",
     "mean",
+    "median",
     "min",
     "monotonous",
+    "on_count",
+    "on_event_time",
+    "on_processing_time",
     "punctuated",
+    "purging",
+    "session",
+    "sliding",
     "sum",
+    "top_k",
     "tumbling",
     "unload_ipython_extension",
     "when",
