@@ -8,9 +8,10 @@ The map of what is exported:
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * keyed functions: `ProcessFunction` and its `ProcessContext`, and the state that they declare: `ValueState`,
   `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
-* windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner` of
-  one's own; when they fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` with its
-  `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`; `Window` is what functions see;
+* windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner`
+  of one's own; functions see each as a `Window`;
+* when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of one's own
+  with its `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
 * sinks: `TableSink`, `ParquetSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
