@@ -113,6 +113,8 @@ class Checker(Probe):
 
     def attached(self, execution: Execution) -> None:
         self._attempt = (self._attempt[0], execution.number)
+        assert self._master is not None
+        self._broadcast = {edge.id for edge in self._master.graph.edges if edge.exchange == "broadcast"}
         self._tasks = {task.name: task for task in execution.tasks}
         self._lines = {}
         self._inputs = {task.name: [] for task in execution.tasks}
@@ -314,7 +316,6 @@ class Checker(Probe):
     def watch(self, master: Master) -> None:
         """A new process runs the job; what an earlier one kept in memory is gone, and rows become visible anew."""
         self._master = master
-        self._broadcast = {edge.id for edge in master.graph.edges if edge.exchange == "broadcast"}
         self._attempt = (self._attempt[0] + 1, 0)
         self._visible.clear()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from random import Random
 
+from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
+from workbench.runtime.rescaling import Rescale
 
 _MOST_ACTIONS = 6
 _LAST_STEP = 250
@@ -19,16 +21,23 @@ class Person:
     Args:
         chance: draws what is done, and when.
         may_stop: whether the job can be stopped, because it can be resumed.
+        parallelisms: among which the job may be rescaled.
+
+    Attributes:
+        rescaled: how often the job went on at another parallelism.
     """
 
-    def __init__(self, chance: Random, *, may_stop: bool) -> None:
+    def __init__(self, chance: Random, *, may_stop: bool, parallelisms: Sequence[int]) -> None:
         self._chance = chance
+        self._parallelisms = parallelisms
+        self.rescaled = 0
         actions: list[Callable[[Master], None]] = [
             self._tune,
             self._checkpoint,
             self._savepoint,
             self._pause,
             self._speed,
+            self._rescale,
         ]
         if may_stop:
             actions.append(self._stop)
@@ -73,6 +82,15 @@ class Person:
     def _speed(self, master: Master) -> None:
         speed = self._chance.choice((inf, 0.1, 0.02))
         master.call(lambda: master.sources.set_speed(speed))
+
+    def _rescale(self, master: Master) -> None:
+        parallelism = self._chance.choice(self._parallelisms)
+        graph = build_physical_graph(master.logical, parallelism)
+
+        def done(reason: str | None) -> None:
+            self.rescaled += reason is None
+
+        master.call(lambda: master.rescale(Rescale(parallelism, graph, done)))
 
     def _pause(self, master: Master) -> None:
         master.call(lambda: master.sources.set_paused(True))

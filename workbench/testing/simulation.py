@@ -64,6 +64,7 @@ class SimulationResult:
         trace_hash: SHA-256 over all steps; equal for equal seeds.
         violations: of the runtime's promises, one sentence each.
         story: the last steps before a violation.
+        rescaled: how often the job went on at another parallelism.
     """
 
     seed: int
@@ -78,6 +79,7 @@ class SimulationResult:
     trace_hash: str
     violations: tuple[str, ...]
     story: tuple[str, ...]
+    rescaled: int = 0
 
     @property
     def ok(self) -> bool:
@@ -134,7 +136,7 @@ class _Simulation:
         self.durable = bool(self.trial.folders) or chance.random() < 0.5
         self.settings = _draw_settings(chance, self.durable)
         self.faults = FaultInjector(FaultPlan.draw(chance, kills=self.durable))
-        self.person = Person(chance, may_stop=self.durable)
+        self.person = Person(chance, may_stop=self.durable, parallelisms=self.trial.parallelisms)
         self.checker = Checker(on_time=self.trial.on_time, folders=dict(self.trial.folders))
         self.log = _Log()
         self.memory = MemoryStorage()
@@ -157,6 +159,7 @@ class _Simulation:
             steps=len(self.trace),
             faults=tuple(map(str, self.faults.fired)),
             restarts=self.restarts,
+            rescaled=self.person.rescaled,
             processes=self.processes,
             checkpoints=self.checkpoints,
             overshoot=self.checker.overshoot,

@@ -118,6 +118,25 @@ def rebalanced(chance: Random, folder: Path) -> Trial:
     return Trial(again.sink_to(TableSink("out")), _equal("out", expected))
 
 
+def exchanged(chance: Random, folder: Path) -> Trial:
+    """Three exchanges of random kinds between operators of random widths."""
+    stream, rows = _source(chance)
+    kinds: list[Callable[[Stream], Stream]] = [
+        Stream.rescale,
+        Stream.shuffle,
+        Stream.rebalance,
+        lambda stream: stream.partition_by("n - 7"),
+    ]
+    for _ in range(3):
+        stream = chance.choice(kinds)(stream).filter(col("n") >= 0)
+        if chance.random() < 0.5:
+            stream = stream.with_parallelism(chance.choice((1, 2, 3, 4)))
+        if chance.random() < 0.2:
+            stream = stream.slot_sharing_group("apart")
+    expected = _rows((row.n, row.key, row.t, row.v) for row in rows)
+    return Trial(stream.sink_to(TableSink("out")), _equal("out", expected))
+
+
 def broadcast(chance: Random, folder: Path) -> Trial:
     """Every record to every subtask."""
     stream, rows = _source(chance)
@@ -205,6 +224,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "united": united,
     "rebalanced": rebalanced,
     "broadcast": broadcast,
+    "exchanged": exchanged,
     "late": late,
     "layered": layered,
     "replayed": replayed,
