@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from workbench.api.job import Job
+from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
@@ -22,7 +23,6 @@ from workbench.drivers.executor import SteppedExecutor, ThreadedExecutor
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
 from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
-from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.operators.executor import Executor
 from workbench.plan.guarantee import check_guarantee
@@ -94,7 +94,7 @@ def start_job(
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
-    warm_up()
+    prepare_kernels()
     storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
     try:
         _check_sinks(logical, fresh=manifest is None)

@@ -1,7 +1,8 @@
 """How a kernel is declared: one function, one signature, compiled when it is first needed.
 
 A kernel calls no kernel of another file: the cache on disk watches only the kernel's own file, and would go on using
-the old code of the other one.
+the old code of the other one. The cache is in the package's folder or, where that cannot be written, in the user's
+cache folder (NUMBA_CACHE_DIR names another); it is bound to the processor and to the version of numba.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Kernel:
     dispatcher: Any
     signature: tuple[Type, ...]
 
+    @property
+    def was_compiled(self) -> bool:
+        """Whether this process had to compile it, because the cache on disk did not have it."""
+        return bool(self.dispatcher.stats.cache_misses)
+
 
 KERNELS: list[Kernel] = []
 """All declared kernels, in the order of their declaration."""
@@ -62,7 +68,10 @@ def compiled(*signature: Type) -> Callable[[F], F]:
     """
 
     def declare(function: F) -> F:
-        dispatcher = njit(nogil=True, cache=True)(function)
+        try:
+            dispatcher = njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
+            dispatcher = njit(nogil=True)(function)
         KERNELS.append(Kernel(function.__name__, dispatcher, signature))
         return dispatcher  # type: ignore[no-any-return]
 

@@ -13,7 +13,7 @@ from workbench.elements import Records
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import groups_table, keys_of, one_key, output_fields, owned_groups
+from workbench.operators.grouping import all_groups_table, keys_of, one_key, output_fields, owned_groups
 from workbench.state import KeyIndex
 
 
@@ -89,8 +89,7 @@ class _RollingAggregate(Operator):
         return known, self._index.keys_table(np.arange(min(limit, known))).to_pylist()
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        codes = np.arange(len(self._index))
-        return {"groups": groups_table(self._index, codes, {}, self._accumulators, codes)}
+        return {"groups": all_groups_table(self._index, self._accumulators)}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         groups = owned_groups(snapshots, "groups", self._keys, self._accumulators, self._context)

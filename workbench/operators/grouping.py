@@ -46,6 +46,13 @@ def groups_table(
     return pa.Table.from_arrays(columns, names=names)
 
 
+def all_groups_table(index: KeyIndex, accumulators: Accumulators) -> pa.Table:
+    """What ``groups_table`` gives for all keys, where a key's slot is its code."""
+    keys = index.keys_table()
+    names = [f"key:{name}" for name in keys.schema.names] + [field.name for field in accumulators.state_fields()]
+    return pa.Table.from_arrays([*keys.columns, *accumulators.first_state_columns(len(index))], names=names)
+
+
 def owned_groups(
     snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], accumulators: Accumulators, context: OperatorContext
 ) -> pa.Table | None:

@@ -87,6 +87,9 @@ class KeyIndex:
 
     def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
         """The key columns of these codes (by default of all), in their own types."""
+        if codes is None and len(self._columns) == 1 and isinstance(self._columns[0], _NumberColumn):
+            column = self._columns[0].all_values(self._schema.field(0).type)
+            return pa.RecordBatch.from_arrays([column], schema=self._schema)
         if codes is None:
             codes = np.arange(len(self))
         if not self._columns:
@@ -160,6 +163,12 @@ class _NumberColumn:
 
     def _shift(self, codes: Int64s) -> Int64s:
         return codes if self._null == _NO_CODE else codes + (codes >= self._null)
+
+    def all_values(self, kind: pa.DataType) -> pa.Array:
+        """The values of all codes; without a copy where possible, because what a code stands for never changes."""
+        if self._null == _NO_CODE:
+            return from_ints(self._table.keys(), kind)
+        return self.values(np.arange(len(self)), kind)
 
     def values(self, codes: Int64s, kind: pa.DataType) -> pa.Array:
         if self._null == _NO_CODE:

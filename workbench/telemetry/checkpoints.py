@@ -6,9 +6,27 @@ from workbench.runtime.coordinator import Acknowledgement, CheckpointCoordinator
 from workbench.telemetry.frames import CheckpointFrame, SubtaskCheckpointFrame
 
 
-def checkpoint_frames(coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
-    """All remembered checkpoints, oldest first."""
-    return tuple(_checkpoint(coordinator, record, now_us) for record in tuple(coordinator.history))
+class CheckpointSampler:
+    """Reads a coordinator's history; what has ended is read once, and all frames share what was read."""
+
+    def __init__(self) -> None:
+        self._ended: dict[int, CheckpointFrame] = {}
+        self._frames: tuple[CheckpointFrame, ...] = ()
+
+    def sample(self, coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
+        """All remembered checkpoints, oldest first."""
+        ended: dict[int, CheckpointFrame] = {}
+        frames: list[CheckpointFrame] = []
+        for record in tuple(coordinator.history):
+            over = record.state != "IN_PROGRESS"  # asked first: what is over now does not change while it is read
+            frame = self._ended.get(record.checkpoint_id) or _checkpoint(coordinator, record, now_us)
+            frames.append(frame)
+            if over:
+                ended[record.checkpoint_id] = frame
+        self._ended = ended
+        if len(ended) < len(frames) or tuple(frames) != self._frames:
+            self._frames = tuple(frames)
+        return self._frames
 
 
 def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, now_us: int) -> CheckpointFrame:

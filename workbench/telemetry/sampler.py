@@ -11,7 +11,7 @@ from collections import deque
 
 from workbench.observer import JobObserver
 from workbench.runtime.master import Master
-from workbench.telemetry.checkpoints import checkpoint_frames
+from workbench.telemetry.checkpoints import CheckpointSampler
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import EventFrame, Frame, ReplayFrame
 from workbench.telemetry.graph import EdgeSampler, vertex_frames
@@ -30,6 +30,7 @@ class Sampler(JobObserver):
         self._events: deque[EventFrame] = deque(maxlen=EVENTS)
         self._tasks = TaskSampler()
         self._edges = EdgeSampler()
+        self._checkpoints = CheckpointSampler()
         self._sequence = 0
         self._restarting_us = 0
         self._failing_since_us: int | None = None
@@ -67,7 +68,7 @@ class Sampler(JobObserver):
             edges=edges,
             tasks=tasks,
             channels=channels,
-            checkpoints=checkpoint_frames(master.coordinator, now),
+            checkpoints=self._checkpoints.sample(master.coordinator, now),
             latency=latency_frames(execution) if execution is not None else (),
             replay=self._replay(master, now),
             events=tuple(self._events),
