@@ -22,7 +22,7 @@ from workbench.operators.split import Split
 from workbench.operators.user_function import SchemaLike
 from workbench.origin import caller
 from workbench.plan.logical import ExchangeKind, Input, Node
-from workbench.windows import Tumbling
+from workbench.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from workbench.api.stream import Stream
@@ -42,7 +42,7 @@ class StreamJoins:
 
     @overload
     def join(
-        self, other: Stream, on: On, *, window: Tumbling, how: How = "inner", suffix: str = "_right"
+        self, other: Stream, on: On, *, window: WindowAssigner, how: How = "inner", suffix: str = "_right"
     ) -> Stream: ...
 
     @overload
@@ -61,7 +61,7 @@ class StreamJoins:
         other: Stream | pa.Table,
         on: On,
         *,
-        window: Tumbling | None = None,
+        window: WindowAssigner | None = None,
         between: tuple[str | timedelta, str | timedelta] | None = None,
         how: How = "inner",
         suffix: str = "_right",
@@ -81,7 +81,7 @@ class StreamJoins:
         Args:
             other: the right side.
             on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
-            window: of both sides, such as ``wb.tumbling("1h")``.
+            window: of both sides, such as ``wb.tumbling("1h")`` or ``wb.sliding("1h", "10min")``.
             between: the right record's event time relative to the left one's, at least and at most.
             how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark
                 says that none will come; ``"outer"`` (with a window): those of both sides.

@@ -2,8 +2,9 @@
 
 Both sides keep their records until the watermark ends a window; then each left record of it comes out beside each
 right record of its key, and those without a partner alone, as `how` says. What comes out of a window [start, end) has
-the event time ``end - 1``, like every result of a window, so nothing that follows takes it for late. A record of a
-window that is over is late: it is counted and dropped.
+the event time ``end - 1``, like every result of a window, so nothing that follows takes it for late. A record whose
+windows are all over is late: it is counted and dropped. A record that belongs to several windows (sliding ones) meets
+its partners in each of them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.durations import NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import RecordError
+from workbench.errors import PlanError, RecordError
 from workbench.kernels import order_by_code
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import (
@@ -32,7 +34,7 @@ from workbench.operators.join_columns import (
 )
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
-from workbench.windows import Tumbling
+from workbench.windows import Session, WindowAssigner
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")
@@ -46,12 +48,22 @@ class WindowJoin:
 
     Attributes:
         columns: what is compared and what comes out.
-        window: the windows of both sides.
+        window: the windows of both sides, such as tumbling or sliding ones: a record's own time says which.
+
+    Raises:
+        PlanError: windows that depend on other records (sessions) or on no time.
     """
 
     kind: ClassVar[str] = "join"
     columns: JoinColumns
-    window: Tumbling
+    window: WindowAssigner
+
+    def __post_init__(self) -> None:
+        if isinstance(self.window, Session) or self.window.bounds != "time":
+            raise PlanError(
+                f"a join cannot use {self.window.describe()} windows, which depend on other records: use tumbling or "
+                "sliding ones, or between="
+            )
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """See `JoinColumns`."""
@@ -69,11 +81,21 @@ class WindowJoin:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Records of one side and the starts of their windows; `first` is the smallest of these."""
+    """Records of one side, each with one of its windows; `first_end` is the smallest end."""
 
     batch: pa.RecordBatch
     starts: Int64s
-    first: int
+    ends: Int64s
+    first_end: int
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> _Kept | None:
+        """The chosen rows; None when there are none."""
+        if not chosen.any():
+            return None
+        if chosen.all():
+            return self
+        ends = self.ends[chosen]
+        return _Kept(self.batch.filter(pa.array(chosen)), self.starts[chosen], ends, int(ends.min()))
 
 
 class _WindowJoin(Operator):
@@ -92,73 +114,74 @@ class _WindowJoin(Operator):
     def open(self, context: OperatorContext) -> None:
         self._context = context
 
-    def _over_start(self) -> int:
-        """Windows that start here or earlier are over: their end - 1 is at or below the watermark."""
-        return max(NO_TIME, self._watermark - self._window.size_us + 1)
-
     def process(self, records: Records, port: int, out: Output) -> None:
         if records.timestamps is None:
             raise RecordError(
                 "records without event times reached a windowed join: name the event-time column at the source "
                 "(event_time=)"
             )
-        times, batch = records.timestamps, records.batch
-        kept = times != NO_TIME
-        starts = np.where(kept, times - (times - self._window.offset_us) % self._window.size_us, NO_TIME)
-        timeless = len(times) - int(np.count_nonzero(kept))
-        kept &= starts > self._over_start()
-        self._context.counters.numRecordsWithoutTimestamp += timeless
-        self._context.counters.numLateRecordsDropped += len(times) - timeless - int(np.count_nonzero(kept))
-        if not self._keeps[port]:
-            complete = without_null_keys(batch, self._keys[port])
-            if complete is not None:
-                kept &= complete
-        if not kept.all():
-            batch, starts = batch.filter(pa.array(kept)), starts[kept]
-        self._keep(port, batch, starts)
+        batch, times = records.batch, records.timestamps
+        counters = self._context.counters
+        timed = times != NO_TIME
+        if not timed.all():
+            counters.numRecordsWithoutTimestamp += len(times) - int(np.count_nonzero(timed))
+            batch, times = batch.filter(pa.array(timed)), times[timed]
+        rows, starts, ends = self._window.assign(times)
+        wanted = ends - 1 > self._watermark
+        if not wanted.all():
+            counters.numLateRecordsDropped += len(np.unique(rows)) - len(np.unique(rows[wanted]))
+        complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
+        if complete is not None:
+            wanted &= complete[rows]
+        if not wanted.all():
+            rows, starts, ends = rows[wanted], starts[wanted], ends[wanted]
+        if len(rows) != len(batch) or not np.array_equal(rows, np.arange(len(rows))):
+            batch = batch.take(pa.array(rows))
+        self._keep(port, batch, starts, ends)
 
-    def _keep(self, port: int, batch: pa.RecordBatch, starts: Int64s) -> None:
+    def _keep(self, port: int, batch: pa.RecordBatch, starts: Int64s, ends: Int64s) -> None:
         if len(batch):
-            self._kept[port].append(_Kept(batch, starts, int(starts.min())))
+            self._kept[port].append(_Kept(batch, starts, ends, int(ends.min())))
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         if watermark_us <= self._watermark:
             return
         self._watermark = watermark_us
-        if any(item.first <= self._over_start() for side in self._kept for item in side):
+        if any(item.first_end - 1 <= watermark_us for side in self._kept for item in side):
             self._fire(self._take_over(LEFT), self._take_over(RIGHT), out)
 
-    def _take_over(self, port: int) -> tuple[pa.RecordBatch, Int64s]:
+    def _take_over(self, port: int) -> _Kept:
         """Take the records of windows that are over out of the state."""
-        over = self._over_start()
-        taken: list[_Kept] = []
-        waiting = self._kept[port][:]
-        self._kept[port].clear()
-        for item in waiting:
-            if item.first > over:
-                self._kept[port].append(item)
-                continue
-            due = item.starts <= over
-            if due.all():
-                taken.append(item)
-                continue
-            taken.append(_Kept(item.batch.filter(pa.array(due)), item.starts[due], item.first))
-            self._keep(port, item.batch.filter(pa.array(~due)), item.starts[~due])
-        return self._together(port, taken)
+        taken: list[_Kept | None] = []
+        waiting: list[_Kept | None] = []
+        for item in self._kept[port]:
+            if item.first_end - 1 > self._watermark:
+                waiting.append(item)
+            else:
+                over = item.ends - 1 <= self._watermark
+                taken.append(item.where(over))
+                waiting.append(item.where(~over))
+        self._kept[port][:] = [item for item in waiting if item is not None]
+        return self._together(port, [item for item in taken if item is not None])
 
-    def _together(self, port: int, items: Sequence[_Kept]) -> tuple[pa.RecordBatch, Int64s]:
-        batch = together([item.batch for item in items], self._inputs[port])
-        return batch, np.concatenate([np.empty(0, np.int64), *(item.starts for item in items)])
+    def _together(self, port: int, items: Sequence[_Kept]) -> _Kept:
+        empty = np.empty(0, np.int64)
+        return _Kept(
+            together([item.batch for item in items], self._inputs[port]),
+            np.concatenate([empty, *(item.starts for item in items)]),
+            np.concatenate([empty, *(item.ends for item in items)]),
+            min((item.first_end for item in items), default=MAX_TIME),
+        )
 
-    def _fire(self, left: tuple[pa.RecordBatch, Int64s], right: tuple[pa.RecordBatch, Int64s], out: Output) -> None:
+    def _fire(self, left: _Kept, right: _Kept, out: Output) -> None:
         """Join what is due, all windows at once."""
-        groups = KeyTable()  # window and key -> group
-        windows, index = KeyTable(), KeyIndex(self._keys[LEFT], self._inputs[LEFT])
-        codes = [
-            groups.codes(windows.codes(starts) << 32 | index.codes(key_batch(batch, keys, self._keys[LEFT])))
-            for (batch, starts), keys in zip((left, right), self._keys, strict=True)
-        ]
-        right_complete = without_null_keys(right[0], self._keys[RIGHT])
+        groups, windows = KeyTable(), KeyTable()  # of a key in a window; of a start with an end
+        starts, ends, index = KeyTable(), KeyTable(), KeyIndex(self._keys[LEFT], self._inputs[LEFT])
+        codes = []
+        for side, keys in zip((left, right), self._keys, strict=True):
+            window = windows.codes(starts.codes(side.starts) << 32 | ends.codes(side.ends))
+            codes.append(groups.codes(window << 32 | index.codes(key_batch(side.batch, keys, self._keys[LEFT]))))
+        right_complete = without_null_keys(right.batch, self._keys[RIGHT])
         if right_complete is not None:  # a null key equals nothing
             codes[RIGHT][~right_complete] = len(groups)
         firsts_of = np.empty(len(groups) + 2, np.int64)
@@ -167,30 +190,26 @@ class _WindowJoin(Operator):
         firsts = firsts_of[codes[LEFT]]
         counts = firsts_of[codes[LEFT] + 1] - firsts
         lefts, places = pairs_of(firsts, counts)
-        rights = order[places]
         for at in range(0, len(lefts), _ROWS_AT_ONCE):
             some = lefts[at : at + _ROWS_AT_ONCE]
-            pairs = self._rows.assemble(
-                left[0].take(pa.array(some)), right[0].take(pa.array(rights[at : at + _ROWS_AT_ONCE]))
-            )
-            self._emit(pairs, left[1][some], out)
+            rights = order[places[at : at + _ROWS_AT_ONCE]]
+            pairs = self._rows.assemble(left.batch.take(pa.array(some)), right.batch.take(pa.array(rights)))
+            out.emit(Records(pairs, left.ends[some] - 1))
         if self._keeps[LEFT]:
             alone = np.flatnonzero(counts == 0)
-            self._emit(self._rows.assemble(left[0].take(pa.array(alone)), None), left[1][alone], out)
+            out.emit(Records(self._rows.assemble(left.batch.take(pa.array(alone)), None), left.ends[alone] - 1))
         if self._keeps[RIGHT]:
             matched = np.zeros(len(groups) + 1, np.bool_)
             matched[codes[LEFT]] = True
             alone = np.flatnonzero(~matched[codes[RIGHT]])
-            self._emit(self._rows.assemble(None, right[0].take(pa.array(alone))), right[1][alone], out)
-
-    def _emit(self, batch: pa.RecordBatch, starts: Int64s, out: Output) -> None:
-        out.emit(Records(batch, starts + (self._window.size_us - 1)))
+            out.emit(Records(self._rows.assemble(None, right.batch.take(pa.array(alone))), right.ends[alone] - 1))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         snapshot: Snapshot = {"watermark": self._watermark}
         for port, side in enumerate(SIDES):
-            batch, starts = self._together(port, self._kept[port])
-            snapshot[side] = saved_rows(batch, {"window_start": pa.array(starts)})
+            kept = self._together(port, self._kept[port])
+            details = {"window_start": pa.array(kept.starts), "window_end": pa.array(kept.ends)}
+            snapshot[side] = saved_rows(kept.batch, details)
         return snapshot
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -198,4 +217,4 @@ class _WindowJoin(Operator):
         self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
-            self._keep(port, batch, table.column("window_start").to_numpy())
+            self._keep(port, batch, table.column("window_start").to_numpy(), table.column("window_end").to_numpy())
