@@ -228,7 +228,7 @@ class StreamSources:
             live: one just made from the source of the present, with the same columns.
 
         There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
-        with whom the source is aligned, is as `live` says. The live source is opened when the history has ended.
+        with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
 
         Raises:
             PlanError: one of them is more than a source, or they differ in columns or in how event time is told.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.connectors.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
 from workbench.connectors.pace import Pace
 from workbench.connectors.replay_source import ReplaySource
+from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.base import OperatorContext, Snapshot
 
@@ -19,7 +20,7 @@ from workbench.operators.base import OperatorContext, Snapshot
 class HybridSource:
     """One source made of two: the same program runs over the past, as fast as it can be read, then over the present.
 
-    Each subtask goes over to the live source when it has read its share of the history. The live source is opened then:
+    Each subtask goes over to the live source when it has read its share of the history, and reads nothing of it before:
     what it delivers must begin where the history ends, or overlap with it.
 
     Args:
@@ -36,7 +37,7 @@ class HybridSource:
 
     def __post_init__(self) -> None:
         past, present = self.history.schema, self.live.schema
-        if past != present:
+        if [(field.name, field.type) for field in past] != [(field.name, field.type) for field in present]:
             raise PlanError(
                 f"the history has the columns {_show(past)} and the live source {_show(present)}: they must be equal;"
                 " declare the live source's schema to be that of the history"
@@ -51,8 +52,9 @@ class HybridSource:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of both."""
-        return self.history.schema
+        """Of both; a column is nullable when it is in one of them."""
+        pairs = zip(self.history.schema, self.live.schema, strict=True)
+        return pa.schema([pa.field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs])
 
     @property
     def event_time(self) -> str | None:
@@ -70,7 +72,7 @@ class HybridSource:
     def create(self, pace: Pace | None = None) -> SourceReader:
         """A reader for one subtask; `pace` is for a replayed history."""
         history = self.history.create(pace) if isinstance(self.history, ReplaySource) else self.history.create()
-        return HybridReader(history, self.live.create())
+        return HybridReader(history, self.live.create(), self.schema)
 
 
 class HybridReader(SourceReader):
@@ -80,11 +82,11 @@ class HybridReader(SourceReader):
     first, so that nothing becomes late.
     """
 
-    def __init__(self, history: SourceReader, live: SourceReader) -> None:
+    def __init__(self, history: SourceReader, live: SourceReader, schema: pa.Schema) -> None:
+        self._schema = schema
         self._history = history
         self._live = live
         self._is_live = False
-        self._live_states: list[Snapshot] = []
         self.shares_event_time = history.shares_event_time
 
     @property
@@ -93,45 +95,47 @@ class HybridReader(SourceReader):
         return None if self._is_live else getattr(self._history, "position_us", None)
 
     def open(self, context: OperatorContext) -> None:
-        self._context = context
+        self._clock = context.clock
         self._history.open(context)
+        self._live.open(context)
 
     def splits(self) -> Sequence[str]:
         phase = "live" if self._is_live else "history"
         return [f"{phase} {split}" for split in self._current.splits()]
 
     def pending_records(self) -> int | None:
-        """Records of the source that is being read that are still to come, where it tells."""
-        pending = getattr(self._current, "pending_records", None)
+        """Records of the history that are still to be read, where it tells."""
+        pending = getattr(self._history, "pending_records", None)
         return None if pending is None else cast("int | None", pending())
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         fetched = self._current.poll(max_records)
         if isinstance(fetched, Exhausted) and not self._is_live:
             self._begin_live()
-            return WaitUntil(self._context.clock.now_us() + 1)  # its splits are known before their first records come
-        if isinstance(fetched, Fetched):
-            return Fetched(fetched.records, f"{'live' if self._is_live else 'history'} {fetched.split}")
-        return fetched
+            return WaitUntil(self._clock.now_us() + 1)  # its splits are known before their first records come
+        if not isinstance(fetched, Fetched):
+            return fetched
+        records = fetched.records
+        if not records.batch.schema.equals(self._schema, check_metadata=True):
+            batch = pa.RecordBatch.from_arrays(records.batch.columns, schema=self._schema)
+            records = Records(batch, records.timestamps)
+        return Fetched(records, f"{'live' if self._is_live else 'history'} {fetched.split}")
 
     def snapshot(self) -> Snapshot:
-        """``{"phase": "history" or "live", "history": ..., "live": ...}``; the live part is there once it has begun."""
-        live: list[Any] = [self._live.snapshot()] if self._is_live else list(self._live_states)
-        return cast(
-            "Snapshot",
-            {"phase": "live" if self._is_live else "history", "history": self._history.snapshot(), "live": live},
-        )
+        """``{"phase": "history" or "live", "history": its positions, "live": its positions}``."""
+        phase = "live" if self._is_live else "history"
+        parts: dict[str, Any] = {"history": self._history.snapshot(), "live": self._live.snapshot()}
+        return {"phase": phase, **parts}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         self._history.restore([cast("Snapshot", snapshot["history"]) for snapshot in snapshots])
-        self._live_states = [state for snapshot in snapshots for state in cast("list[Snapshot]", snapshot["live"])]
+        self._live.restore([cast("Snapshot", snapshot["live"]) for snapshot in snapshots])
         if snapshots and all(snapshot["phase"] == "live" for snapshot in snapshots):
             self._begin_live()
 
     def close(self) -> None:
         self._history.close()
-        if self._is_live:
-            self._live.close()
+        self._live.close()
 
     @property
     def _current(self) -> SourceReader:
@@ -140,9 +144,6 @@ class HybridReader(SourceReader):
     def _begin_live(self) -> None:
         self._is_live = True
         self.shares_event_time = self._live.shares_event_time
-        self._live.open(self._context)
-        if self._live_states:
-            self._live.restore(self._live_states)
 
 
 def _show(schema: pa.Schema) -> str:

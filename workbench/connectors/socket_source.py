@@ -19,7 +19,7 @@ from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.operators.base import OperatorContext, Snapshot
 
-TEXT_SCHEMA = pa.schema([pa.field("line", pa.string(), nullable=False)])
+TEXT_SCHEMA = pa.schema([("line", pa.string())])
 """Of a socket whose lines are taken as they are."""
 
 _RECEIVED_BYTES_MAX = 1 << 20

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from workbench.connectors.hybrid_source import replayed
 from workbench.observer import JobObserver
 from workbench.runtime.master import Master
 from workbench.telemetry.checkpoints import CheckpointSampler
@@ -110,7 +111,9 @@ class Sampler(JobObserver):
         if not paces:
             return None
         uid, pace = next(iter(paces.items()))
-        log = next(node for node, own in master.logical.uids.items() if own == uid).spec.log  # type: ignore[union-attr]
+        source = replayed(next(node for node, own in master.logical.uids.items() if own == uid).spec)
+        assert source is not None  # for it has a pace
+        log = source.log
         pending = 0 if master.execution is None else self._tasks.pending(master.execution, uid)
         return ReplayFrame(
             speed=pace.speed,

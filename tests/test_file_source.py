@@ -1,0 +1,345 @@
+"""Files as a source: every row once, in every format, from every position, and clear words about broken files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.clock import VirtualClock
+from workbench.connectors import file_format
+from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.file_source import FileSource
+from workbench.errors import CheckpointError, PlanError, SettingError, SourceError
+from workbench.operators.base import OperatorContext, Snapshot
+
+SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("t", pa.timestamp("us"))])
+
+
+def rows(first: int, count: int) -> pa.Table:
+    numbers = range(first, first + count)
+    times = [datetime(2024, 1, 1 + n // 1440, n // 60 % 24, n % 60) for n in numbers]
+    return pa.table([list(numbers), [f"name {n}, quoted" for n in numbers], times], schema=SCHEMA)
+
+
+def write_parquet(table: pa.Table, path: Path) -> Path:
+    pq.write_table(table, path.with_suffix(".parquet"), row_group_size=7)
+    return path.with_suffix(".parquet")
+
+
+def write_csv(table: pa.Table, path: Path) -> Path:
+    pc.write_csv(table, path.with_suffix(".csv"))
+    return path.with_suffix(".csv")
+
+
+def write_json(table: pa.Table, path: Path) -> Path:
+    lines = [json.dumps({**row, "t": row["t"].isoformat(" ")}) for row in table.to_pylist()]
+    path.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return path.with_suffix(".jsonl")
+
+
+def zipped(write: Callable[[pa.Table, Path], Path]) -> Callable[[pa.Table, Path], Path]:
+    def write_zipped(table: pa.Table, path: Path) -> Path:
+        plain = write(table, path)
+        packed = plain.with_name(plain.name + ".gz")
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+        return packed
+
+    return write_zipped
+
+
+WRITERS = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "json": write_json,
+    "csv.gz": zipped(write_csv),
+    "json.gz": zipped(write_json),
+}
+
+
+def folder_of(folder: Path, kind: str, sizes: list[int]) -> Path:
+    first = 0
+    for number, count in enumerate(sizes):
+        WRITERS[kind](rows(first, count), folder / f"part-{number:02}")
+        first += count
+    return folder
+
+
+def readers(source: FileSource, parallelism: int, clock: VirtualClock | None = None) -> list[SourceReader]:
+    made = [source.create() for _ in range(parallelism)]
+    for subtask, reader in enumerate(made):
+        reader.open(OperatorContext(subtask=subtask, parallelism=parallelism, clock=clock or VirtualClock()))
+    return made
+
+
+def drain(reader: SourceReader, max_records: int = 5) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while isinstance(fetched := reader.poll(max_records), Fetched):
+        assert 0 < len(fetched.records) <= max_records
+        assert fetched.split in reader.splits()
+        found += fetched.records.batch.to_pylist()
+    assert fetched == Exhausted()
+    assert reader.splits() == []
+    reader.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_rows_come_in_the_order_of_the_names(kind: str, tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, kind, [9, 1, 30]), event_time="t")
+    assert source.schema == SCHEMA
+    (reader,) = readers(source, 1)
+    assert drain(reader) == rows(0, 40).to_pylist()
+    (reader,) = readers(source, 1)
+    fetched = reader.poll(2)
+    assert isinstance(fetched, Fetched)
+    assert fetched.records.timestamps is not None
+    minute = 60_000_000
+    start = 1_704_067_200_000_000  # 2024-01-01
+    assert fetched.records.timestamps.tolist() == [start, start + minute]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("parallelism", [2, 5])
+def test_subtasks_share_the_rows(kind: str, parallelism: int, tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, kind, [9, 1, 30]))
+    shares = [drain(reader, 100) for reader in readers(source, parallelism)]
+    assert sorted(row["n"] for share in shares for row in share) == list(range(40))
+    if kind == "parquet":  # row groups of 7: 2 + 1 + 5 of them
+        assert [len(share) for share in shares] == (
+            [7 + 1 + 7 + 7, 2 + 7 + 7 + 2] if parallelism == 2 else [14, 9, 3, 7, 7]
+        )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kind=st.sampled_from(["parquet", "csv", "json"]),
+    sizes=st.lists(st.integers(0, 25), min_size=1, max_size=4),
+    runs=st.lists(st.tuples(st.integers(1, 4), st.lists(st.integers(1, 12), max_size=8)), min_size=1, max_size=4),
+)
+def test_every_row_once_however_often_the_job_is_stopped_and_rescaled(
+    kind: str, sizes: list[int], runs: list[tuple[int, list[int]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = folder_of(tmp_path_factory.mktemp("files"), kind, sizes)
+    source = FileSource(folder, SCHEMA)
+    seen: list[int] = []
+    snapshots: list[Snapshot] = []
+    for parallelism, polls in runs:
+        made = readers(source, parallelism)
+        for reader in made:
+            reader.restore(json.loads(json.dumps(snapshots)))
+        for number, size in enumerate(polls):
+            fetched = made[number % parallelism].poll(size)
+            seen += fetched.records.batch.column("n").to_pylist() if isinstance(fetched, Fetched) else []
+        snapshots = [reader.snapshot() for reader in made]
+        for reader in made:  # what is read after the snapshot is lost in the crash, and read again
+            reader.poll(7)
+            reader.close()
+    made = readers(source, 2)
+    for reader in made:
+        reader.restore(snapshots)
+        seen += [row["n"] for row in drain(reader)]
+    assert Counter(seen) == Counter(range(sum(sizes)))
+
+
+def test_parts_that_were_begun_hold_event_time_until_they_are_read(tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, "csv", [10, 10, 10]))
+    before = readers(source, 2)
+    for reader in before:
+        reader.poll(4)
+    (after,) = readers(source, 1)
+    after.restore([reader.snapshot() for reader in before])
+    names = [str(path) for path in source.files]
+    assert after.splits() == names[:2]
+    fetched = after.poll(100)
+    assert isinstance(fetched, Fetched)
+    assert (fetched.split, len(fetched.records)) == (names[0], 6)
+    assert isinstance(after.poll(100), Fetched)
+    assert after.splits() == names[1:2]
+    assert isinstance(after.poll(100), Fetched)
+    assert after.splits() == names[2:]
+    after.close()
+
+
+def test_what_is_left_to_read_is_known_of_parquet(tmp_path: Path) -> None:
+    (reader,) = readers(FileSource(folder_of(tmp_path, "parquet", [9, 1, 30])), 1)
+    assert reader.pending_records() == 40  # type: ignore[attr-defined]
+    reader.poll(5)
+    assert reader.pending_records() == 35  # type: ignore[attr-defined]
+    assert [split.rpartition("/")[2] for split in reader.splits()] == ["part-00.parquet#0"]
+    reader.close()
+    (tmp_path / "text").mkdir()
+    (reader,) = readers(FileSource(folder_of(tmp_path / "text", "csv", [9])), 1)
+    assert reader.pending_records() is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_file_of_many_blocks(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("csv_format", "json_lines"):
+        monkeypatch.setattr(f"workbench.connectors.{module}.BLOCK_BYTES", 200)
+    assert file_format.BLOCK_BYTES > 200
+    source = FileSource(folder_of(tmp_path, kind, [300]), SCHEMA)
+    (reader,) = readers(source, 1)
+    first: list[int] = []
+    while len(first) < 100:
+        fetched = reader.poll(7)
+        assert isinstance(fetched, Fetched)
+        first += fetched.records.batch.column("n").to_pylist()
+    state = reader.snapshot()
+    reader.close()
+    (after,) = readers(source, 1)
+    after.restore([state])
+    assert first + [row["n"] for row in drain(after)] == list(range(300))
+
+
+def test_the_rate_is_that_of_the_whole_source(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    made = readers(FileSource(folder_of(tmp_path, "parquet", [200, 200]), rate=100), 2, clock)
+    read = 0
+    for now_us in range(0, 2_000_001, 10_000):
+        clock.advance_to(now_us)
+        for reader in made:
+            while isinstance(fetched := reader.poll(100), Fetched):
+                read += len(fetched.records)
+            assert isinstance(fetched, WaitUntil)
+    assert abs(read - 200) <= 2
+
+
+def test_a_declared_schema_chooses_and_converts_columns(tmp_path: Path) -> None:
+    for kind in ("parquet", "csv", "json"):
+        (tmp_path / kind).mkdir()
+        columns = pa.schema([("t", pa.timestamp("us")), ("n", pa.int32())])
+        (reader,) = readers(FileSource(folder_of(tmp_path / kind, kind, [2]), columns), 1)
+        found = drain(reader)
+        assert [(row["n"], row["t"].isoformat()) for row in found] == [
+            (0, "2024-01-01T00:00:00"),
+            (1, "2024-01-01T00:01:00"),
+        ]
+        assert list(found[0]) == ["t", "n"]
+
+
+def test_absent_values_are_null(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,name\n,\n2,b\n")
+    (reader,) = readers(FileSource(tmp_path / "a.csv", pa.schema([("n", pa.int64()), ("name", pa.string())])), 1)
+    assert drain(reader) == [{"n": None, "name": ""}, {"n": 2, "name": "b"}]
+    (tmp_path / "a.jsonl").write_text('{"n": null}\n\n{"name": "b", "more": [1]}\n')
+    (reader,) = readers(FileSource(tmp_path / "a.jsonl", pa.schema([("n", pa.int64()), ("name", pa.string())])), 1)
+    assert drain(reader) == [{"n": None, "name": None}, {"n": None, "name": "b"}]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_an_empty_file_has_no_rows(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("")
+    (reader,) = readers(FileSource(tmp_path / name, SCHEMA), 1)
+    assert drain(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "n\n1\n2,3\n", r"a\.csv cannot be read: .*Row #3: Expected 1 columns, got 2: 2,3; mend"),
+        ("a.csv", "n\n1\nx\n", r"a\.csv cannot be read: .*Row #3: .*invalid value 'x'"),
+        ("a.csv", "m\n1\n", r"a\.csv has no column 'n' \(its first line names m\)"),
+        ("a.jsonl", '{"n": 1}\n\n{"n": 2\n', r"a\.jsonl, line 3, is not a record of these columns: .* in '{\"n\": 2'"),
+        ("a.jsonl", '{"n": 1}\n{"n": "x"}\n', r"a\.jsonl, line 2, is not a record .* in '{\"n\": \"x\"}'"),
+        ("a.json", "[1, 2]\n", r"a\.json, line 1, is not a record"),
+        ("a.parquet", "n\n1\n", r"a\.parquet cannot be read: .*smaller than the minimum file footer"),
+    ],
+)
+def test_a_broken_file_is_named_with_the_place(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    source = FileSource(tmp_path / name, pa.schema([("n", pa.int64())]))
+    with pytest.raises(SourceError, match=message):
+        drain(readers(source, 1)[0])
+
+
+def test_a_parquet_file_of_other_columns_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"m": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(SourceError, match=r"b\.parquet has no column 'n' \(it has m\)"):
+        readers(FileSource(tmp_path), 1)
+    pq.write_table(pa.table({"n": [[1]]}), tmp_path / "b.parquet")
+    with pytest.raises(
+        SourceError, match=r"b\.parquet has the column 'n' of type list<.*>, which cannot be read as int64"
+    ):
+        readers(FileSource(tmp_path), 1)
+
+
+def test_which_files_are_meant(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv.gz", "_SUCCESS", ".hidden.csv"):
+        (tmp_path / name).write_bytes(gzip.compress(b"n\n1\n") if name.endswith(".gz") else b"n\n1\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "c.csv").write_text("n\n1\n")
+
+    def names(paths: Any) -> list[str]:
+        return [path.name for path in FileSource(paths).files]
+
+    assert names(tmp_path) == ["a.csv.gz", "b.csv"]
+    assert names(str(tmp_path / "*.csv")) == ["b.csv"]
+    assert names(str(tmp_path / "**" / "*.csv")) == ["b.csv", "c.csv"]
+    assert names([tmp_path / "more", tmp_path / "b.csv", tmp_path / "b.csv"]) == ["b.csv", "c.csv"]
+    assert FileSource(tmp_path).describe() == "2 csv files"
+    with pytest.raises(SourceError, match=r"there is no file .*nothing\*"):
+        FileSource(tmp_path / "nothing*")
+    (tmp_path / "more" / "d.json").write_text("{}\n")
+    with pytest.raises(SourceError, match=r"different formats \(.*c\.csv and .*d\.json\)"):
+        FileSource(tmp_path / "more")
+    (tmp_path / "more" / "data").write_text("n\n1\n")
+    with pytest.raises(SourceError, match="has no suffix that names a format"):
+        FileSource(tmp_path / "more" / "data")
+    assert FileSource(tmp_path / "more" / "data", format="csv").schema.names == ["n"]
+    with pytest.raises(SettingError, match="unknown file format 'xml'"):
+        FileSource(tmp_path / "more" / "data", format="xml")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="unknown column 'when'"):
+        FileSource(tmp_path / "b.csv", event_time="when")
+
+
+def test_a_file_that_changed_meanwhile_is_not_read_on(tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, "csv", [10, 10]))
+    (reader,) = readers(source, 1)
+    reader.poll(15)
+    reader.poll(15)
+    state = reader.snapshot()  # the first file is read, the second has been begun
+    reader.close()
+    source.files[0].unlink()
+    again = FileSource(tmp_path)
+    (reader,) = readers(again, 1)
+    reader.restore([state])
+    assert drain(reader) == []  # 10 were read of each
+    with source.files[1].open("a") as file:
+        file.write("1,x,2024-01-01\n")
+    (reader,) = readers(again, 1)
+    with pytest.raises(CheckpointError, match=r"part-01\.csv was being read .* gone or has changed"):
+        reader.restore([state])
+
+
+def test_a_job_over_files(tmp_path: Path) -> None:
+    stream = wb.Stream.from_files(folder_of(tmp_path, "parquet", [90, 50]), event_time="t")
+    hours = stream.window(wb.tumbling("1h")).aggregate(n=wb.count(), last=wb.max("n"))
+    job = hours.sink_to(wb.TableSink("hours")).run("hours", driver="stepping", parallelism=2, buffer_size=10)
+    assert job.wait() == "FINISHED"
+    found = job.table("hours").select(["n", "last"]).to_pylist()
+    assert sorted((row["n"], row["last"]) for row in found) == [(20, 139), (60, 59), (60, 119)]
+
+
+def test_files_are_closed(tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, "parquet", [90]))
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    (reader,) = readers(source, 1)
+    reader.poll(3)
+    reader.close()
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
