@@ -19,7 +19,7 @@ from workbench.operators.keyed_snapshot import key_rows, owned_table
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
 from workbench.operators.record_loop import LoopError, add_rows, process_loop
-from workbench.operators.user_function import UserFunction, on_record, shorten
+from workbench.operators.user_function import UserFunction, declared_schema, on_record, shorten
 from workbench.state.expiring import Moment
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import KeyedStates, StatesInMemory, with_keys
@@ -36,10 +36,12 @@ _AT_THE_END = 1_000_000  # timers that timers set after the last record, before 
 class ProcessLogic(Operator):
     """State: that of each key, its timers, and the watermark, which tells a function how far event time is."""
 
+    _context_type: type[ProcessContext] = ProcessContext
+
     def __init__(self, spec: Process, schema: pa.Schema) -> None:
         self._spec = spec
         self._input_schema = schema
-        self._output_schema = spec.output_schema([schema])
+        self._output_schema = declared_schema(spec.schema, spec.kind, spec.origin)
         self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._moment = Moment()
         self._layout = StateLayout(spec.declared_state(), self._moment)
@@ -61,12 +63,12 @@ class ProcessLogic(Operator):
         self._function: Callable[..., Any]
         if isinstance(function, ProcessFunction):
             function.open()
-            self._function, self._close = function.process, function.close
+            self._function, self._close = self._bound(function), function.close
             if type(function).on_timer is not ProcessFunction.on_timer:
                 self._on_timer = function.on_timer
         else:
             self._function = function
-        self._context = ProcessContext(
+        self._context = self._context_type(
             context.clock,
             self._states.index,
             self._event_timers,
@@ -74,6 +76,10 @@ class ProcessLogic(Operator):
             self._output,
             has_timers=self._on_timer is not None,
         )
+
+    def _bound(self, function: ProcessFunction) -> Callable[..., Any]:
+        """What is called for each record."""
+        return function.process
 
     def _open_states(self) -> KeyedStates:
         return StatesInMemory(KeyIndex(self._spec.keys, self._input_schema), self._layout)
@@ -89,24 +95,37 @@ class ProcessLogic(Operator):
     # records -----------------------------------------------------------------------------------------------------
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        self._moment.us = self._operator.clock.now_us()
+        codes = self._states.codes(records.batch)
+        self._handle(records, codes, self._states.objects, self._loop, self._function, self._context, out)
+
+    def _handle(
+        self,
+        records: Records,
+        codes: Int64s,
+        states: Sequence[State],
+        loop: Callable[..., None],
+        function: Callable[..., Any],
+        context: ProcessContext,
+        out: Output,
+    ) -> None:
+        """Call a function for each record with ``states[code]``, and send on what comes back."""
         batch, times = records.batch, records.timestamps
         self._has_event_times = times is not None
-        self._moment.us = self._operator.clock.now_us()
-        codes = self._states.codes(batch)
         columns = [column.to_pylist() for column in batch.columns]
         made: list[list[Any]] = [[] for _ in self._output_schema]
         odd: list[tuple[int, int]] = []
-        self._context.domain = None
+        context.domain = None
         try:
-            self._loop(
-                self._function,
+            loop(
+                function,
                 columns,
                 codes.tolist(),
-                self._states.objects,
+                states,
                 made,
                 self._add,
                 odd,
-                self._context,
+                context,
                 _as_python(times) if self._wants_context else None,
             )
         except LoopError as failure:
@@ -156,7 +175,7 @@ class ProcessLogic(Operator):
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         self._context.watermark = watermark_us
-        if self._event_timers.next_us <= watermark_us:
+        if len(self._event_timers) and self._event_timers.next_us <= watermark_us:
             self._fire(self._event_timers, watermark_us, "event", out)
 
     def next_time_us(self) -> int | None:
