@@ -19,14 +19,19 @@ __all__ = ["Report", "Sweep", "bench"]
 
 
 def bench(
-    name: str, *, repeats: int = 3, seconds: float = 6.0, keys: int | None = None, parallelism: int | None = None
+    name: str,
+    *,
+    repeats: int = 3,
+    seconds: float | None = None,
+    keys: int | None = None,
+    parallelism: int | None = None,
 ) -> Report:
     """Measure, and return what a cell shows as a table, or for ``"sweep"`` as a picture.
 
     Args:
         name: ``"grep"``, ``"grouping"``, ``"windows"``, ``"latency"``, ``"checkpoint"``, ``"sweep"`` or ``"all"``.
         repeats: rounds over all runs; the figures shown are medians.
-        seconds: of each run, warm-up included.
+        seconds: of each run, warm-up included; None: as many as the benchmark needs.
         keys, parallelism: leave out the runs with others.
 
     Raises:

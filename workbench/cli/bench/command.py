@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
+from workbench.cli.bench import memory, starting
 from workbench.cli.bench.measure import Result
 from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
-from workbench.cli.bench.suites import KEYS, SUITES, cases, run_round
+from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.command import Commands, count, one_of, say
 
-NAMES = (*SUITES, "all")
+NAMES = (*SUITES, "start", "memory", "all")
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
-  {"all":18}all of these but sweep
+  {"start":18}from a new process to a job's first result, with and without cached kernels
+  {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
+  {"all":18}all of these but sweep, start and memory
 
 Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
 wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
@@ -34,7 +39,9 @@ def register(commands: Commands) -> None:
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")
-    parser.add_argument("--seconds", type=count("--seconds"), default=6, help="of each run (default: 6)")
+    parser.add_argument(
+        "--seconds", type=count("--seconds"), help="of each run (default: 6; checkpoint: 17; memory: 600)"
+    )
     parser.add_argument("--keys", type=int, choices=KEYS, help="of grouping: only these (default: both)")
     parser.add_argument("--parallelism", type=count("--parallelism"), help="only these runs (default: all)")
     parser.add_argument(
@@ -53,7 +60,11 @@ def register(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the benchmark; exit code 1 when a result is wrong."""
+    """Run the benchmark; exit code 1 when a result is wrong, or memory grows."""
+    if options.name == "start":
+        return _start(options)
+    if options.name == "memory":
+        return _memory(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
     results: list[Result] = []
     with ExitStack() as stack:
@@ -73,11 +84,31 @@ def run(options: argparse.Namespace) -> int:
     return 0 if report.exact else 1
 
 
+def _start(options: argparse.Namespace) -> int:
+    found: list[tuple[str, starting.Start]] = []
+    for kind, start in starting.starts(options.repeats):
+        found.append((kind, start))
+        if options.json:
+            say(json.dumps({"peer": "workbench", "workload": "start", "config": {"kernels": kind}, **asdict(start)}))
+    if not options.json:
+        starting.table(found, say)
+    return 0
+
+
+def _memory(options: argparse.Namespace) -> int:
+    def show(sample: memory.Sample) -> None:
+        (sys.stderr if options.json else sys.stdout).write(f"{sample.describe()}\n")
+
+    watched = memory.watch(options.seconds or memory.SECONDS, options.keys or KEYS[0], show)
+    say(watched.to_json() if options.json else watched.describe())
+    return 0 if watched.exact and watched.flat else 1
+
+
 def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:
     names = [name for name in SUITES if name != "sweep"] if options.name == "all" else [options.name]
     found: list[Result] = []
     for work in dict.fromkeys(SUITES[name][0] for name in names):
-        for result in folder.run(work, options.seconds):
+        for result in folder.run(work, options.seconds or SECONDS):
             found.append(result)
             if options.json:
                 say(result.to_json())

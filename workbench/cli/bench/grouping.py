@@ -47,6 +47,10 @@ class Grouping:
         return {"keys": self._keys}
 
     def pipeline(self, limit: int | None) -> wb.Pipeline:
+        return self.counts(limit).sink_to(self.sink())
+
+    def counts(self, limit: int | None) -> wb.Stream:
+        """From the source to the aggregates: key, n, s."""
         key, value = self._columns
         emitted, stamps = self.emitted, self._stamps
 
@@ -61,8 +65,11 @@ class Grouping:
             .select("key", "value")
             .key_by("key")
             .aggregate(n=wb.count(), s=wb.sum("value"))
-            .sink_to(wb.CallbackSink(self._keep, name="keep", event_times=True))
         )
+
+    def sink(self) -> wb.CallbackSink:
+        """Keeps the latest row of each key."""
+        return wb.CallbackSink(self._keep, name="keep", event_times=True)
 
     def _keep(self, batch: pa.RecordBatch, stamps: Int64s) -> None:
         key, count, total = (column.to_numpy() for column in batch.columns)
@@ -74,13 +81,18 @@ class Grouping:
         self._latencies.start()
 
     def exact(self) -> bool:
+        counts, sums = self.expected()
+        return np.array_equal(self._counts, counts) and np.array_equal(self._sums, sums)
+
+    def expected(self) -> tuple[Int64s, Int64s]:
+        """Shape (keys,) each: the count and the sum of each key, from the emitted events."""
         block = events()
         key, times = block.keys[self._keys], self.emitted.times()
         counts: Int64s = np.zeros(self._keys, np.int64)
         sums: Int64s = np.zeros(self._keys, np.int64)
         np.add.at(counts, key, times)
         np.add.at(sums, key, times * block.values)
-        return np.array_equal(self._counts, counts) and np.array_equal(self._sums, sums)
+        return counts, sums
 
     def percentiles_ms(self) -> Percentiles:
         return self._latencies.percentiles_ms()

@@ -46,7 +46,7 @@ class Report:
         return [_median(group) for group in groups.values()]
 
     def table(self) -> Table:
-        """Medians, with the ratios to other systems' where there are any and to the run without checkpoints."""
+        """Medians, with the ratios to other systems' where there are any and to the runs without checkpoints."""
         medians = self.medians()
         ours = [result for result in medians if result.peer == OURS]
         table = Table(box=None, pad_edge=False, header_style="bold")
@@ -56,11 +56,28 @@ class Report:
             table.add_column(title, justify="right", no_wrap=True)
         table.add_column("result")
         for mine in ours:
-            _add(table, mine, mine, _without_checkpoints(mine, ours))
+            share = self.share_without_checkpoints(mine)
+            _add(table, mine, mine, "-" if share is None else f"{share:.1%} of no checkpoints")
             for theirs in medians:
                 if theirs.peer != OURS and comparable(mine, theirs):
-                    _add(table, theirs, mine, theirs)
+                    ratio = mine.eps_cpu_s / theirs.eps_cpu_s if mine.eps_cpu_s and theirs.eps_cpu_s else None
+                    _add(table, theirs, mine, "-" if ratio is None else f"{ratio:.2f}x")
         return table
+
+    def share_without_checkpoints(self, mine: Result) -> float | None:
+        """The speed of runs with checkpoints as a share of that without; None where there is nothing to compare.
+
+        The median over the rounds of what each round gave: what slows the machine down for a while slows down both.
+        """
+        if not mine.config.get("checkpoint"):
+            return None
+        settings = _settings(mine)
+        with_them = [each for each in self.results if each.peer == OURS and _settings(each) == settings]
+        settings |= {"checkpoint": 0}
+        without = [each for each in self.results if each.peer == OURS and _settings(each) == settings]
+        pairs = zip(with_them, without, strict=False)
+        shares = [one.eps_cpu_s / other.eps_cpu_s for one, other in pairs if one.eps_cpu_s and other.eps_cpu_s]
+        return statistics.median(shares) if shares else None
 
     def __repr__(self) -> str:
         console = Console(width=WIDTH, no_color=True, force_jupyter=False)
@@ -95,21 +112,15 @@ def _median(group: Sequence[Result]) -> Result:
     )
 
 
-def _without_checkpoints(mine: Result, ours: Sequence[Result]) -> Result | None:
-    """The same run of ours without checkpoints, for one with them."""
-    if not mine.config.get("checkpoint"):
-        return None
-    settings = {name: value for name, value in mine.config.items() if name not in OUTCOMES} | {"checkpoint": 0}
-    return next((other for other in ours if other.config == settings), None)
+def _settings(result: Result) -> dict[str, object]:
+    """What was asked for, without what happened; results of different works differ in them too."""
+    settings = {name: value for name, value in result.config.items() if name not in OUTCOMES}
+    return settings | {"workload": result.workload}
 
 
-def _add(table: Table, shown: Result, mine: Result, base: Result | None) -> None:
+def _add(table: Table, shown: Result, mine: Result, relation: str) -> None:
     own = shown is mine
     settings = shown.config if own else {n: v for n, v in shown.config.items() if n not in mine.config}
-    relation = "-"
-    if base is not None and base.eps_cpu_s and mine.eps_cpu_s:
-        ratio = mine.eps_cpu_s / base.eps_cpu_s
-        relation = f"{ratio:.1%} of no checkpoints" if own else f"{ratio:.2f}x"
     table.add_row(
         shown.workload if own else "",
         ", ".join(f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in settings.items()),

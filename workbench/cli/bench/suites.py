@@ -13,12 +13,15 @@ from workbench.cli.bench.blocks import BLOCK
 from workbench.cli.bench.grep import Grep
 from workbench.cli.bench.grouping import Grouping
 from workbench.cli.bench.measure import Result
-from workbench.cli.bench.trial import Setting, Work, run_trial
+from workbench.cli.bench.trial import WARM_UP, Setting, Work, run_trial
 from workbench.cli.bench.windows import Windows
 
 KEYS = (10_000, BLOCK)
 PARALLELISMS = (1, 2)
 CHECKPOINTS_S = (0, 5, 1)
+SECONDS = 6.0
+CHECKPOINT_SECONDS = 2 * max(CHECKPOINTS_S) / (1 - WARM_UP)
+"""Two checkpoints of the longest interval are in the measured part of every run, never one more or less."""
 LATENCY_RATE = 100_000
 TIMEOUTS_MS = (0, 5, 10, 50, 100)
 SWEEP_TIMEOUTS_MS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
@@ -98,22 +101,28 @@ SUITES: dict[str, tuple[str, str, Callable[[], list[Case]]]] = {
 """By name: the work as other systems' scripts call it, what is measured, the runs."""
 
 
-def cases(name: str, seconds: float, *, keys: int | None = None, parallelism: int | None = None) -> list[Case]:
+def cases(
+    name: str, seconds: float | None = None, *, keys: int | None = None, parallelism: int | None = None
+) -> list[Case]:
     """The runs of a benchmark, or of ``all`` but the sweep; none twice.
 
     Args:
         name: one of SUITES, or ``all``.
-        seconds: of each run.
+        seconds: of each run; None: six, or for ``checkpoint`` as many as two checkpoints of the longest interval need.
         keys, parallelism: leave out the runs with others.
     """
     names = [each for each in SUITES if each != "sweep"] if name == "all" else [name]
     found = [
-        replace(case, setting=replace(case.setting, seconds=seconds))
+        replace(case, setting=replace(case.setting, seconds=seconds or _usual_seconds(each)))
         for each in names
         for case in SUITES[each][2]()
         if (keys in (None, case.keys) or case.work != "grouping") and parallelism in (None, case.setting.parallelism)
     ]
     return list(dict.fromkeys(found))
+
+
+def _usual_seconds(name: str) -> float:
+    return CHECKPOINT_SECONDS if name == "checkpoint" else SECONDS
 
 
 def run_round(chosen: list[Case], title: str, *, quiet: bool = False) -> Iterator[Result]:
