@@ -84,8 +84,8 @@ class Partitioner:
             fits = False
         if not fits:
             raise RecordError(
-                f"partition_by({self.describe()}) gave {repr(answer)[:80]} for {rows} records: it must give one "
-                "integer for each",
+                f"partition_by({self.describe()}) gave {repr(answer)[:80]} for a batch of {rows}: it must give "
+                "one integer for each",
                 origin=self.origin,
             )
         if column.null_count:
