@@ -22,7 +22,6 @@ from workbench.windows import (
     Sliding,
     Tumbling,
     WindowAssigner,
-    early,
     keep_last,
     keep_since,
     on_count,
@@ -143,7 +142,8 @@ ACTION = st.one_of(
 )
 def test_any_run_gives_what_the_model_gives(keys, kind, time, lateness, trigger, evictor, whole, actions):
     window, model_windows = kind
-    lateness = 0 if time == "processing" else lateness
+    if time == "processing":
+        lateness, trigger = 0, AT_END if trigger == on_event_time() else trigger
     spec = WindowAggregate(
         keys, window, WHOLE if whole else RUNNING, lateness, "late", time, trigger, evictor and evictor[0]
     )
@@ -161,7 +161,48 @@ def test_any_run_gives_what_the_model_gives(keys, kind, time, lateness, trigger,
         purge=trigger.purge,
         evict=evictor and evictor[1],
     )
-    running, ordered = Running(spec), True
+    check(Running(spec), model, actions)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(2, 12),
+    st.sampled_from([0, 5, 40]),
+    st.sampled_from([AT_END, AT_END, on_count(3), purging(AT_END), Schedule(every_us=3, every_in="event")]),
+    st.booleans(),
+    st.lists(
+        st.one_of(
+            st.tuples(
+                st.just("batch"),
+                st.lists(
+                    st.tuples(st.sampled_from("ab"), st.integers(-9, 9), st.integers(0, 150)), min_size=4, max_size=40
+                ),
+            ),
+            st.tuples(st.just("watermark"), st.integers(0, 160)),
+            st.tuples(st.just("restore"), st.integers(1, 3)),
+        ),
+        max_size=6,
+    ),
+)
+def test_many_sessions_of_few_keys_meet_as_in_the_model(gap, lateness, trigger, whole, actions):
+    spec = WindowAggregate(("k",), Session(gap), WHOLE if whole else RUNNING, lateness, "late", trigger=trigger)
+    model = Model(
+        None,
+        whole_results if whole else results,
+        gap=gap,
+        lateness=lateness,
+        end=trigger.end,
+        count=trigger.records,
+        every=trigger.every_us,
+        every_in=trigger.every_in,
+        purge=trigger.purge,
+    )
+    check(Running(spec), model, actions)
+
+
+def check(running: Running, model: Model, actions: list[tuple]) -> None:
+    """Let both do the same and compare all that they say."""
+    keys, ordered = running.spec.keys, True
     for action, argument in [*actions, ("watermark", MAX_TIME)]:
         out = Collected()
         late: list[tuple] = []

@@ -150,7 +150,7 @@ class WindowOperator(Operator):
             self._put_in_waves(waves, placement, incoming, pair_times, out)
         if len(moves):
             if waves is None:
-                self._contents.move(moves[:, 2], moves[:, 1])
+                self._move(moves)
             self._mark_over(moves[:, 2])
         full = self._places.full(np.unique(entries))
         if len(full):
@@ -176,7 +176,7 @@ class WindowOperator(Operator):
             self._contents.add(entries, rows[pairs], incoming)
             moves = placement.moves[waves.of_move == wave]
             if len(moves):
-                self._contents.move(moves[:, 2], moves[:, 1])
+                self._move(moves)
             now = waves.of_pair[waves.acting] == wave
             fires, purges = waves.acting[now & waves.fires], waves.acting[now & waves.purges]
             if len(fires):
@@ -186,6 +186,9 @@ class WindowOperator(Operator):
             if len(purges):
                 self._contents.purge(placement.entries[purges])
         self._emit_in_order(results, out)
+
+    def _move(self, moves: Int64s) -> None:
+        self._contents.move(np.ascontiguousarray(moves[:, 2]), np.ascontiguousarray(moves[:, 1]))
 
     def _emit_in_order(self, results: Sequence[tuple[Records, Int64s]], out: Output) -> None:
         if len(results) == 1:

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s
@@ -212,30 +211,30 @@ class KeptRecords:
         return []
 
     def state_tables(self, entries: Int64s) -> Snapshot:
-        """``records``: the columns, time and number of each; ``members``: pairs of a record's number and an entry."""
+        """``records``: the columns, number and time of each; ``members``: pairs of a row of these and an entry."""
         kept = self._kept()
         code = np.full(len(self._into), -1)
         code[entries] = np.arange(len(entries))
         kept = kept.without(code[kept.entries] < 0)
         names = [*(f"record:{name}" for name in self._columns), "number", "time"]
         records = pa.Table.from_arrays([*kept.batch.columns, pa.array(kept.times)], names=names)
-        members = pa.table({"entry": code[kept.entries], "number": kept.numbers[kept.rows]})
-        return {"records": records, "members": members}
+        return {"records": records, "members": pa.table({"entry": code[kept.entries], "row": kept.rows})}
 
     def load(self, entries: Int64s, table: pa.Table, places: Int64s, tables: Snapshot) -> None:
         records, members = tables["records"], tables["members"]
         assert isinstance(records, pa.Table)
         assert isinstance(members, pa.Table)
-        mine = pc.is_in(members.column("entry"), pa.array(places))
-        members = members.filter(mine)
-        records = records.filter(pc.is_in(records.column("number"), members.column("number")))
-        records = records.sort_by("number").combine_chunks()
-        rows = pc.index_in(members.column("number"), records.column("number")).to_numpy().astype(np.int64)
-        at = pc.index_in(members.column("entry"), pa.array(places)).to_numpy().astype(np.int64)
+        of_member = members.column("entry").to_numpy()
+        entry_of = np.full(max(int(of_member.max(initial=-1)), int(places.max(initial=-1))) + 1, -1)
+        entry_of[places] = entries
+        mine = entry_of[of_member] >= 0
+        used, rows = np.unique(members.column("row").to_numpy()[mine], return_inverse=True)
+        records = records.take(pa.array(used))
         columns = [_chunk(records.column(f"record:{name}"), self._schema.field(name).type) for name in self._columns]
         columns.append(records.column("number").combine_chunks())
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        self._parts.append(_Kept(batch, records.column("time").to_numpy(), entries[at], rows))
+        times = records.column("time").combine_chunks().to_numpy()
+        self._parts.append(_Kept(batch, times, entry_of[of_member[mine]], rows))
 
 
 def _chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -65,6 +65,11 @@ class WindowSettings:
                 f"allowed_lateness is {format_duration(self.allowed_lateness_us)}, but nothing is late in {kind}: "
                 "leave it out"
             )
+        if self.time == "processing" and isinstance(self.trigger, Schedule) and self.trigger.end == "event":
+            raise SettingError(
+                "windows of processing time cannot wait for event time: leave out the trigger 'on event time', or the "
+                "time 'processing'"
+            )
         if self.window.bounds == "position" and isinstance(self.trigger, Schedule) and self.trigger.end in _TIMES:
             raise SettingError(
                 f"{self.window.describe()} windows end with a record, not at a time: leave out the trigger "
