@@ -3,7 +3,7 @@
 From the sinks backwards, every node says which columns of its inputs it reads: a sink, a user's function and whoever
 takes a side output read all. What passes columns on (a filter, a projection, a union) is narrowed to those that are
 read behind it, so a filter copies no column that only its condition looks at. Results, state, uids and what a person
-sees of the streams are the same; nodes whose columns are all read stay as they are.
+sees of the streams are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
     for node in graph.nodes:
         inputs = tuple(replace(item, node=made[item.node]) for item in node.inputs)
         spec, schema = node.spec, node.schema
-        if len(kept[node]) < len(schema) and isinstance(spec, NarrowsColumns):
+        if isinstance(spec, NarrowsColumns):
             spec = spec.narrowed(kept[node])
             schema = spec.output_schema([item.schema for item in inputs])
         made[node] = replace(node, spec=spec, inputs=inputs, schema=schema)
