@@ -436,13 +436,12 @@ def test_what_on_may_be():
         (
             lambda a, b: a.join(b, on="x", window=wb.tumbling("1s")),
             PlanError,
-            "the left side of the join: unknown key column 'x': Valid: k, v",
+            "on the left side: unknown key column 'x': Valid: k, v",
         ),
         (
             lambda a, b: a.join(b, on={"k": "w"}, window=wb.tumbling("1s")),
             PlanError,
-            "the join compares 'k' (int64) with 'w' (string): cast one of them with with_columns, so that equal values "
-            "have one type",
+            "'k' (int64) on the left side cannot equal 'w' (string) on the right: cast one of them with with_columns",
         ),
         (
             lambda a, b: a.join(b, on="k", window=wb.tumbling("1s"), suffix=""),

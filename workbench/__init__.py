@@ -8,6 +8,7 @@ The map of what is exported:
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * keyed functions: `ProcessFunction` and its `ProcessContext`, and the state that they declare: `ValueState`,
   `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
+* two streams: `ConnectedStreams`, `CoProcessFunction` with its `ConnectedContext`, `BroadcastState`;
 * windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner`
   of one's own; functions see each as a `Window`;
 * when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of one's own
@@ -35,6 +36,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
+from workbench.api.connected import ConnectedStreams
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.print_sink import PrintSink
@@ -54,6 +56,8 @@ from workbench.errors import (
 )
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregations import count, max, mean, min, sum
+from workbench.operators.broadcast_state import BroadcastState
+from workbench.operators.connect import ConnectedContext, CoProcessFunction
 from workbench.operators.process_function import ProcessContext, ProcessFunction
 from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous, punctuated
 from workbench.operators.window_functions import collect, median, top_k
@@ -89,8 +93,12 @@ __all__ = [
     "SETTINGS",
     "Action",
     "AggregatingState",
+    "BroadcastState",
     "CallbackSink",
     "CheckpointError",
+    "CoProcessFunction",
+    "ConnectedContext",
+    "ConnectedStreams",
     "CorruptCheckpointError",
     "DiscardSink",
     "Evictor",

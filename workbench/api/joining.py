@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import pyarrow as pa
 
 from workbench.api.building import expression, located, operator_node
+from workbench.api.connected import ConnectedStreams
 from workbench.durations import parse_duration
 from workbench.errors import PlanError, SettingError, WorkbenchError
 from workbench.expressions import Expression
@@ -122,6 +123,34 @@ class StreamJoins:
             raise located(error, origin) from None
         inputs = (self._input("hash", left_keys), other._input("hash", right_keys))
         return self._derived(operator_node(spec, inputs, origin))
+
+    def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
+        """Bring two streams to one function that may keep state for both.
+
+        Args:
+            other: the second stream. With ``other.broadcast()`` each of its records goes to every subtask, for
+                broadcast state: rules for the records of this stream (F1-3).
+            on: key columns, as for `join`; with a broadcast stream those of this stream alone. None: not keyed.
+
+        Raises:
+            PlanError: no stream, or no key column.
+
+        Example:
+            >>> from workbench import Stream
+            >>> words = Stream.from_table(pa.table({"word": ["a"]}))
+            >>> counts = Stream.from_table(pa.table({"n": [1]}))
+            >>> text = {"text": pa.string()}
+            >>> words.connect(counts).map(lambda r: {"text": r["word"]}, lambda r: {"text": str(r["n"])}, text).columns
+            ['text']
+        """
+        origin = caller()
+        if not isinstance(other, StreamJoins):
+            raise PlanError(f"connect got {type(other).__name__}: pass a stream", origin=origin)
+        try:
+            left_keys, right_keys = ((), ()) if on is None else parse_on(on)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return ConnectedStreams(self, other, left_keys, right_keys)
 
     def lookup_async(
         self,

@@ -100,11 +100,7 @@ class JoinColumns:
             PlanError: a key that does not exist, cannot be a key or cannot equal its partner, or a right column whose
                 name is taken also with the suffix.
         """
-        _check_side("left", self.left_keys, left)
-        _check_side("right", self.right_keys, right)
-        keys = {
-            a: _common_type(left.field(a), right.field(b)) for a, b in zip(self.left_keys, self.right_keys, strict=True)
-        }
+        keys = common_types(self.left_keys, self.right_keys, left, right)
         fields = []
         for field in left:
             kind = keys.get(field.name, field.type) if self.keeps_right else field.type
@@ -124,11 +120,25 @@ class JoinColumns:
         return pa.schema(fields)
 
 
+def common_types(
+    left_keys: Sequence[str], right_keys: Sequence[str], left: pa.Schema, right: pa.Schema
+) -> dict[str, pa.DataType]:
+    """By left key: the type that holds its values and its partner's.
+
+    Raises:
+        PlanError: a key that does not exist, cannot be a key or cannot equal its partner.
+    """
+    _check_side("left", left_keys, left)
+    _check_side("right", right_keys, right)
+    pairs = zip(left_keys, right_keys, strict=True)
+    return {a: _common_type(left.field(a), right.field(b)) for a, b in pairs}
+
+
 def _check_side(side: str, keys: Sequence[str], schema: pa.Schema) -> None:
     try:
         check_keys(keys, schema)
     except PlanError as error:
-        raise PlanError(f"the {side} side of the join: {error.message}") from None
+        raise PlanError(f"on the {side} side: {error.message}") from None
 
 
 def _common_type(left: pa.Field, right: pa.Field) -> pa.DataType:
@@ -143,8 +153,8 @@ def _common_type(left: pa.Field, right: pa.Field) -> pa.DataType:
     if all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in (a, b)):
         return pa.int64()
     raise PlanError(
-        f"the join compares {left.name!r} ({a}) with {right.name!r} ({b}): cast one of them with with_columns, so that "
-        "equal values have one type"
+        f"{left.name!r} ({a}) on the left side cannot equal {right.name!r} ({b}) on the right: cast one of them with "
+        "with_columns"
     )
 
 

@@ -1,0 +1,100 @@
+"""State that is the same on every subtask: rules that one stream brings, for the records of another (F1-3).
+
+Only records of the broadcast stream may change it. Every subtask gets all of them, so every subtask holds the same; a
+checkpoint has it once, and after a recovery every subtask, however many there are then, starts from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.errors import SettingError
+from workbench.state.descriptors import MapState
+from workbench.state.expiring import Moment
+from workbench.state.layout import State, StateLayout, check_names
+
+
+@dataclass(frozen=True)
+class BroadcastState:
+    """A dict that is the same on every subtask, declared as a class attribute of a `CoProcessFunction`.
+
+    ``process2`` gets it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
+
+    Args:
+        key_type, type: Arrow types of a key and of a value of the dict.
+
+    Raises:
+        SettingError: no Arrow type.
+    """
+
+    key_type: pa.DataType
+    type: pa.DataType
+
+    def __post_init__(self) -> None:
+        for kind in (self.key_type, self.type):
+            if not isinstance(kind, pa.DataType):
+                raise SettingError(f"BroadcastState got the type {kind!r}: pass Arrow types such as pyarrow.string()")
+
+
+class BroadcastView:
+    """The broadcast state as ``process1`` sees it: an attribute for each declared dict, to be read only.
+
+    Args:
+        shared: the state, read anew each time.
+    """
+
+    __slots__ = ("_shared",)
+
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
+
+    def __getattr__(self, name: str) -> Mapping[Any, Any]:
+        return MappingProxyType(getattr(self._shared.states[0], name))
+
+
+class SharedState:
+    """The broadcast state of one subtask.
+
+    Args:
+        declared: by name.
+
+    Attributes:
+        states: the one state, in a list because a loop over records looks states up by code.
+    """
+
+    def __init__(self, declared: Mapping[str, BroadcastState]) -> None:
+        check_names(list(declared))
+        self._layout = StateLayout(
+            {name: MapState(state.key_type, state.type) for name, state in declared.items()}, Moment()
+        )
+        self.states: list[State] = [self._layout.make()]
+
+    def table(self) -> pa.Table:
+        """A copy, in one row.
+
+        Raises:
+            StateTypeError: a dict holds what its types cannot.
+        """
+        return pa.Table.from_arrays(self._layout.columns(self.states), schema=self._layout.schema())
+
+    def load(self, table: pa.Table, uid: str) -> None:
+        """Take over such a copy.
+
+        Raises:
+            CheckpointError: it was declared with other types.
+        """
+        self._layout.check(table.schema, uid)
+        self.states[:] = self._layout.objects(table)
+
+
+def declared_broadcast(function: object) -> dict[str, BroadcastState]:
+    """The broadcast state that a function's class declares, by name."""
+    attributes: dict[str, Any] = {}
+    for base in reversed(type(function).__mro__):
+        attributes |= vars(base)
+    return {name: value for name, value in attributes.items() if isinstance(value, BroadcastState)}
