@@ -156,22 +156,22 @@ def test_every_row_once_however_often_the_job_is_stopped_and_rescaled(
     assert Counter(seen) == Counter(range(sum(sizes)))
 
 
-def test_parts_that_were_begun_hold_event_time_until_they_are_read(tmp_path: Path) -> None:
-    source = FileSource(folder_of(tmp_path, "csv", [10, 10, 10]))
+def test_parts_are_read_in_order_and_those_that_were_begun_hold_event_time(tmp_path: Path) -> None:
+    source = FileSource(folder_of(tmp_path, "csv", [10, 10, 10, 10]))
     before = readers(source, 2)
-    for reader in before:
-        reader.poll(4)
+    for _ in range(2):  # the first subtask is in the third file, the other has not read anything
+        before[0].poll(10)
     (after,) = readers(source, 1)
     after.restore([reader.snapshot() for reader in before])
     names = [str(path) for path in source.files]
-    assert after.splits() == names[:2]
-    fetched = after.poll(100)
-    assert isinstance(fetched, Fetched)
-    assert (fetched.split, len(fetched.records)) == (names[0], 6)
-    assert isinstance(after.poll(100), Fetched)
-    assert after.splits() == names[1:2]
-    assert isinstance(after.poll(100), Fetched)
-    assert after.splits() == names[2:]
+    assert after.splits() == [names[1], names[2]]
+    found = []
+    while isinstance(fetched := after.poll(4), Fetched):
+        found.append((fetched.split, len(fetched.records), list(after.splits())))
+    assert found == [
+        *((names[1], rows, [names[1], names[2]]) for rows in (4, 4, 2)),
+        *((names[3], rows, [names[3]]) for rows in (4, 4, 2)),
+    ]
     after.close()
 
 

@@ -93,9 +93,9 @@ class FileSource:
 class FileReader(SourceReader):
     """Reads the parts of one subtask one after the other; part i belongs to subtask i modulo the parallelism.
 
-    A part that has been begun is a split with its own event time: after a rescaling a subtask may have several of them,
-    each of which holds the watermark back until it has been read to its end. The next part is a split as soon as no
-    other is left.
+    The part that is being read is a split with its own event time. After a rescaling a subtask may have several that
+    were begun, and earlier ones that were not: parts are read in their order all the same, and all that were begun are
+    splits, so that nothing becomes late.
 
     Attributes:
         rate: what it keeps to now.
@@ -127,7 +127,7 @@ class FileReader(SourceReader):
         self._throttle = Throttle(Fraction(len(own), max(1, len(every))))
 
     def splits(self) -> Sequence[str]:
-        return [name for name in self._order if name in self._rows] or self._order[:1]
+        return [name for place, name in enumerate(self._order) if place == 0 or name in self._rows]
 
     def pending_records(self) -> int | None:
         """Records that are still to be read, where the format tells."""
@@ -177,7 +177,6 @@ class FileReader(SourceReader):
                     if done:
                         self._done.add(name)
         self._order = [name for name in self._parts if name not in self._done]
-        self._order.sort(key=lambda name: name not in self._rows)  # those that were begun hold event time back
 
     def close(self) -> None:
         self._close_part()
