@@ -47,7 +47,7 @@ def pairs(job: Job) -> Counter[tuple[int, int]]:
 
 def stepped(pipeline: wb.Pipeline, **options: Any) -> Job:
     settings = {"driver": "stepping", "buffer_size": 16, "buffer_timeout": "0ms", "checkpoint_interval": None}
-    return pipeline.run("rescaled", **{**settings, **options})  # type: ignore[arg-type]
+    return pipeline.run("rescaled", **{**settings, **options})
 
 
 def events(job: Job) -> list[str]:
@@ -162,10 +162,10 @@ def test_a_failure_while_the_checkpoint_is_taken_leaves_the_job_as_it_was() -> N
     job = stepped(counts().sink_to(wb.TableSink("out")), parallelism=2)
     job.step(40)
     master = job.driver.master
-    crash = master.rescale
+    begin = master.rescale
 
-    def rescale_and_fail(request: Any) -> None:
-        crash(request)
+    def rescale_and_fail(rescale: Any) -> None:
+        begin(rescale)
         master.crash("aggregate[1]")
 
     master.rescale = rescale_and_fail  # type: ignore[method-assign]

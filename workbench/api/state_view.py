@@ -103,12 +103,11 @@ class StateView:
     def _key(self, values: tuple[object, ...], named: dict[str, object]) -> pa.RecordBatch:
         """The key as a batch of one row."""
         names = [field.name for field in self._fields]
-        if values and not named:
-            named = dict(zip(names, values, strict=False)) if len(values) == len(names) else {}
-        if sorted(named) != sorted(names) or (values and len(values) != len(names)):
+        given = dict(named) if named else dict(zip(names, values, strict=False))
+        if sorted(given) != sorted(names) or len(values) != (0 if named else len(names)):
             known = ", ".join(names)
             raise JobError(f"the state of {self._uid!r} is kept by {known or 'no key'}: ask for it with get({known})")
-        columns = [self._column(field, named[field.name]) for field in self._fields]
+        columns = [self._column(field, given[field.name]) for field in self._fields]
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(self._fields))
@@ -116,9 +115,9 @@ class StateView:
     def _column(self, field: pa.Field, value: object) -> pa.Array:
         kind = field.type
         try:
-            if isinstance(value, str) and not is_text(kind):
-                return pa.array([value]).cast(kind)  # as it is typed behind a magic
-            return pa.array([value], kind)
+            if is_text(kind) and value is not None and not isinstance(value, str):
+                raise TypeError
+            return pa.array([value]).cast(kind)  # text too: so it is typed behind a magic
         except (pa.ArrowException, TypeError, OverflowError, ValueError):
             raise JobError(
                 f"the key {field.name} of {self._uid!r} has type {kind}, which {value!r} does not fit"
