@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Operator, Output
-from workbench.operators.record_loop import LoopError, flat_map_loop
+from workbench.operators.record_loop import CHUNK, LoopError, chunks, flat_map_loop
 from workbench.operators.user_function import (
     Record,
     SchemaLike,
@@ -68,6 +68,10 @@ class FlatMapLogic(Operator):
         self._loop = flat_map_loop(inputs, schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        if records:
+            out.emit(Records.concat([self._made(records.slice(at, CHUNK)) for at in chunks(records)]))
+
+    def _made(self, records: Records) -> Records:
         batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
         ends: list[int] = []
@@ -75,8 +79,6 @@ class FlatMapLogic(Operator):
             self._loop(self._function, [column.to_pylist() for column in batch.columns], made, ends)
         except LoopError as failure:
             raise self._user.failed(failure, self._schema) from failure.__cause__
-        if not made[0]:
-            return
         rows = self._user.batch(made, self._schema, lambda at: on_record(batch, bisect_right(ends, at)))
         times = records.timestamps
-        out.emit(Records(rows, None if times is None else np.repeat(times, np.diff(ends, prepend=0))))
+        return Records(rows, None if times is None else np.repeat(times, np.diff(ends, prepend=0)))

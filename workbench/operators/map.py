@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Operator, Output
-from workbench.operators.record_loop import LoopError, map_loop
+from workbench.operators.record_loop import CHUNK, LoopError, chunks, map_loop
 from workbench.operators.user_function import (
     Record,
     SchemaLike,
@@ -68,6 +68,10 @@ class MapLogic(Operator):
         self._loop = map_loop(inputs, schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        if records:
+            out.emit(Records.concat([self._mapped(records.slice(at, CHUNK)) for at in chunks(records)]))
+
+    def _mapped(self, records: Records) -> Records:
         batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
         try:
@@ -75,4 +79,4 @@ class MapLogic(Operator):
         except LoopError as failure:
             raise self._user.failed(failure, self._schema) from failure.__cause__
         rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
-        out.emit(Records(rows, records.timestamps))
+        return Records(rows, records.timestamps)

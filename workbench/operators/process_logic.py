@@ -18,7 +18,7 @@ from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_table
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
-from workbench.operators.record_loop import LoopError, add_rows, process_loop
+from workbench.operators.record_loop import CHUNK, LoopError, add_rows, chunks, process_loop
 from workbench.operators.user_function import UserFunction, declared_schema, on_record, shorten
 from workbench.state.expiring import Moment
 from workbench.state.key_index import KeyIndex
@@ -110,33 +110,30 @@ class ProcessLogic(Operator):
         out: Output,
     ) -> None:
         """Call a function for each record with ``states[code]``, and send on what comes back."""
-        batch, times = records.batch, records.timestamps
-        self._has_event_times = times is not None
-        columns = [column.to_pylist() for column in batch.columns]
-        made: list[list[Any]] = [[] for _ in self._output_schema]
-        odd: list[tuple[int, int]] = []
+        self._has_event_times = records.timestamps is not None
         context.domain = None
-        try:
-            loop(
-                function,
-                columns,
-                codes.tolist(),
-                states,
-                made,
-                self._add,
-                odd,
-                context,
-                _as_python(times) if self._wants_context else None,
-            )
-        except LoopError as failure:
-            raise self._explained(failure) from failure.__cause__
-        if not odd:
-            rows = self._user.batch(made, self._output_schema, lambda at: on_record(batch, at))
-            out.emit(Records(rows, times))
-        elif made[0]:
-            parents = np.repeat(np.arange(len(batch)), _rows_per_record(len(batch), odd))
+        add = self._add
+
+        def processed(part: Records, codes: Int64s) -> Records:
+            batch, times = part.batch, part.timestamps
+            columns = [column.to_pylist() for column in batch.columns]
+            made: list[list[Any]] = [[] for _ in self._output_schema]
+            odd: list[tuple[int, int]] = []
+            as_python = _as_python(times) if self._wants_context else None
+            try:
+                loop(function, columns, codes.tolist(), states, made, add, odd, context, as_python)
+            except LoopError as failure:
+                raise self._explained(failure) from failure.__cause__
+            if not odd:
+                return Records(self._user.batch(made, self._output_schema, lambda at: on_record(batch, at)), times)
+            parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd))
             rows = self._user.batch(made, self._output_schema, lambda at: on_record(batch, int(parents[at])))
-            out.emit(Records(rows, None if times is None else times[parents]))
+            return Records(rows, None if times is None else times[parents])
+
+        if records:
+            out.emit(
+                Records.concat([processed(records.slice(at, CHUNK), codes[at : at + CHUNK]) for at in chunks(records)])
+            )
         self._settle(out)
 
     def _explained(self, failure: LoopError) -> RecordError:

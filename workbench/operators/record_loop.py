@@ -14,11 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from workbench.elements import Records
+
 Columns = Sequence[list[Any]]
 """The values of a batch as Python objects, one list per column."""
 
+CHUNK = 2_048
+"""Records at once: what they become as Python objects then stays in the processor's cache, and with it the state."""
+
 NOT_ROWS = frozenset({dict, str, bytes})
 """What can be iterated over, but is not an iterable of rows."""
+
+
+def chunks(records: Records) -> range:
+    """Where the chunks of a batch begin."""
+    return range(0, len(records), CHUNK)
 
 
 class RowError(Exception):

@@ -14,7 +14,7 @@ from workbench.errors import CheckpointError
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_table
-from workbench.operators.record_loop import LoopError, reduce_loop
+from workbench.operators.record_loop import CHUNK, LoopError, chunks, reduce_loop
 from workbench.operators.user_function import Record, UserFunction, function_name, on_record, shorten
 from workbench.origin import Origin
 from workbench.state.key_columns import check_keys
@@ -81,6 +81,10 @@ class ReduceLogic(Operator):
         self._context = context
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        if records:
+            out.emit(Records.concat([self._reduced(records.slice(at, CHUNK)) for at in chunks(records)]))
+
+    def _reduced(self, records: Records) -> Records:
         batch = records.batch
         codes = self._index.codes(batch)
         self._held += [None] * (len(self._index) - len(self._held))
@@ -93,7 +97,7 @@ class ReduceLogic(Operator):
             where = f"with {shorten(held)} held, on record {shorten(failure.record)}"
             raise self._user.explained(failure.__cause__, where, self._schema, "a dict") from failure.__cause__
         rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
-        out.emit(Records(rows, records.timestamps))
+        return Records(rows, records.timestamps)
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
         code = int(self._index.find(one_key(self._keys, self._schema, key))[0])
