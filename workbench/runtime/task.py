@@ -175,7 +175,7 @@ class Task:
             worked |= output.ship_due(now)
         for link in self._timed:
             due = link.operator.next_time_us()
-            if due is not None and due <= now:
+            if due is not None and due <= now and self.pool.has_room:
                 link.operator.on_time(now, link)
                 worked = True
         outcome = self._advance(now)
@@ -191,8 +191,9 @@ class Task:
         due: int | None = None
         for output in self.outputs:
             due = _earlier(due, output.next_due_us())
-        for link in self._timed:
-            due = _earlier(due, link.operator.next_time_us())
+        if self._timed and self.pool.has_room:  # otherwise a receiver that makes room wakes the slot
+            for link in self._timed:
+                due = _earlier(due, link.operator.next_time_us())
         return due
 
     @property

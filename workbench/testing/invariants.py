@@ -309,7 +309,8 @@ class Checker(Probe):
             expected = self._watermarks[actor] = max(self._watermarks[actor], combined)
             if task.valve.output_us != expected:
                 self._violated("I4", f"{actor}: watermark {task.valve.output_us}, the minimum is {expected}")
-            for line, item in zip(lines, task.gate.channels, strict=True):
+            for item in task.gate.channels:
+                line = self._lines[id(item.channel)]
                 if item.blocked and not task.mailbox and not self._in_progress(line.barrier_received):
                     self._violated("I3", f"{line} is held back for checkpoint {line.barrier_received}, which is over")
 
