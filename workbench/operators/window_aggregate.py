@@ -79,7 +79,8 @@ class WindowAggregate:
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
         settings = self._settings()
-        running = [item for _, item in self.aggregates if isinstance(item, Aggregation)]
+        named = [(name, item) for name, item in self.aggregates if isinstance(item, Aggregation)]
+        running = [item for _, item in named]
         panes: PaneFolder | None = None
         if len(running) < len(self.aggregates) or self.evictor is not None:
             whole = WholeAggregates([item for _, item in self.aggregates], schema)
@@ -91,7 +92,7 @@ class WindowAggregate:
             lateness = self.allowed_lateness_us
             return TumblingAggregate(self.window, self.keys, running, lateness, self.late_tag, schema, output)
         else:
-            contents = RunningAggregates(running, schema)
+            contents = RunningAggregates(named, schema)
             if isinstance(self.window, Sliding) and settings.takes_panes:
                 panes = PaneFolder(self.window, running, schema)
         return WindowOperator(settings, self.keys, schema, output, contents, self.late_tag, panes)

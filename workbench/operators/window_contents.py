@@ -99,6 +99,10 @@ class Contents(Protocol):
         """The results of these windows as they are now."""
         ...
 
+    def glance(self, entries: Int64s) -> dict[str, pa.Array]:
+        """What these hold, for people who look at the state; nothing changes."""
+        ...
+
     def state_names(self) -> Sequence[str]:
         """The names of ``state_columns``."""
         ...
@@ -126,8 +130,9 @@ class Contents(Protocol):
 class RunningAggregates:
     """Aggregates that are folded record by record: a few numbers per window, however many records it has."""
 
-    def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
-        self._accumulators = Accumulators(aggregations, schema)
+    def __init__(self, aggregates: Sequence[tuple[str, Aggregation]], schema: pa.Schema) -> None:
+        self._names = [name for name, _ in aggregates]
+        self._accumulators = Accumulators([aggregation for _, aggregation in aggregates], schema)
 
     def grow(self, entries: int) -> None:
         self._accumulators.grow(entries)
@@ -154,6 +159,9 @@ class RunningAggregates:
 
     def results(self, fired: Fired) -> Results:
         return Results(self._accumulators.results(fired.entries))
+
+    def glance(self, entries: Int64s) -> dict[str, pa.Array]:
+        return dict(zip(self._names, self._accumulators.results(entries), strict=True))
 
     def state_names(self) -> Sequence[str]:
         return [field.name for field in self._accumulators.state_fields()]

@@ -10,7 +10,7 @@ windows that are over stay where they are until they are half of all; then every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,8 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import CheckpointError, RecordError
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import keys_of
-from workbench.operators.window_columns import TIME, EntryColumns
+from workbench.operators.grouping import keys_of, one_key
+from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
 from workbench.operators.window_firing import Moment, Waves
 from workbench.operators.window_places import Mask, Placement
@@ -248,9 +248,7 @@ class WindowOperator(Operator):
         results = self._contents.results(fired)
         which = np.arange(len(entries)) if results.which is None else results.which
         columns = list(fired.keys.columns)
-        if self._settings.window.bounds != "none":
-            is_time = self._settings.window.bounds == "time"
-            columns += [pa.array(bound).view(TIME) if is_time else pa.array(bound) for bound in (starts, ends)]
+        columns += self._bounds(starts, ends)
         if results.which is not None:
             columns = [column.take(pa.array(which)) for column in columns]
         times: Int64s | None = ends - 1
@@ -258,6 +256,13 @@ class WindowOperator(Operator):
             times = self._entries["latest"][entries] if self._timed else None
         batch = pa.RecordBatch.from_arrays([*columns, *results.columns], schema=self._output_schema)
         return Records(batch, None if times is None else times[which]), which
+
+    def _bounds(self, starts: Int64s, ends: Int64s) -> list[pa.Array]:
+        """The columns ``window_start`` and ``window_end``, as far as such windows have them."""
+        if self._settings.window.bounds == "none":
+            return []
+        kinds = [item.type for item in self._settings.bounds()]
+        return [pa.array(bound).cast(kind) for bound, kind in zip((starts, ends), kinds, strict=True)]
 
     # forgetting --------------------------------------------------------------------------------------------------
 
@@ -293,6 +298,28 @@ class WindowOperator(Operator):
         for columns in (self._entries, self._contents, self._firing):
             columns.retain(live)
         self._over = 0
+
+    # questions ---------------------------------------------------------------------------------------------------
+
+    def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``.
+
+        A window that keeps its records says how many it has instead of its aggregates.
+        """
+        code = self._index.find(one_key(self._keys, self._output_schema, key))[0]
+        keys, starts, ends = self._places.windows()
+        entries = np.flatnonzero((keys == code) & ~self._entries["over"][: len(keys)])
+        if not len(entries):
+            return None
+        entries = entries[np.lexsort((ends[entries], starts[entries]))]
+        names = [item.name for item in self._settings.bounds()]
+        bounds = dict(zip(names, self._bounds(starts[entries], ends[entries]), strict=True))
+        return {"windows": pa.RecordBatch.from_pydict({**bounds, **self._contents.glance(entries)}).to_pylist()}
+
+    def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        keys = self._places.windows()[0]
+        live = np.unique(keys[~self._entries["over"][: len(keys)]])
+        return len(live), self._index.keys_table(live[:limit]).to_pylist()
 
     # snapshots ---------------------------------------------------------------------------------------------------
 

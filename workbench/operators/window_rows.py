@@ -204,6 +204,10 @@ class KeptRecords:
                 bounds = np.searchsorted(groups, np.arange(len(fired.entries) + 1))
         return self._function.compute(fired, records, groups, bounds)
 
+    def glance(self, entries: Int64s) -> dict[str, pa.Array]:
+        counts = np.bincount(self._kept().entries, minlength=len(self._into))
+        return {"records": pa.array(counts[entries])}
+
     def state_names(self) -> Sequence[str]:
         return []
 
