@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,15 @@ def drawn(chance: Random, disorder: int, first: int = 0) -> list[Row]:
 
 def table_of(rows: list[Row]) -> pa.Table:
     return pa.table([[getattr(row, field.name) for row in rows] for field in SCHEMA], schema=SCHEMA)
+
+
+def source(chance: Random, folder: Path, table: pa.Table, **event_time: Any) -> wb.Stream:
+    """The rows from memory, in batches of one, or from a file, in larger ones."""
+    if chance.random() < 0.5:
+        return wb.Stream.from_table(table, rate=chance.choice((None, 1e4)), **event_time)
+    path = folder / f"{table.num_columns}.parquet"
+    pq.write_table(table, path, row_group_size=chance.choice((7, 100)))
+    return wb.Stream.from_files(path, table.schema, **event_time)
 
 
 def trial(stream: wb.Stream, rows: list[Row]) -> Trial:
@@ -98,16 +108,16 @@ def punctuated(chance: Random, folder: Path) -> Trial:
         lowest_after = min(lowest_after, row.t)
     table = table_of(rows).append_column("mark", pa.array(marks[::-1], pa.int64()))
     if chance.random() < 0.5:
-        return trial(wb.Stream.from_table(table, event_time="t", watermarks=wb.punctuated("mark")), rows)
-    behind = wb.Stream.from_table(table).filter("n >= 0").assign_timestamps("t", watermarks=wb.punctuated("mark"))
-    return trial(behind, rows)
+        return trial(source(chance, folder, table, event_time="t", watermarks=wb.punctuated("mark")), rows)
+    stream = source(chance, folder, table).filter("n >= 0")
+    return trial(stream.assign_timestamps("t", watermarks=wb.punctuated("mark")), rows)
 
 
 def extracted(chance: Random, folder: Path) -> Trial:
     """Event time is told anew behind a filter."""
     disorder = chance.choice((0, 40))
     rows = drawn(chance, disorder)
-    stream = wb.Stream.from_table(table_of(rows), event_time="n", rate=chance.choice((None, 1e4))).filter("n >= 0")
+    stream = source(chance, folder, table_of(rows), event_time="n").filter("n >= 0")
     return trial(stream.assign_timestamps("t", out_of_orderness=f"{disorder}us"), rows)
 
 
