@@ -13,7 +13,7 @@ from workbench.connectors.table_sink import _TableSinkLogic
 from workbench.connectors.tables import Tables
 from workbench.durations import NO_TIME
 from workbench.elements import CheckpointBarrier, Records
-from workbench.operators import window_aggregate
+from workbench.operators import window_tumbling
 from workbench.operators.watermarks import Marks
 from workbench.runtime.channel import Channel
 from workbench.runtime.coordinator import CheckpointCoordinator
@@ -142,33 +142,33 @@ def source_forgets_how_far_event_time_was(patch: Patch) -> None:
 
 
 def one_key_group_is_not_restored(patch: Patch) -> None:
-    owned_groups = window_aggregate.owned_groups
+    owned_groups = window_tumbling.owned_groups
 
     def skipping(*args: Any) -> Any:
         groups = owned_groups(*args)
         return None if groups is None else groups.slice(1)
 
-    patch.setattr(window_aggregate, "owned_groups", skipping)
+    patch.setattr(window_tumbling, "owned_groups", skipping)
 
 
 def fired_windows_fire_again_after_recovery(patch: Patch) -> None:
-    restore = window_aggregate._WindowAggregate.restore
+    restore = window_tumbling.TumblingAggregate.restore
 
     def forgetful(self: Any, snapshots: Any) -> None:
         restore(self, snapshots)
         self._fired[:] = False
         self._unfired_start = NO_TIME
 
-    patch.setattr(window_aggregate._WindowAggregate, "restore", forgetful)
+    patch.setattr(window_tumbling.TumblingAggregate, "restore", forgetful)
 
 
 def window_forgets_its_watermark(patch: Patch) -> None:
-    snapshot = window_aggregate._WindowAggregate.snapshot
+    snapshot = window_tumbling.TumblingAggregate.snapshot
 
     def forgetful(self: Any, checkpoint_id: int) -> Any:
         return {**snapshot(self, checkpoint_id), "watermark": NO_TIME}
 
-    patch.setattr(window_aggregate._WindowAggregate, "snapshot", forgetful)
+    patch.setattr(window_tumbling.TumblingAggregate, "snapshot", forgetful)
 
 
 def watermark_is_the_maximum(patch: Patch) -> None:

@@ -114,7 +114,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> dict[str, RecordingJob]:
     public = {
         "jobs": lambda: registry,
         "job": job,
-        "SETTINGS": ("buffer_timeout", "buffer_size", "checkpoint_interval", "speed"),
+        "SETTINGS": ("buffer_timeout", "buffer_size", "checkpoint_interval", "parallelism", "rate", "speed"),
         "Pipeline": RecordingPipeline,
         "Stream": RecordingStream,
         "TableSink": lambda name: f"table {name}",
@@ -181,6 +181,8 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("step 3", ("step", 3)),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
+        ("fail tm-1", ("fail", {"taskmanager": "tm-1"})),
+        ("plan", ("graph",)),
         ("report", ("report", "delays-report.html")),
         ("report out.html", ("report", "out.html")),
         ("stop delays", ("stop",)),
@@ -199,6 +201,7 @@ def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, Recordin
         ("set buffer_timeout 5ms", {"buffer_timeout": "5ms"}),
         ("set buffer-timeout=5ms speed=max", {"buffer_timeout": "5ms", "speed": "max"}),
         ("set delays speed 600x checkpoint_interval=1s", {"speed": "600x", "checkpoint_interval": "1s"}),
+        ("set parallelism 4 rate=clicks:5000", {"parallelism": "4", "rate": "clicks:5000"}),
     ],
 )
 def test_set_tunes(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, changes: dict[str, str]) -> None:
@@ -244,7 +247,10 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("lst", "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, dashboard, fail, list, pause, report,"),
+        (
+            "lst",
+            "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, dashboard, fail, list, pause, plan, report,",
+        ),
         (
             "set bufer_timeout=5ms",
             "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? Valid: buffer_size,",
@@ -390,7 +396,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
     ("line", "expected"),
     [
         ("%stream sa", {"savepoint"}),
-        ("%stream s", {"savepoint", "seek", "set", "show", "status", "step", "stop"}),
+        ("%stream s", {"savepoint", "seek", "set", "show", "state", "status", "step", "stop"}),
         ("%stream pause ", {"delays"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
         ("%stream set delays sp", {"speed="}),

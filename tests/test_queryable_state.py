@@ -12,6 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job import Job
+from workbench.kernel.verbs import run_verb
 
 ROWS = 700
 
@@ -217,3 +218,15 @@ def test_the_state_of_a_job_is_still_a_text() -> None:
     assert f"{job.state}" == "RUNNING"
     assert {"RUNNING": 1}[job.state] == 1
     assert repr(job.state("aggregate")) == "StateView of 'aggregate'; get(origin), keys(limit), size()"
+
+
+def test_the_magic_asks_like_its_twin() -> None:
+    job = stepped(rolling("n"))
+    job.step(30)
+    assert run_verb(["plan", "asked"]).channels == 9
+    run_verb(["set", "parallelism=2"])
+    assert run_verb(["plan"]).channels == 4
+    job.driver.run_until(lambda: job.state("aggregate").get(5) is not None)
+    assert run_verb(["state", "asked", "aggregate", "5"]) == {"count": 1, "last": 5}
+    assert run_verb(["state", "aggregate", "5"]) == {"count": 1, "last": 5}
+    assert run_verb(["state", "asked", "aggregate"]) == job.state("aggregate").keys()

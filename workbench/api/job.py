@@ -177,7 +177,10 @@ class Job:
 
         master.call(lambda: master.rescale(Rescale(wanted, graph, done)))
         if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
-            raise JobError(f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint")
+            raise JobError(
+                f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint is still "
+                "under way, see job.checkpoints()"
+            )
         if reasons[0] is not None:
             raise JobError(f"the job {self._name!r} stays at parallelism {before}: {reasons[0]}")
         return self.status()
