@@ -187,7 +187,7 @@ def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
 def test_no_run_is_made_twice() -> None:
     every = cases("all", 1.0)
     assert len(set(every)) == len(every)
-    assert {case.work for case in every} == {"grep", "grouping", "windows"}
+    assert {case.work for case in every} == {"grep", "bare grep", "grouping", "windows"}
     assert {case.keys for case in cases("grouping", 1.0, keys=BLOCK, parallelism=1)} == {BLOCK}
     assert len(cases("checkpoint", 1.0)) == 6
 
@@ -195,11 +195,13 @@ def test_no_run_is_made_twice() -> None:
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "grep", "--json", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 0
     printed = capsys.readouterr()
-    [line] = printed.out.splitlines()
-    found = json.loads(line)
+    found, bare = map(json.loads, printed.out.splitlines())
     assert {"peer", "workload", "config", "eps", "eps_core", "eps_cpu_s", "checked", "rss_mb", "load1"} <= found.keys()
     assert (found["peer"], found["workload"], found["config"], found["checked"]) == ("workbench", "W1", {"p": 1}, True)
     assert found["eps_core"] == found["eps"]
+    assert bare.keys() == found.keys()
+    assert (bare["peer"], bare["workload"], bare["checked"]) == ("bare", "W1", True)
+    assert bare["config"] == {"p": 1, "kernel": "the compiled expression"}
 
 
 def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -313,7 +315,7 @@ SWEEP = [(100, 0, 100_000), (900, 0, 0), (100, 5, 100_000), (950, 5, 0)]
 
 def test_from_a_notebook() -> None:
     report = bench("grep", repeats=1, seconds=0.5, parallelism=1)
-    assert [each.workload for each in report.results] == ["W1"]
+    assert [(each.peer, each.workload) for each in report.results] == [("workbench", "W1"), ("bare", "W1")]
     assert report.exact
     with pytest.raises(SettingError, match="unknown benchmark 'gerp'"):
         bench("gerp")

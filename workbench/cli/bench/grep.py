@@ -15,7 +15,8 @@ from workbench.cli.bench.latencies import Percentiles
 from workbench.elements import Int64s
 
 PATTERN = "error [0-9]{3}"
-_SCHEMA = pa.schema([("line", pa.string())])
+CONDITION = f"line RLIKE '{PATTERN}'"
+SCHEMA = pa.schema([("line", pa.string())])
 
 
 class Grep:
@@ -38,11 +39,11 @@ class Grep:
 
         def rows(first: int, count: int) -> pa.RecordBatch:
             emitted.add(first, count)
-            return pa.RecordBatch.from_arrays([lines.slice(first % BLOCK, count)], schema=_SCHEMA)
+            return pa.RecordBatch.from_arrays([lines.slice(first % BLOCK, count)], schema=SCHEMA)
 
         return (
-            wb.Stream.from_generator(rows, _SCHEMA, limit=limit)
-            .filter(f"line RLIKE '{PATTERN}'")
+            wb.Stream.from_generator(rows, SCHEMA, limit=limit)
+            .filter(CONDITION)
             .sink_to(wb.CallbackSink(self._count, name="count"))
         )
 

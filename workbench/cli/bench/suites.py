@@ -9,11 +9,13 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from workbench.cli.bench.bare import run_bare
 from workbench.cli.bench.blocks import BLOCK
 from workbench.cli.bench.grep import Grep
 from workbench.cli.bench.grouping import Grouping
 from workbench.cli.bench.measure import Result
 from workbench.cli.bench.trial import WARM_UP, Setting, Work, run_trial
+from workbench.cli.bench.trial import Progress as OnProgress
 from workbench.cli.bench.windows import Windows
 
 KEYS = (10_000, BLOCK)
@@ -32,7 +34,7 @@ class Case:
     """One run.
 
     Attributes:
-        work: ``grep``, ``grouping`` or ``windows``.
+        work: ``grep``, ``grouping`` or ``windows``, or ``bare grep``, which is no job.
         setting: how it is run.
         keys: of grouping.
     """
@@ -49,6 +51,12 @@ class Case:
             return Windows()
         return Grouping(self.keys, self.setting.parallelism, self.setting.rate)
 
+    def run(self, on_progress: OnProgress) -> Result:
+        """Run it once."""
+        if self.work == "bare grep":
+            return run_bare(self.setting, on_progress)
+        return run_trial(self.make, self.setting, on_progress)
+
     def describe(self) -> str:
         """One line for the progress bar."""
         setting = self.setting
@@ -64,6 +72,10 @@ class Case:
 
 def _parallel(work: str) -> list[Case]:
     return [Case(work, Setting(parallelism)) for parallelism in PARALLELISMS]
+
+
+def _grep() -> list[Case]:
+    return [case for own, bare in zip(_parallel("grep"), _parallel("bare grep"), strict=True) for case in (own, bare)]
 
 
 def _grouping() -> list[Case]:
@@ -91,7 +103,7 @@ def _sweep() -> list[Case]:
 
 
 SUITES: dict[str, tuple[str, str, Callable[[], list[Case]]]] = {
-    "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", partial(_parallel, "grep")),
+    "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _grep),
     "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _grouping),
     "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", partial(_parallel, "windows")),
     "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _latency),
@@ -140,7 +152,7 @@ def run_round(chosen: list[Case], title: str, *, quiet: bool = False) -> Iterato
         bar = bars.add_task("", total=float(len(chosen)))
         for done, case in enumerate(chosen):
             bars.update(bar, completed=done, description=f"{title}: {case.describe()}")
-            yield run_trial(case.make, case.setting, partial(_advance, bars, bar, done))
+            yield case.run(partial(_advance, bars, bar, done))
 
 
 def _advance(bars: Progress, bar: TaskID, done: int, share: float) -> None:

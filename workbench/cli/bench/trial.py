@@ -87,17 +87,17 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
         setting: how it is run.
         on_progress: is told how far it is.
     """
-    with _pinned(setting.parallelism), tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
+    with pinned(setting.parallelism), tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
         checkpoints = Path(folder) / "checkpoints" if setting.checkpoint_s else None
         work = make()
         if work.fires_at_end:
             return _bounded(make, setting, checkpoints, on_progress)
         job = _start(work, setting, checkpoints, None)
-        _sleep(0.0, WARM_UP, setting.seconds, on_progress)
+        sleep(0.0, WARM_UP, setting.seconds, on_progress)
         work.start_measuring()
         before = work.emitted.count
         with Meter() as meter:
-            _sleep(WARM_UP, 1.0, setting.seconds, on_progress)
+            sleep(WARM_UP, 1.0, setting.seconds, on_progress)
             events = work.emitted.count - before
         job.stop()
         job.wait(PATIENCE)
@@ -108,9 +108,9 @@ def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | Non
     """A run that tells the speed, then one over as many events as will take the rest of the time."""
     trial = make()
     job = _start(trial, setting, None, None)
-    _sleep(0.0, WARM_UP / 2, setting.seconds, on_progress)
+    sleep(0.0, WARM_UP / 2, setting.seconds, on_progress)
     before, begin = trial.emitted.count, time.perf_counter()
-    _sleep(WARM_UP / 2, WARM_UP, setting.seconds, on_progress)
+    sleep(WARM_UP / 2, WARM_UP, setting.seconds, on_progress)
     per_second = (trial.emitted.count - before) / (time.perf_counter() - begin)
     job.cancel()
     job.wait(PATIENCE)
@@ -149,7 +149,7 @@ def _result(work: Work, setting: Setting, job: Job, meter: Meter, events: int) -
 
 
 @contextmanager
-def _pinned(cores: int) -> Iterator[None]:
+def pinned(cores: int) -> Iterator[None]:
     """Threads that are started here run on so many cores at most (where the system can say so)."""
     if not hasattr(os, "sched_setaffinity"):
         yield
@@ -162,7 +162,8 @@ def _pinned(cores: int) -> Iterator[None]:
         os.sched_setaffinity(0, usable)
 
 
-def _sleep(begin: float, end: float, seconds: float, on_progress: Progress) -> None:
+def sleep(begin: float, end: float, seconds: float, on_progress: Progress) -> None:
+    """Wait from the share `begin` to the share `end` of a run of so many seconds."""
     start = time.perf_counter()
     while (passed := begin + (time.perf_counter() - start) / seconds) < end:
         on_progress(passed)
