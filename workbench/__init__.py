@@ -6,7 +6,7 @@ The map of what is exported:
 * streams: `Stream`, and the `KeyedStream` and `WindowedStream` that it turns into;
 * event time: `INGESTION`, `monotonous`, `punctuated`, `WatermarkGenerator`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
-* keyed functions: `ProcessFunction` and its `ProcessContext`, and the state that they declare: `ValueState`,
+* keyed functions: `ProcessFunction`, its `ProcessContext` and `State`; what state they declare: `ValueState`,
   `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
 * two streams: `ConnectedStreams`, `CoProcessFunction` with its `ConnectedContext`, `BroadcastState`;
 * windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner`
@@ -64,6 +64,7 @@ from workbench.operators.window_functions import collect, median, top_k
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
+from workbench.state.layout import State
 from workbench.windows import (
     Action,
     Evictor,
@@ -121,6 +122,7 @@ __all__ = [
     "SettingError",
     "SinkError",
     "SourceError",
+    "State",
     "Stream",
     "TableSink",
     "Trigger",

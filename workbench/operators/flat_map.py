@@ -69,7 +69,9 @@ class FlatMapLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
-            out.emit(Records.concat([self._made(records.slice(at, CHUNK)) for at in chunks(records)]))
+            made = Records.concat([self._made(records.slice(at, CHUNK)) for at in chunks(records)])
+            if made:
+                out.emit(made)
 
     def _made(self, records: Records) -> Records:
         batch = records.batch

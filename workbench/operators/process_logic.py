@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import repeat
@@ -29,6 +30,7 @@ from workbench.state.timers import Timers
 if TYPE_CHECKING:
     from workbench.operators.process import Process
 
+_NOT_DECLARED = re.compile(r"'State' object has no attribute '(\w+)'")
 _EXPECTED = "None, a dict or an iterable of dicts"
 _AT_THE_END = 1_000_000  # timers that timers set after the last record, before it looks like a mistake
 
@@ -143,8 +145,8 @@ class ProcessLogic(Operator):
         return self._failure(error, where)
 
     def _failure(self, error: BaseException | None, where: str) -> RecordError:
-        if isinstance(error, AttributeError) and isinstance(error.obj, State):
-            return self._user.error(f"uses {unknown('state', error.name, self._layout.fields)}, {where}")
+        if isinstance(error, AttributeError) and (found := _NOT_DECLARED.fullmatch(str(error))):
+            return self._user.error(f"uses {unknown('state', found[1], self._layout.fields)}, {where}")
         return self._user.explained(error, where, self._output_schema, _EXPECTED)
 
     def _key(self, code: int) -> Any:
