@@ -92,10 +92,9 @@ class PlanView:
 
 
 def _kind(edge: Edge) -> str:
-    """For example ``hash by origin``."""
-    if edge.partitioner is not None:
-        return f"{edge.exchange} by {edge.partitioner.describe()}"
-    return f"{edge.exchange} by {', '.join(edge.keys)}" if edge.keys else edge.exchange
+    """For example ``hash by origin``, or ``forward (late)`` of a side output."""
+    by = ", ".join(edge.keys) if edge.partitioner is None else edge.partitioner.describe()
+    return edge.exchange + (f" by {by}" if by else "") + (f" ({edge.tag})" if edge.tag else "")
 
 
 def _count(number: int, noun: str) -> str:
