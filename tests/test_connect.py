@@ -313,6 +313,13 @@ def test_streams_with_and_without_event_times_can_meet():
     assert out.rows == [(1, "paid", 0, 9)]
 
 
+def test_buffers_of_streams_with_and_without_event_times_can_be_put_together():
+    timed, timeless = records(0, (1, 2, 3)), Records(records(0, (4, 5, 6)).batch)
+    assert rows_of(Records.concat([timed, timeless])) == [(1, 2, 3), (4, 5, NO_TIME)]
+    assert rows_of(Records.concat([timeless, timed])) == [(4, 5, NO_TIME), (1, 2, 3)]
+    assert Records.concat([timeless, timeless]).timestamps is None
+
+
 # whole jobs ----------------------------------------------------------------------------------------------------------
 
 

@@ -37,13 +37,14 @@ class Records:
 
     @staticmethod
     def concat(parts: Sequence[Records]) -> Records:
-        """The rows of all parts in order; parts share one schema and all or none have timestamps."""
+        """The rows of all parts, of one schema, in order; where only some have timestamps the others get NO_TIME."""
         if len(parts) == 1:
             return parts[0]
         batch = pa.concat_batches([part.batch for part in parts])
-        if parts[0].timestamps is None:
+        if all(part.timestamps is None for part in parts):
             return Records(batch)
-        return Records(batch, np.concatenate([part.timestamps for part in parts if part.timestamps is not None]))
+        times = [np.full(len(part), NO_TIME) if part.timestamps is None else part.timestamps for part in parts]
+        return Records(batch, np.concatenate(times))
 
 
 @dataclass(frozen=True, slots=True)
