@@ -15,7 +15,7 @@ _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 class Status(dict[str, Any]):
     """A dictionary with a readable form.
 
-    Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed and rate;
+    Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed, rate;
     position and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
     records_out_per_second; late_records; restarts; last_checkpoint (id), checkpoints (complete); backpressure; failure.
     """
