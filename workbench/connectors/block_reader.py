@@ -20,7 +20,7 @@ from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 
-_BLOCK_ROWS_MAX = 65_536
+_BLOCK_ROWS_MAX = 131_072
 _BLOCKS_PER_SPLIT = 16
 
 

@@ -1,25 +1,28 @@
 """The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
 
-Tasks of one slot are stepped in turn by one thread; a slot whose tasks have nothing to do sleeps until the other end
-of one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt in
-a cell never reaches them.
+Tasks of one slot are stepped by one thread, those behind before those in front; a slot whose tasks have nothing to do
+sleeps until the other end of one of its channels, a command or a due time wakes it. None of these threads is the main
+thread, so an interrupt in a cell never reaches them.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from workbench.clock import SystemClock
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
 from workbench.runtime.messages import Failed, Query
+from workbench.runtime.source_task import SourceTask
 from workbench.runtime.task import Outcome, Task
 
 T = TypeVar("T")
+_LONGEST_WAIT = 16
+"""Rounds of a slot's operators in which its sources may be kept waiting."""
 LONGEST_SLEEP_S = 0.05
 """A sleeping slot looks around this often, whatever happens."""
 
@@ -149,22 +152,30 @@ class LiveDriver:
         bell = threading.Event()
         waker.wake = bell.set
         now_us = self._clock.now_us
-        tasks = slot.tasks
+        operators = [task for task in reversed(slot.tasks) if not isinstance(task, SourceTask)]
+        sources = [task for task in slot.tasks if isinstance(task, SourceTask)]
+        kept_waiting = 0
         while not halt.is_set():
-            if self._step_all(tasks, halt):
+            # What has been read is worked off before more is read: so queues stay short, and what they hold is still in
+            # the processor's cache. Sources get their turn now and then all the same.
+            if self._step_all(operators, halt) and kept_waiting < _LONGEST_WAIT:
+                kept_waiting += 1
+                continue
+            kept_waiting = 0
+            if self._step_all(sources, halt):
                 continue
             # Say that this slot sleeps, then look once more: whoever pushes from now on rings the bell.
             bell.clear()
             waker.parked = True
-            if not self._step_all(tasks, halt) and not halt.is_set():
-                due = [time for task in tasks if (time := task.next_due_us()) is not None]
+            if not self._step_all(operators, halt) and not self._step_all(sources, halt) and not halt.is_set():
+                due = [time for task in slot.tasks if (time := task.next_due_us()) is not None]
                 sleep_s = min(LONGEST_SLEEP_S, (min(due) - now_us()) / 1e6) if due else LONGEST_SLEEP_S
                 if sleep_s > 0:
                     bell.wait(sleep_s)
             waker.parked = False
 
-    def _step_all(self, tasks: list[Any], halt: threading.Event) -> bool:
-        """Step every task of a slot once; whether any of them progressed."""
+    def _step_all(self, tasks: Sequence[Task], halt: threading.Event) -> bool:
+        """Step each of these tasks once; whether any of them progressed."""
         progressed = False
         for task in tasks:
             try:

@@ -24,7 +24,8 @@ from workbench.kernels import (
 )
 from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM, Float64s, Valid
 from workbench.operators.aggregations import Aggregation, Function, is_time
-from workbench.state.key_table import Folds, KeyTable
+from workbench.operators.rolling import Fold, RollPlan
+from workbench.state.key_table import KeyTable
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -82,6 +83,7 @@ class Accumulators:
     """
 
     __slots__ = (
+        "_all_int64",
         "_cell_at",
         "_cells",
         "_decimal",
@@ -91,6 +93,7 @@ class Accumulators:
         "_only_for_null",
         "_operations",
         "_plan",
+        "_roll",
         "_same",
         "_start",
     )
@@ -127,6 +130,10 @@ class Accumulators:
             else:
                 self._start[at] = _INT_START[cell.operation]
         self._same = self._same_counts()
+        self._all_int64 = all(
+            only or pa.types.is_int64(schema.field(name).type) for name, only in self._only_counted.items()
+        )
+        self._roll: RollPlan | None = None
         self._ints: Int64s = np.empty((0, len(self._cells)), np.int64)
         self._floats: Float64s = self._ints.view(np.float64)
 
@@ -141,6 +148,7 @@ class Accumulators:
         for at, kept in self._same.items():
             self._ints[:, at] = self._ints[:, kept]
         self._same = {}
+        self._roll = None
 
     @property
     def capacity(self) -> int:
@@ -199,11 +207,13 @@ class Accumulators:
         Raises:
             RecordError: a sum of integers left the range of int64.
         """
+        plan = self._roll_plan()
+        folds = None if plan is None else plan.take(batch)
+        if plan is not None and folds is not None:
+            out = plan.out(len(slots))
+            self._check(plan, roll_slots(slots, *folds, self._ints, out))
+            return self._rolled(plan, out)
         inputs = self._inputs(batch)
-        if _all_plain(inputs):
-            folds, out = self._folds(inputs, len(slots))
-            self._check(roll_slots(slots, *folds, self._ints, out), inputs)
-            return self._finish_rolled(out, folds)
         after: dict[int, Numbers | None] = {}
         for cell, values, at in inputs:
             if at in self._only_for_null and not len(values.valid):  # no row can leave its group without a value
@@ -225,48 +235,51 @@ class Accumulators:
     def roll(self, table: KeyTable, keys: Int64s, batch: pa.RecordBatch) -> list[pa.Array] | None:
         """What ``running`` gives, for slots that are the codes of `keys` in `table`, in one pass that also adds keys.
 
-        None, and nothing is done, where a value is null or no integer.
+        None, and nothing is done, where a value is null or no int64.
 
         Raises:
             RecordError: a sum of integers left the range of int64.
         """
-        inputs = self._inputs(batch)
-        if not _all_plain(inputs):
+        plan = self._roll_plan()
+        folds = None if plan is None else plan.take(batch)
+        if plan is None or folds is None:
             return None
-        folds, out = self._folds(inputs, len(keys))
+        out = plan.out(len(keys))
         row = 0
         while True:
             row, failed = table.roll(keys, row, folds, self._ints, out)
-            self._check(failed, inputs)
+            self._check(plan, failed)
             if row == len(keys):
-                return self._finish_rolled(out, folds)
+                return self._rolled(plan, out)
             self.grow(self.capacity + 1)
 
-    def _folds(self, inputs: list[tuple[_Cell, _Values, int]], rows: int) -> tuple[Folds, Int64s]:
-        """What the kernels fold, and where they put what comes out."""
-        shown = -np.ones(len(inputs), np.int64)
-        seen = [k for k, (_, _, at) in enumerate(inputs) if at not in self._only_for_null or at in self._same.values()]
-        shown[seen] = np.arange(len(seen))
-        out: Int64s = np.empty((len(seen), rows), np.int64)
-        folds = (
-            np.array([cell.operation for cell, _, _ in inputs], np.int64),
-            np.array([at for _, _, at in inputs], np.int64),
-            np.array([_ints(values).__array_interface__["data"][0] for _, values, _ in inputs], np.int64),
-            shown,
-        )
-        return folds, out
+    def _roll_plan(self) -> RollPlan | None:
+        """How batches without nulls are rolled; None where not all values are int64."""
+        if self._roll is None and self._all_int64:
+            folds = []
+            for at, cell in enumerate(self._cells):
+                if at not in self._same:
+                    column = None if cell.operation == COUNT else cell.column
+                    seen = at not in self._only_for_null or at in self._same.values()
+                    folds.append(Fold(cell.operation, at, column, seen))
+            self._roll = RollPlan(folds, list(self._only_counted))
+        return self._roll
 
-    def _check(self, failed: int, inputs: list[tuple[_Cell, _Values, int]]) -> None:
+    def _check(self, plan: RollPlan, failed: int) -> None:
         if failed >= 0:
-            raise _overflow(inputs[failed][0])
+            raise _overflow(self._cells[plan.place(failed)])
 
-    def _finish_rolled(self, out: Int64s, folds: Folds) -> list[pa.Array]:
-        rows = {at: row for at, row in zip(folds[1].tolist(), folds[3].tolist(), strict=True) if row >= 0}
-
-        def after(at: int) -> Numbers | None:
-            return None if at in self._only_for_null else out[rows[self._same.get(at, at)]]
-
-        return self._finish(after)
+    def _rolled(self, plan: RollPlan, out: Int64s) -> list[pa.Array]:
+        """The aggregates after each row; each has at least one value, so that no count has to be looked at."""
+        results: list[pa.Array] = []
+        for function, kind, value_at, count_at in self._plan:
+            values: Numbers = out[plan.rows[self._same.get(value_at, value_at)]]
+            if function == "mean":
+                assert count_at is not None
+                values = values / out[plan.rows[self._same.get(count_at, count_at)]]
+            column = pa.array(values)
+            results.append(column if kind.equals(column.type) else _as_time(column, kind))
+        return results
 
     def results(self, slots: Int64s) -> list[pa.Array]:
         """Each aggregate's value for these slots, shape (len(slots),)."""
@@ -356,11 +369,6 @@ def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
         column = column.cast(kind)
     values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()
     return values
-
-
-def _all_plain(inputs: list[tuple[_Cell, _Values, int]]) -> bool:
-    """Whether everything that is to be folded are integers, none of them null."""
-    return all(not cell.float and not len(values.valid) for cell, values, _ in inputs)
 
 
 def _ints(values: _Values) -> Int64s:

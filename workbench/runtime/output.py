@@ -4,10 +4,6 @@ An output keeps one partial buffer for each channel and ships it when it is full
 since its first record, or when a barrier or the end must go. Watermarks and latency markers travel inside the flow:
 they ship with the partial buffer behind whose records they stand, so that they do not defeat the buffer timeout.
 
-How many records make a full buffer follows the channel's throughput (Flink: buffer debloating): what comes in
-`buffer_debloat_target`, but never more than the buffer size. So buffers are large where much flows, and a channel with
-little traffic does not make its records wait for a large buffer to fill.
-
 One step may produce more than a buffer: a window that fires gives a row for every key. What the pool has no room for
 stays in the partial buffer as a *backlog*, uncut, and ships as the receiver makes room; meanwhile the task takes
 nothing in. So what is in flight never exceeds the pool and one step's output (I12).
@@ -15,82 +11,16 @@ nothing in. So what is in flight never exceeds the pool and one step's output (I
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from workbench.elements import Element, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
+from workbench.runtime.partial import Partial
 from workbench.runtime.segments import Spreader
 from workbench.runtime.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
 
 Route = Callable[[Records], None]
-
-SMALLEST_BUFFER = 512
-"""Records; no buffer is made smaller than this for lack of traffic."""
-
-
-class Partial:
-    """The unfinished buffer of one channel, and what must follow its records.
-
-    Attributes:
-        rows: records in it; more than a buffer's while it holds a backlog.
-        size: records in a full buffer, at present.
-        since_us: when its first record came; 0 while it is empty.
-    """
-
-    __slots__ = ("channel", "marker", "parts", "rows", "since_us", "size", "watermark")
-
-    def __init__(self, channel: Channel, size: int) -> None:
-        self.channel = channel
-        self.size = size
-        self.parts: deque[Records] = deque()
-        self.rows = 0
-        self.since_us = 0
-        self.watermark: Watermark | None = None
-        self.marker: LatencyMarker | None = None
-
-    def push_buffer(self) -> None:
-        """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
-        taken: list[Records] = []
-        rows, size = 0, self.size
-        while self.parts:
-            part = self.parts[0]
-            length = len(part)
-            if rows and rows + length > size:
-                break
-            self.parts.popleft()
-            if length > size:
-                self.parts.appendleft(part.slice(size, length - size))
-                part, length = part.slice(0, size), size
-            taken.append(part)
-            rows += length
-        self.channel.push(Records.concat(taken))
-        self.rows -= rows
-        if not self.rows:
-            self.since_us = 0
-
-    def fit(self, now_us: int, target_us: int, largest: int) -> None:
-        """Choose the size of a full buffer by the time that these records took to come."""
-        elapsed_us = now_us - self.since_us
-        wanted = self.rows * target_us // elapsed_us if elapsed_us > 0 else largest
-        if wanted >= self.size:
-            if self.rows >= self.size:  # it was full in less than the time that it may take
-                self.size = min(largest, 2 * self.size)
-        elif 2 * wanted < self.size:
-            self.size = max(min(SMALLEST_BUFFER, largest), wanted)
-
-    def ship(self) -> None:
-        """Hand everything over to the channel."""
-        while self.parts:
-            self.push_buffer()
-        if self.watermark is not None:
-            self.channel.push(self.watermark)
-            self.watermark = None
-        if self.marker is not None:
-            self.channel.push(self.marker)
-            self.marker = None
-        self.since_us = 0
 
 
 class EdgeOutput:
@@ -216,28 +146,30 @@ class EdgeOutput:
         partials = self.partials
         for partial in partials:
             self._let_watermark_go(partial)
-        row = 0
+        row, full = 0, spreader.full
         while True:
             for target, partial in enumerate(partials):
-                if spreader.is_full(target):
+                if full[target]:
                     spreader.give_room(target, partial.size)
             row, added = spreader.write(row)
-            for target, partial in enumerate(partials):
-                if added[target]:
-                    partial.rows += added[target]
+            for partial, rows in zip(partials, added, strict=True):
+                if rows:
+                    partial.rows += rows
                     partial.since_us = partial.since_us or now
-                    if spreader.is_full(target):
-                        self._seal(partial, target)
-                        if row < count and self._has_free():
-                            self._adapt(partial, now)
-                            partial.push_buffer()
             if row >= count:
                 break
+            full = spreader.full
+            for target, partial in enumerate(partials):
+                if full[target]:
+                    self._seal(partial, target)
+                    if self._has_free():
+                        self._adapt(partial, now)
+                        partial.push_buffer()
         spreader.release()
         for target, partial in enumerate(partials):
+            if partial.rows >= partial.size:
+                self._seal(partial, target)
             if partial.rows:
-                if partial.rows >= partial.size:
-                    self._seal(partial, target)
                 self._settle(partial, now)
 
     def _seal(self, partial: Partial, target: int) -> None:
@@ -265,9 +197,14 @@ class EdgeOutput:
         """Ship what is full, and the rest as well if nothing shall wait."""
         if partial.rows > partial.size:
             self._push_while_room(partial)
-        if partial.rows == partial.size or (self.buffer_timeout_us == 0 and partial.rows < partial.size):
+        if self._may_go(partial):
             self._adapt(partial, now_us)
             self._ship(partial)
+
+    def _may_go(self, partial: Partial) -> bool:
+        """Whether it is full, or nothing shall wait; and its buffer is one of the pool's."""
+        whole = partial.rows == partial.size or (self.buffer_timeout_us == 0 and 0 < partial.rows < partial.size)
+        return whole and (self.pool is None or not self.pool.overdrawn)
 
     def _adapt(self, partial: Partial, now_us: int) -> None:
         if self.debloat_target_us is not None:
@@ -293,16 +230,12 @@ class EdgeOutput:
         """Ship what has waited for room; whether there was something."""
         drained = False
         for partial in self.partials:
-            if partial.rows > partial.size:
+            if partial.rows >= partial.size:
                 drained |= self._push_while_room(partial)
-                if self.buffer_timeout_us == 0 and partial.rows <= partial.size:
+                if self._may_go(partial):
                     self._ship(partial)
+                    drained = True
         return drained
-
-    @property
-    def backlogged(self) -> bool:
-        """Whether something waits for room."""
-        return any(partial.rows > partial.size for partial in self.partials)
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Send a watermark to every channel, behind the records that came before it."""
@@ -374,11 +307,16 @@ class OutputPool:
     @property
     def used(self) -> int:
         """Buffers in use: on the sender's side of the channels, plus the partial ones."""
-        return sum(
-            channel.on_sender_side + (1 if partial.rows else 0)
-            for output in self._outputs
-            for channel, partial in zip(output.channels, output.partials, strict=True)
-        )
+        used = 0
+        for output in self._outputs:
+            for partial in output.partials:
+                channel = partial.channel
+                beyond = channel.buffers_sent - channel.buffers_received - channel.credit
+                if beyond > 0:
+                    used += beyond
+                if partial.rows:
+                    used += 1
+        return used
 
     @property
     def has_free(self) -> bool:
@@ -390,9 +328,18 @@ class OutputPool:
         return True
 
     @property
+    def overdrawn(self) -> bool:
+        """Whether more buffers are in use than there are: one step produced more than there was room for."""
+        return not self.has_free and self.used > self.total
+
+    @property
     def backlogged(self) -> bool:
         """Whether some output waits for room."""
-        return any(output.backlogged for output in self._outputs)
+        for output in self._outputs:
+            for partial in output.partials:
+                if partial.rows > partial.size:
+                    return True
+        return False
 
     @property
     def has_room(self) -> bool:

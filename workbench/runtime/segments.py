@@ -53,17 +53,20 @@ class Spreader:
     """
 
     __slots__ = (
-        "_columns",
         "_destinations",
         "_ends",
+        "_flat_destinations",
         "_groups",
         "_keys",
+        "_kinds",
         "_limits",
+        "_names",
         "_number_key",
         "_rows",
         "_schema",
         "_segments",
         "_sources",
+        "_taken",
         "_timed",
         "_widths",
     )
@@ -74,6 +77,9 @@ class Spreader:
         self._schema = schema
         self._groups = groups
         self._number_key = None if len(keys) > 1 or is_text(schema.field(keys[0]).type) else keys[0]
+        self._names = [(field.name, fixed_width(field.type)) for field in schema]
+        self._kinds = list(schema.types)
+        self._taken: object = None
         self._ends = np.zeros(targets, np.int64)
         self._limits = np.zeros(targets, np.int64)
         self._begin(timed=True)
@@ -92,25 +98,22 @@ class Spreader:
 
     def take(self, records: Records) -> bool:
         """Look at a batch; whether it can be spread (a null has no place in a segment)."""
-        batch = records.batch
-        columns = [batch.column(name) for name in self._schema.names]
-        for column in columns:
-            if column.null_count:
-                return False
-        timed = records.timestamps is not None
-        if timed != self._timed:
+        batch, times = records.batch, records.timestamps
+        if (times is not None) != self._timed:
             if any(segment is not None and segment.begin < segment.end for segment in self._segments):
                 return False  # a buffer has event times or it has none
-            self._begin(timed=timed)
-        sources = []
-        for column, width in zip(columns, self._widths.tolist(), strict=False):
-            sources.append(column.buffers()[1].address + column.offset * width)
-        if records.timestamps is not None:
-            times = np.ascontiguousarray(records.timestamps)
-            sources.append(times.__array_interface__["data"][0])
-            columns.append(times)
-        self._columns = columns  # keeps the memory that the kernel reads
-        self._sources = np.array(sources, np.int64)
+            self._begin(timed=times is not None)
+        sources = self._sources
+        for at, (name, width) in enumerate(self._names):
+            column = batch.column(name)
+            if column.null_count:
+                return False
+            sources[at] = column.buffers()[1].address + column.offset * width
+        if times is not None:
+            if not times.flags.c_contiguous:
+                times = np.ascontiguousarray(times)
+            sources[-1] = times.__array_interface__["data"][0]
+        self._taken = batch, times  # keeps the memory that the kernel reads
         if self._number_key is not None:
             self._rows: Int64s = to_ints(batch.column(self._number_key))
         else:
@@ -119,10 +122,12 @@ class Spreader:
 
     def _begin(self, *, timed: bool) -> None:
         """Go on with new segments, with or without event times."""
-        widths = [fixed_width(field.type) for field in self._schema]
+        widths = [width for _, width in self._names]
         self._timed = timed
         self._widths = np.array([*widths, 8] if timed else widths, np.int64)
+        self._sources = np.zeros(len(self._widths), np.int64)
         self._destinations = np.zeros((len(self._widths), len(self._ends)), np.int64)
+        self._flat_destinations = self._destinations.reshape(-1)
         self._segments: list[Segment | None] = [None] * len(self._ends)
         self._ends[:] = 0
         self._limits[:] = 0
@@ -133,34 +138,33 @@ class Spreader:
         Returns:
             The first row that was not written, and how many rows each channel was given.
         """
-        hashed = self._number_key is None
         row = spread(
             self._rows,
-            hashed,
+            self._number_key is None,
             row,
             self._groups,
             self._ends,
             self._limits,
             self._sources,
-            self._destinations.reshape(-1),
+            self._flat_destinations,
             self._widths,
         )
         added = []
         for segment, end in zip(self._segments, self._ends.tolist(), strict=True):
-            if segment is None:
-                added.append(0)
-                continue
+            assert segment is not None
             added.append(end - segment.end)
             segment.end = end
         return row, added
 
     def release(self) -> None:
         """The batch that was taken is written."""
-        self._columns = []
+        self._taken = None
 
-    def is_full(self, target: int) -> bool:
-        """Whether a channel has no room for a further row."""
-        return bool(self._ends[target] >= self._limits[target])
+    @property
+    def full(self) -> list[bool]:
+        """Which channels have no room for a further row."""
+        full: list[bool] = (self._ends >= self._limits).tolist()
+        return full
 
     def give_room(self, target: int, rows: int) -> None:
         """Let a channel's buffer have so many rows, in the segment that it has or a new one."""
@@ -180,8 +184,8 @@ class Spreader:
             return None
         rows, begin, memory = segment.end - segment.begin, segment.begin, segment.memory
         columns = [
-            pa.Array.from_buffers(field.type, rows, [None, memory.slice(offset)], 0, begin)
-            for field, offset in zip(self._schema, segment.offsets, strict=False)
+            pa.Array.from_buffers(kind, rows, [None, memory.slice(offset)], 0, begin)
+            for kind, offset in zip(self._kinds, segment.offsets, strict=False)
         ]
         times = None
         if self._timed:

@@ -36,7 +36,7 @@ class Settings:
 
     parallelism: int = 1
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
-    buffer_size: int = 65_536
+    buffer_size: int = 131_072
     buffer_timeout_us: int | None = 100_000
     buffer_debloat_target_us: int | None = 25_000
     buffers_per_channel: int = 2

@@ -20,6 +20,10 @@ from workbench.runtime.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
+FIRST_CHUNK, SMALLEST_CHUNK, LARGEST_CHUNK = 8_192, 64, 131_072
+"""Records that are read at once: to begin with, at least and at most (and never more than a full buffer has)."""
+LONGEST_STEP_US = 20_000
+"""A step that takes longer makes the source read less at once."""
 
 
 class SplitTime:
@@ -68,6 +72,7 @@ class SourceTask(Task):
         self.alignment: Alignment | None = None
         self.paused = False
         self.drained = False
+        self._chunk = FIRST_CHUNK
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
         self._times: tuple[SplitTime, ...] = ()
@@ -102,7 +107,7 @@ class SourceTask(Task):
     def _source_state(self) -> Snapshot:
         now_us = self._now_us()
         for time in self._times:
-            time.reach(time.generator.on_periodic(now_us))
+            time.reach(time.generator.ask(now_us))
         states: dict[str, Json] = {}
         for split, time in self.splits.items():
             state = time.generator.snapshot()
@@ -140,12 +145,13 @@ class SourceTask(Task):
             self._stay_active(now_us)
             fetched = WaitUntil(now_us + LOOK_AGAIN_US)
         else:
-            fetched = self.reader.poll(self.settings.buffer_size)
+            fetched = self.reader.poll(min(self._chunk, self.settings.buffer_size))
         match fetched:
             case Fetched(records, split):
                 worked = True
                 self._wait_until_us = now_us
                 self._take(records, split, now_us)
+                self._choose_chunk(len(records), self._now_us() - now_us)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
             case Exhausted():
@@ -160,6 +166,16 @@ class SourceTask(Task):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
         return Outcome.PROGRESSED if worked else Outcome.WAITING
+
+    def _choose_chunk(self, rows: int, elapsed_us: int) -> None:
+        """Read so much at once that a step stays short, whatever the chain does with a record.
+
+        Between two steps a task takes commands and barriers; so a slow user function must not get a large chunk.
+        """
+        if elapsed_us > LONGEST_STEP_US:
+            self._chunk = max(SMALLEST_CHUNK, rows * LONGEST_STEP_US // (2 * elapsed_us))
+        elif rows >= self._chunk and elapsed_us < LONGEST_STEP_US // 2:
+            self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
 
     def _has_more(self) -> bool:
         return not self.drained and self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
@@ -226,7 +242,7 @@ class SourceTask(Task):
         assert strategy is not None
         active = False
         for time in self._times:
-            time.reach(time.generator.on_periodic(now_us))
+            time.reach(time.generator.ask(now_us))
             if strategy.idle_after_us is not None and now_us - time.active_us >= strategy.idle_after_us:
                 time.idle = True
             active |= not time.idle
