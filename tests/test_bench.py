@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from workbench.bench import bench
 from workbench.cli import main
-from workbench.cli.bench import latencies, trial
+from workbench.cli.bench import latencies, memory, starting, trial
 from workbench.cli.bench.blocks import (
     BASE_MS,
     BLOCK,
@@ -42,6 +42,7 @@ from workbench.cli.bench.suites import SUITES, cases
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.bench.trial import Setting, run_trial
 from workbench.cli.bench.windows import Windows, expected_views
+from workbench.cli.command import say
 from workbench.dashboard.sweep import SweepPoint, sweep_figures
 from workbench.errors import SettingError
 
@@ -192,6 +193,54 @@ def test_no_run_is_made_twice() -> None:
     assert len(cases("checkpoint", 1.0)) == 6
 
 
+def test_runs_with_checkpoints_measure_two_of_the_longest_interval() -> None:
+    assert {round(case.setting.seconds * (1 - trial.WARM_UP), 6) for case in cases("checkpoint")} == {10}
+    assert {case.setting.seconds for case in cases("grouping")} == {6}
+    assert {case.setting.seconds for case in cases("checkpoint", 3.0)} == {3}
+
+
+# --- starts and memory
+
+
+def test_memory_is_watched_and_the_table_is_exact() -> None:
+    seen: list[memory.Sample] = []
+    watched = memory.watch(1, 10_000, seen.append, warm_up_s=0.5, period_s=0.5)
+    assert watched.exact
+    assert watched.samples == tuple(seen)
+    assert [round(sample.seconds, 1) for sample in seen] == [pytest.approx(at, abs=0.4) for at in (0.5, 1.0, 1.5)]
+    assert [sample.events for sample in seen] == sorted(sample.events for sample in seen)
+    assert 20 < seen[0].rss_mb < 20_000
+    found = json.loads(watched.to_json())
+    assert (found["workload"], found["checked"], found["config"]) == ("memory", True, {"p": 2, "keys": 10_000})
+
+
+def test_growth_is_from_the_first_fifth_to_the_last() -> None:
+    def watched(*rss_mb: float) -> memory.Watch:
+        return memory.Watch(1, tuple(memory.Sample(0, 0, 0, each, 0) for each in rss_mb), True)
+
+    assert watched(100, 90, 500, 500, 500, 500, 500, 500, 103, 101).growth == pytest.approx(102 / 95 - 1)
+    assert not watched(100, 90, 500, 500, 500, 500, 500, 500, 103, 101).flat
+    assert watched(100, 104.9).flat
+    assert watched(100, 50).growth == pytest.approx(-0.5)
+
+
+def test_growing_memory_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    grown = memory.Watch(10, (memory.Sample(0, 0, 0, 100, 0), memory.Sample(9, 1, 1, 110, 0)), True)
+    monkeypatch.setattr(memory, "watch", lambda seconds, keys, show: grown)
+    assert main(["bench", "memory"]) == 1
+    assert "growth +10.0%" in capsys.readouterr().out
+
+
+def test_a_start_is_measured_in_a_new_process(capsys: pytest.CaptureFixture[str]) -> None:
+    start = starting._in_new_process({})
+    assert 0 < start.second_s < start.first_s
+    assert 0 < start.kernels_s < start.first_s
+    starting.table([("cached", start), ("cached", replace(start, import_s=1.5))], say)
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split() == ["milliseconds", "import", "kernels", "first", "job", "next", "job"]
+    assert line.split()[1] == f"{1_000 * (1.5 + start.import_s) / 2:,.0f}"
+
+
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "grep", "--json", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 0
     printed = capsys.readouterr()
@@ -273,7 +322,7 @@ def test_what_can_be_compared() -> None:
 
 def test_a_report_shows_medians_and_ratios() -> None:
     ours = [result(speed=speed, p=2, checkpoint=0) for speed in (50, 400, 100)]
-    with_checkpoints = [result(speed=98, p=2, checkpoint=5, completed=at) for at in (1, 2)]
+    with_checkpoints = [result(speed=each, p=2, checkpoint=5, completed=each) for each in (49, 392, 98)]
     report = Report([*ours, *with_checkpoints, result("flink", 25, p=2)])
     assert [(each.peer, each.eps_cpu_s) for each in report.medians()] == [
         ("workbench", 100),
@@ -286,6 +335,18 @@ def test_a_report_shows_medians_and_ratios() -> None:
     assert "4.00x" in report._repr_html_()
     assert report.exact
     assert not Report([replace(ours[0], checked=False)]).exact
+
+
+def test_the_cost_of_checkpoints_is_compared_round_by_round() -> None:
+    # The machine is half as fast in the second round, and the medians, 100 and 60, would say 60 %.
+    speeds = [(200, 190), (100, 60), (50, 48)]
+    rounds = [(result(speed=one, p=2, checkpoint=0), result(speed=two, p=2, checkpoint=5)) for one, two in speeds]
+    report = Report([each for both in rounds for each in both])
+    with_them = next(each for each in report.medians() if each.config["checkpoint"] == 5)
+    assert report.share_without_checkpoints(with_them) == pytest.approx(0.95)  # of 0.95, 0.6 and 0.96
+    assert "95.0% of no checkpoints" in repr(report)
+    assert report.share_without_checkpoints(rounds[0][0]) is None
+    assert Report([with_them]).share_without_checkpoints(with_them) is None
 
 
 def test_a_line_of_another_system() -> None:

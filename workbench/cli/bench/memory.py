@@ -21,6 +21,7 @@ from workbench.cli.bench.grouping import Grouping
 SECONDS = 600
 PERIOD_S = 10.0
 WARM_UP_S = 30.0
+LOOKS = 10
 GROWTH_MAX = 0.05
 PARALLELISM = 2
 PATIENCE = "120s"
@@ -35,8 +36,8 @@ class Sample:
         seconds: since the job began.
         events: emitted so far.
         checkpoints: complete so far.
-        rss_mb: resident memory.
-        arrow_mb: of it, allocated by Arrow.
+        rss_mb: resident memory, the median of ten looks since the last sample.
+        arrow_mb: allocated by Arrow.
     """
 
     seconds: float
@@ -122,9 +123,9 @@ def watch(
         samples: list[Sample] = []
         due = warm_up_s
         while due <= warm_up_s + seconds and not job.over:
-            time.sleep(max(0.0, begin + due - time.perf_counter()))
+            held = _until(begin + due, period_s)
             due += period_s
-            samples.append(_sample(time.perf_counter() - begin, work, job))
+            samples.append(_sample(time.perf_counter() - begin, work, job, statistics.median(held)))
             on_sample(samples[-1])
         job.pause()  # so that the last checkpoint commits to the table all that the other sink has got
         job.stop()
@@ -132,9 +133,19 @@ def watch(
         return Watch(keys, tuple(samples), work.exact() and _equal(job.table(TABLE), work))
 
 
-def _sample(seconds: float, work: Grouping, job: wb.Job) -> Sample:
+def _until(moment: float, period_s: float) -> list[float]:
+    """Wait, and look ten times in the last period: what is resident goes up and down with every checkpoint."""
+    held: list[float] = []
+    for number in range(LOOKS - 1, -1, -1):
+        time.sleep(max(0.0, moment - number * period_s / LOOKS - time.perf_counter()))
+        held.append(_resident_mb())
+    return held
+
+
+def _sample(seconds: float, work: Grouping, job: wb.Job, rss_mb: float) -> Sample:
     done = int(job.status()["checkpoints"])
-    return Sample(round(seconds, 1), work.emitted.count, done, _resident_mb(), pa.total_allocated_bytes() / 1e6)
+    arrow_mb = pa.total_allocated_bytes() / 1e6
+    return Sample(round(seconds, 1), work.emitted.count, done, round(rss_mb, 1), round(arrow_mb, 1))
 
 
 def _resident_mb() -> float:
