@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,7 +77,7 @@ class HolisticAggregation:
         column, groups = column.drop_null(), groups[valid]
         counts = np.bincount(groups, minlength=len(bounds) - 1)
         firsts = np.cumsum(counts) - counts
-        order = np.lexsort((_ranks(column), groups))
+        order = np.lexsort((_sortable(column), groups))
         if self.function == "median":
             return _medians(column, order, firsts, counts)
         taken = np.minimum(counts, self.k)
@@ -87,8 +88,11 @@ class HolisticAggregation:
         return pa.ListArray.from_arrays(offsets, column.take(pa.array(largest)))
 
 
-def _ranks(column: pa.Array) -> Int64s:
-    """Shape (n,): the place of each value among all; NaN is larger than any number."""
+def _sortable(column: pa.Array) -> npt.NDArray[Any]:
+    """Shape (n,): numbers in the order of the values; NaN is larger than any number."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return numbers
     ranks = np.empty(len(column), np.int64)
     ranks[pc.sort_indices(column).to_numpy()] = np.arange(len(column))
     return ranks

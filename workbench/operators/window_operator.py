@@ -152,7 +152,7 @@ class WindowOperator(Operator):
             if waves is None:
                 self._move(moves)
             self._mark_over(moves[:, 2])
-        full = self._places.full(np.unique(entries))
+        full = self._places.full(entries)
         if len(full):
             self._mark_over(full)
             self._contents.release(full)

@@ -14,10 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.elements import Int64s
-from workbench.kernels import number_rows
-from workbench.operators.window_columns import EntryColumns
 from workbench.state.key_table import KeyTable
-from workbench.windows import CountWindows, WindowAssigner
+from workbench.windows import WindowAssigner
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,7 +81,7 @@ class Places(Protocol):
         ...
 
     def full(self, entries: Int64s) -> Int64s:
-        """Those of these that no further record can reach, whatever the time."""
+        """Those of these that no further record can reach, whatever the time; each once."""
         ...
 
     def key_state(self) -> dict[str, pa.Array]:
@@ -113,17 +111,23 @@ class TimePlaces:
         return len(self._entries)
 
     def place(self, keys: Int64s, times: Int64s | None, closed_end: int, batch: pa.RecordBatch | None) -> Placement:
-        instants = np.zeros(len(keys), np.int64) if times is None else times
-        rows, starts, ends = self._assigner.assign(instants)
+        n = len(keys)
+        panes = KeyTable()
+        pane_of = panes.codes(self._assigner.panes(np.zeros(n, np.int64) if times is None else times))
+        pane, starts, ends = self._assigner.assign(panes.keys())  # few, where many records share their windows
+        late: Mask | None = None
         is_open = ends > closed_end
-        late = None
         if not is_open.all():
-            in_some, in_open = np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.bool_)
-            in_some[rows] = True
-            rows, starts, ends = rows[is_open], starts[is_open], ends[is_open]
-            in_open[rows] = True
-            late = in_some & ~in_open
-        return Placement(rows, self.add(keys[rows], starts, ends), starts, ends, late)
+            had = np.bincount(pane, minlength=len(panes)) > 0
+            pane, starts, ends = pane[is_open], starts[is_open], ends[is_open]
+            late = (had & (np.bincount(pane, minlength=len(panes)) == 0))[pane_of]
+        windows = self._windows.codes(self._starts.codes(starts) << 32 | self._ends.codes(ends))
+        if len(pane) == len(panes) and np.array_equal(pane, np.arange(len(pane))):  # each record has one window
+            return Placement(None, self._entries.codes(windows[pane_of] << 32 | keys), starts[pane_of], ends[pane_of])
+        per_pane = np.bincount(pane, minlength=len(panes))
+        rows, pairs = spread(pane_of, per_pane)
+        entries = self._entries.codes(windows[pairs] << 32 | keys[rows])
+        return Placement(rows, entries, starts[pairs], ends[pairs], late)
 
     def windows(self) -> tuple[Int64s, Int64s, Int64s]:
         both = self._entries.keys()
@@ -149,34 +153,19 @@ class TimePlaces:
         """There is nothing per key."""
 
 
-class CountPlaces(TimePlaces):
-    """Windows over the positions of a key's records; how many a key has had is kept for as long as the job runs."""
+def spread(group_of: Int64s, sizes: Int64s) -> tuple[Int64s, Int64s]:
+    """For each row all members of its group: the rows, and the numbers of the members, both of shape (pairs,).
 
-    keeps_keys = True
+    Args:
+        group_of: shape (n,).
+        sizes: by group; the members of group g are numbered from the sum of the sizes before.
 
-    def __init__(self, assigner: CountWindows) -> None:
-        super().__init__(assigner)
-        self._keys = EntryColumns({"seen": 0})  # by key code
-        self._known = 0
-
-    def place(self, keys: Int64s, times: Int64s | None, closed_end: int, batch: pa.RecordBatch | None) -> Placement:
-        self._know(keys)
-        positions = np.empty(len(keys), np.int64)
-        number_rows(keys, self._keys["seen"], positions)
-        rows, starts, ends = self._assigner.assign(positions)
-        return Placement(rows, self.add(keys[rows], starts, ends), starts, ends)
-
-    def _know(self, keys: Int64s) -> None:
-        self._known = max(self._known, int(keys.max(initial=-1)) + 1)
-        self._keys.grow(self._known)
-
-    def full(self, entries: Int64s) -> Int64s:
-        keys, _, ends = self.windows()
-        return entries[ends[entries] <= self._keys["seen"][keys[entries]]]
-
-    def key_state(self) -> dict[str, pa.Array]:
-        return self._keys.arrow(np.arange(self._known))
-
-    def load_keys(self, keys: Int64s, table: pa.Table) -> None:
-        self._know(keys)
-        self._keys.load(keys, table)
+    Example:
+        >>> spread(np.array([1, 0]), np.array([1, 2]))
+        (array([0, 0, 1]), array([1, 2, 0]))
+    """
+    repeats = sizes[group_of]
+    rows = np.repeat(np.arange(len(group_of)), repeats)
+    before = np.cumsum(repeats) - repeats
+    firsts = (np.cumsum(sizes) - sizes)[group_of]
+    return rows, np.arange(len(rows)) - (before - firsts)[rows]

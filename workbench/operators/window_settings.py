@@ -10,8 +10,9 @@ import pyarrow as pa
 from workbench.durations import format_duration
 from workbench.errors import ExpressionError, PlanError, SettingError, unknown
 from workbench.operators.window_columns import TIME
+from workbench.operators.window_counts import CountPlaces
 from workbench.operators.window_firing import Firing, ScheduledFiring
-from workbench.operators.window_places import CountPlaces, Places, TimePlaces
+from workbench.operators.window_places import Places, TimePlaces
 from workbench.operators.window_scripted import ScriptedFiring
 from workbench.operators.window_sessions import SessionPlaces
 from workbench.windows import (

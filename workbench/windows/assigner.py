@@ -44,6 +44,13 @@ class WindowAssigner:
         """The windows (start, end) that `time_us` belongs to, in microseconds since 1970; there may be none."""
         raise NotImplementedError(type(self).__name__)  # abstract
 
+    def panes(self, times: Int64s) -> Int64s:
+        """Shape (n,): for each time one of those that belong to the same windows, so that windows are told for few.
+
+        The default tells them for every time.
+        """
+        return times
+
     def assign(self, times: Int64s) -> Assigned:
         """The windows of many times at once; the pairs are in the order of the rows.
 

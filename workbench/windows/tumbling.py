@@ -52,9 +52,14 @@ class Tumbling(WindowAssigner):
         start = self.window_start(time_us)
         return [(start, start + self.size_us)]
 
+    def panes(self, times: Int64s) -> Int64s:
+        """Shape (n,): the start of the window that each time belongs to."""
+        starts: Int64s = times - (times - self.offset_us) % self.size_us
+        return starts
+
     def assign(self, times: Int64s) -> Assigned:
         """The one window of each time."""
-        starts = times - (times - self.offset_us) % self.size_us
+        starts = self.panes(times)
         return np.arange(len(times)), starts, starts + self.size_us
 
     def describe(self) -> str:
