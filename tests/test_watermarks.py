@@ -18,7 +18,7 @@ from workbench.api.job import Job
 from workbench.clock import VirtualClock
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import ExpressionError, PlanError, SettingError
+from workbench.errors import ExpressionError, JobError, PlanError, SettingError
 from workbench.operators.base import Json, OperatorContext, Snapshot
 from workbench.operators.timestamps import AssignTimestamps, AssignTimestampsLogic
 from workbench.operators.watermarks import Bounded, Ingestion, Punctuated, Watermarks
@@ -376,6 +376,18 @@ def test_a_generator_of_ones_own_is_part_of_the_snapshot(source: bool) -> None:
     assert job.wait() == "FINISHED"
     assert LastRecord.restored[0] in ({"last": 20}, {"last": 30}, {"last": 40})
     assert sorted(row[0] for row in micros(job, "t")) == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize(("told", "message"), [("soon", "'str' object cannot be interpreted"), (None, "KeyError: 'x'")])
+def test_a_generator_that_fails_is_named(told: str | None, message: str) -> None:
+    class Wrong(wb.WatermarkGenerator):
+        def on_periodic(self, now_us: int) -> int | None:
+            nothing: dict[str, int] = {}
+            return nothing["x"] if told is None else told  # type: ignore[return-value]
+
+    job = run(wb.Stream.from_table(pa.table({"t": [1, 2]}), event_time="t", watermarks=Wrong), max_restarts=0)
+    with pytest.raises(JobError, match=rf"Wrong\.on_periodic failed with .*{message}.*; it returns whole microseconds"):
+        job.wait()
 
 
 def test_ingestion_time_needs_no_other_windows_and_nothing_is_late() -> None:

@@ -129,7 +129,7 @@ class AssignTimestampsLogic(Operator):
     def on_time(self, now_us: int, out: Output) -> None:
         onward = cast("EventTimeOutput", out)
         if self._ask_us is not None and now_us >= self._ask_us:
-            told_us = self._generator.on_periodic(now_us)
+            told_us = self._generator.ask(now_us)
             self._rested_us = now_us + WATERMARK_INTERVAL_US
             # A generator that looks at records alone has nothing new to say before the next one.
             self._ask_us = self._rested_us if self._generator.asks_clock else None
@@ -140,7 +140,7 @@ class AssignTimestampsLogic(Operator):
             onward.emit_idle(True)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        reached_us = self._generator.on_periodic(self._clock.now_us())
+        reached_us = self._generator.ask(self._clock.now_us())
         known_us = self._told_us if reached_us is None else max(self._told_us, reached_us)
         return {"watermark": known_us, "generator": self._generator.snapshot()}
 

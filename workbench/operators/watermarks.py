@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import index
 from typing import ClassVar, Final, Literal, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from workbench.durations import MAX_TIME, NO_TIME, format_duration
 from workbench.elements import Int64s, Records, event_times
-from workbench.errors import ExpressionError, PlanError
+from workbench.errors import ExpressionError, PlanError, RecordError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.base import Json
 
@@ -83,9 +84,24 @@ class WatermarkGenerator:
 
     def observe(self, records: Records) -> Marks:
         """All watermarks that a batch brings, each with its place in the batch."""
-        times = records.timestamps
-        watermark_us = self.on_batch(records.batch, _no_times(records) if times is None else times)
-        return () if watermark_us is None else ((len(records), int(watermark_us)),)
+        times = _no_times(records) if records.timestamps is None else records.timestamps
+        watermark_us = self._called("on_batch", lambda: self.on_batch(records.batch, times))
+        return () if watermark_us is None else ((len(records), watermark_us),)
+
+    def ask(self, now_us: int) -> int | None:
+        """What ``on_periodic`` says."""
+        return self._called("on_periodic", lambda: self.on_periodic(now_us))
+
+    def _called(self, hook: str, call: Callable[[], int | None]) -> int | None:
+        """What a hook says, checked; it may be a user's."""
+        try:
+            told = call()
+            return None if told is None else index(told)
+        except Exception as error:
+            raise RecordError(
+                f"{type(self).__qualname__}.{hook} failed with {type(error).__name__}: {error}; it returns whole"
+                " microseconds since 1970, or None"
+            ) from error
 
 
 class Watermarks(Protocol):
@@ -186,6 +202,8 @@ class BoundedGenerator(WatermarkGenerator):
 
     def on_periodic(self, now_us: int) -> int | None:
         return None if self.largest_us == NO_TIME else self.largest_us - self._bound_us - 1
+
+    ask = on_periodic
 
     def snapshot(self) -> Json:
         return None if self.largest_us == NO_TIME else self.largest_us
