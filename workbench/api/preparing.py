@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from workbench.kernels import is_warm, warm_up
 from workbench.kernels.compiled import KERNELS
 
+Progress = Callable[[int, int, str], None]
 Show = Callable[[int, str], None]
 """Takes the number of kernels that are ready and the name of the next one."""
 
