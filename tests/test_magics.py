@@ -304,8 +304,9 @@ def test_a_cell_starts_its_stream(shell: InteractiveShell, jobs: dict[str, Recor
 
 
 def test_a_cell_may_end_in_a_pipeline(shell: InteractiveShell) -> None:
-    run(shell, "%%stream delays --speed max\npipeline")
-    assert shell.user_ns["pipeline"].runs == [("delays", {"resume": False, "speed": "max"})]
+    run(shell, "%%stream delays --speed max --slots-per-taskmanager 4 --guarantee exactly-once\npipeline")
+    settings = {"resume": False, "speed": "max", "slots_per_taskmanager": 4, "guarantee": "exactly-once"}
+    assert shell.user_ns["pipeline"].runs == [("delays", settings)]
     assert pipelines == []
 
 
