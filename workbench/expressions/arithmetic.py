@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.casts import widen
+from workbench.expressions.dividing import by_constant, constant_divisor
 from workbench.expressions.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.scope import Scope
 from workbench.expressions.sql import Tree, render
@@ -88,11 +89,18 @@ def _whole_divide(scope: Scope, tree: Tree) -> Node:
         if not pa.types.is_integer(node.type):
             raise scope.needs("DIV", "whole numbers", node, "bigint")
     left, right = (widen(node, pa.int64()) for node in nodes)
+    if (divisor := constant_divisor(right)) is not None:
+        quotient = by_constant(divisor, remainder=False, otherwise=lambda value: pc.divide(value, divisor))
+        return call(quotient, [left], pa.int64(), render(tree))
     return apply_or_null("divide_checked", [left, _without_zero(right)], pa.int64(), render(tree))
 
 
 def _remainder(scope: Scope, tree: Tree) -> Node:
     left, right = _numbers(scope, tree, "%")
+    if (divisor := constant_divisor(right)) is not None:
+        constant_right = right.constant
+        rest = by_constant(divisor, remainder=True, otherwise=lambda value: _whole_remainder(value, constant_right))
+        return call(rest, [left], left.type, render(tree))
     right = _without_zero(right)
     function = _float_remainder if pa.types.is_floating(left.type) else _whole_remainder
     return call(function, [left, right], left.type, render(tree))

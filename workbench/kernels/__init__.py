@@ -7,8 +7,9 @@ from the cache on disk where it can. What does not belong here: anything that Ar
 
 from workbench.kernels.accumulate import fold_floats, fold_ints, running_floats, running_ints
 from workbench.kernels.counting import count_into_waves, number_rows
+from workbench.kernels.division import divide_by
 from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
-from workbench.kernels.joining import find_ranges, order_by_code
+from workbench.kernels.joining import find_ranges, merge_rows, order_by_code, order_by_time
 from workbench.kernels.key_table import add_keys, find_keys, rehash
 from workbench.kernels.merging import merge_cells
 from workbench.kernels.partition import route, scatter, spread
@@ -17,13 +18,13 @@ from workbench.kernels.selection import choose_rows
 from workbench.kernels.sessions import place_in_sessions
 from workbench.kernels.substring import find_literal
 from workbench.kernels.warm_up import is_warm, warm_up
-from workbench.kernels.windows import assign_windows
+from workbench.kernels.windows import place_in_tumbling
 
 __all__ = [
     "add_keys",
-    "assign_windows",
     "choose_rows",
     "count_into_waves",
+    "divide_by",
     "find_keys",
     "find_literal",
     "find_ranges",
@@ -33,10 +34,13 @@ __all__ = [
     "hash_ints",
     "is_warm",
     "merge_cells",
+    "merge_rows",
     "mix_hashes",
     "number_rows",
     "order_by_code",
+    "order_by_time",
     "place_in_sessions",
+    "place_in_tumbling",
     "rehash",
     "roll_keys",
     "roll_slots",

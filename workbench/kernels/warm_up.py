@@ -8,6 +8,7 @@ from threading import Lock
 from workbench.kernels import (
     accumulate,
     counting,
+    division,
     hashing,
     joining,
     key_table,
@@ -24,6 +25,7 @@ from workbench.kernels.compiled import KERNELS
 _MODULES = (
     accumulate,
     counting,
+    division,
     hashing,
     joining,
     key_table,
