@@ -408,6 +408,60 @@ def test_ingestion_time_needs_no_other_windows_and_nothing_is_late() -> None:
     assert metric(by_reading, "numLateRecordsDropped") == 0
 
 
+def idle_channels(job: Job) -> bool:
+    frame = job.recorder.latest()
+    assert frame is not None
+    return any(channel.idle for channel in frame.channels)
+
+
+def two_sources(idle_after: str) -> Job:
+    """One that speaks every ten seconds, one ten times a second; each in a task of its own."""
+    table = pa.table({"t": [10 * n for n in range(60)]})
+    slow = wb.Stream.from_table(table.slice(0, 2), event_time="t", rate=0.1, idle_after=idle_after)
+    quick = wb.Stream.from_table(table, event_time="t", rate=10.0)
+    return run(slow.union(quick).window(wb.tumbling("10us")).aggregate(n=wb.count()))
+
+
+def test_a_silent_source_holds_nothing_back_and_what_it_says_then_may_be_late() -> None:
+    job = two_sources(idle_after="2s")
+    assert job.driver.run_until(lambda: idle_channels(job))
+    assert job.driver.run_until(lambda: metric(job, "numFiredTimers") >= 10)  # while the slow one is silent
+    assert job.wait() == "FINISHED"
+    assert metric(job, "numLateRecordsDropped") == 1  # its second record, 10, when the quick one is at 590
+    waiting = two_sources(idle_after="1min")
+    assert waiting.wait() == "FINISHED"
+    assert metric(waiting, "numLateRecordsDropped") == 0
+
+
+def test_a_paused_source_is_not_idle() -> None:
+    table = pa.table({"t": list(range(20))})
+    job = run(wb.Stream.from_table(table, event_time="t", idle_after="1s").rebalance().filter("t >= 0"))
+    job.step(5)
+    job.pause()
+    assert job.driver.run_until(lambda: bool(job.status()["paused"]))
+    job.step()
+    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
+    job.driver.step_task("table[0]")
+    job.resume()
+    while job.step():
+        assert not idle_channels(job)
+    assert job.state == "FINISHED"
+
+
+def test_a_source_under_backpressure_is_not_idle() -> None:
+    table = pa.table({"t": list(range(40))})
+    job = run(wb.Stream.from_table(table, event_time="t", idle_after="1s").rebalance().filter("t >= 0"))
+    outcome = ""
+    while outcome != "no credit":
+        outcome = job.driver.step_task("table[0]").outcome
+    for _ in range(3):
+        job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
+        assert job.driver.step_task("table[0]").outcome == "no credit"
+    while job.step():
+        assert not idle_channels(job)
+    assert job.state == "FINISHED"
+
+
 def drifting(**alignment: Any) -> Iterator[tuple[int, int, list[bool]]]:
     """Two sources, one ten times as fast: at each step how many records each has sent, and which channels are idle."""
     table = pa.table({"t": pa.array([n * SECOND for n in range(40)], pa.timestamp("us"))})

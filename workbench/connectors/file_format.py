@@ -94,5 +94,7 @@ def without(batches: Iterator[pa.RecordBatch], skip: int) -> Iterator[pa.RecordB
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns in the order and types of `schema`."""
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
