@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import kernels
-from workbench.durations import NO_TIME
 from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM
 from workbench.kernels.compiled import KERNELS
 
@@ -191,21 +190,3 @@ def test_nan_is_larger_than_any_number(values):
         kernels.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
         assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
         assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.one_of(st.just(NO_TIME), st.integers(-1000, 1000)), max_size=20),
-    st.integers(1, 50),
-    st.integers(0, 49),
-    st.integers(-300, 300),
-)
-def test_windows_are_assigned_also_before_1970(times, size, offset, closed):
-    offset %= size
-    starts, fate = np.empty(len(times), np.int64), np.empty(len(times), np.uint8)
-    late, timeless, first = kernels.assign_windows(np.array(times, np.int64), size, offset, closed, starts, fate)
-    naive = [None if t == NO_TIME else math.floor((t - offset) / size) * size + offset for t in times]
-    assert fate.tolist() == [2 if start is None else int(start <= closed) for start in naive]
-    assert [int(s) for s, f in zip(starts, fate, strict=True) if f != 2] == [s for s in naive if s is not None]
-    assert (late, timeless) == (fate.tolist().count(1), fate.tolist().count(2))
-    assert first == min((s for s in naive if s is not None and s > closed), default=2**63 - 1)

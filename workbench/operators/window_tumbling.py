@@ -20,18 +20,31 @@ import pyarrow as pa
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
-from workbench.kernels import assign_windows
-from workbench.kernels.windows import Bytes
+from workbench.kernels import place_in_tumbling
+from workbench.kernels.windows import (
+    ENTRIES,
+    FIRST_START,
+    FULL,
+    KEYS,
+    LATE,
+    LATE_COUNT,
+    TIMELESS_COUNT,
+    WINDOWS,
+)
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, one_key, owned_groups
 from workbench.operators.window_columns import TIME
+from workbench.operators.window_places import Mask
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
 from workbench.windows import Tumbling
 
 _FEW_ENTRIES = 1_024  # not worth packing
+_CODES: tuple[Int64s, Int64s, int] = (np.empty((0, 2), np.int64), np.empty(0, np.int64), 0)
+"""Instead of a table of keys: they are codes already."""
+_NONE_RECENT: Int64s = np.empty((0, 2), np.int64)
 
 
 class TumblingAggregate(Operator):
@@ -57,6 +70,7 @@ class TumblingAggregate(Operator):
         self._windows = KeyTable()  # window start -> window code
         self._entries = KeyTable()  # window code and key code -> entry
         self._fired = np.zeros(0, np.bool_)  # by entry, with room to grow
+        self._recent = _NONE_RECENT  # by key code, with room to grow: the start and entry of its last record
         self._watermark = NO_TIME
         self._unfired_start = MAX_TIME  # no entry that is yet to fire starts earlier
 
@@ -76,45 +90,68 @@ class TumblingAggregate(Operator):
             raise RecordError(
                 "records without event times reached a window: name the event-time column at the source (event_time=)"
             )
-        size_us, offset_us = self._window.size_us, self._window.offset_us
-        starts = np.empty(len(records), np.int64)
-        fate = np.empty(len(records), np.uint8)
-        late, timeless, first_start = assign_windows(
-            records.timestamps, size_us, offset_us, self._closed_start(), starts, fate
-        )
         batch = records.batch
+        entries = np.empty(len(records), np.int64)
+        late, timeless, first_start = self._place(batch, records.timestamps, entries)
         if late or timeless:
             self._context.counters.numRecordsWithoutTimestamp += timeless
-            self._put_aside(records, fate, late, out)
-            batch = batch.filter(pa.array(fate == 0))
-            starts = starts[fate == 0]
-        if len(starts) == 0:
-            return
-        entries = self._entries.codes(self._windows.codes(starts) << 32 | self._index.codes(batch))
-        self._grow()
-        self._accumulators.update(entries, batch)
-        self._fired[entries] = False
-        self._unfired_start = min(self._unfired_start, first_start)
-        if first_start <= self._due_start():
-            self._fire(out)
+            if late:
+                self._put_aside(records, entries == LATE, late, out)
+            in_time = entries >= 0
+            batch, entries = batch.filter(pa.array(in_time)), entries[in_time]
+        if len(entries):
+            self._accumulators.update(entries, batch)
+            self._unfired_start = min(self._unfired_start, first_start)
+            if first_start <= self._due_start():
+                self._fire(out)
+        if late and len(self._index) > max(_FEW_ENTRIES, 2 * len(self._entries)):
+            self._pack(*self._starts_and_keys())  # late records have brought many keys that are in no window
 
-    def _put_aside(self, records: Records, fate: Bytes, late: int, out: Output) -> None:
-        if not late:
-            return
+    def _place(self, batch: pa.RecordBatch, times: Int64s, entries: Int64s) -> tuple[int, int, int]:
+        """Fill `entries` (see ``place_in_tumbling``); how many are late, how many have no time, the first start."""
+        plain = self._index.plain_numbers(batch)
+        numbers = KeyTable() if plain is None else plain[0]
+        keys = self._index.codes(batch) if plain is None else plain[1]
+        tables = {KEYS: numbers, WINDOWS: self._windows, ENTRIES: self._entries}
+        progress = np.zeros(8, np.int64)
+        for at, table in tables.items():
+            progress[at] = len(table)
+        progress[FIRST_START] = MAX_TIME
+        size_us, offset_us, closed_start = self._window.size_us, self._window.offset_us, self._closed_start()
+        while True:
+            by_key = _CODES if plain is None else numbers.layout()
+            by_entry = self._entries.layout()
+            self._grow(len(by_entry[1]), max(len(self._index), len(by_key[1])))
+            flags = self._fired.view(np.uint8)
+            layouts = (*by_key, *self._windows.layout(), *by_entry)
+            place_in_tumbling(
+                times, keys, size_us, offset_us, closed_start, progress, *layouts, self._recent, flags, entries
+            )
+            for at, table in tables.items():
+                table.extended(int(progress[at]))
+            full = int(progress[FULL])
+            if not full:
+                return int(progress[LATE_COUNT]), int(progress[TIMELESS_COUNT]), int(progress[FIRST_START])
+            tables[full].enlarge()
+
+    def _put_aside(self, records: Records, is_late: Mask, late: int, out: Output) -> None:
         if self._late_tag is None:
             self._context.counters.numLateRecordsDropped += late
             return
-        is_late = fate == 1
         assert records.timestamps is not None
         out.emit_side(self._late_tag, Records(records.batch.filter(pa.array(is_late)), records.timestamps[is_late]))
 
-    def _grow(self) -> None:
-        entries = len(self._entries)
+    def _grow(self, entries: int, keys: int) -> None:
+        """Make room for so many."""
         if entries > len(self._fired):
             fired = np.zeros(max(entries, 2 * len(self._fired)), np.bool_)
             fired[: len(self._fired)] = self._fired
             self._fired = fired
             self._accumulators.grow(len(fired))
+        if keys > len(self._recent):
+            recent = np.full((max(keys, 2 * len(self._recent)), 2), -1)
+            recent[: len(self._recent)] = self._recent
+            self._recent = recent
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         if watermark_us > self._watermark:
@@ -161,6 +198,7 @@ class TumblingAggregate(Operator):
         self._entries.codes(self._windows.codes(starts) << 32 | codes[keys])
         self._accumulators.retain(live)
         self._fired = self._fired[live]
+        self._recent = _NONE_RECENT
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
         """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``."""
@@ -194,7 +232,7 @@ class TumblingAggregate(Operator):
         starts = groups.column("window_start").combine_chunks().view(pa.int64()).to_numpy()
         codes = self._index.codes(keys_of(groups, self._keys))
         entries = self._entries.codes(self._windows.codes(starts) << 32 | codes)
-        self._grow()
+        self._grow(len(self._entries), 0)
         self._accumulators.load(entries, groups)
         fired = groups.column("fired").to_numpy()
         self._fired[entries] = fired

@@ -73,6 +73,18 @@ class KeyTable:
                 return row, failed
             self._resize(self._bits + 1)
 
+    def layout(self) -> tuple[Int64s, Int64s, int]:
+        """The hash rows, the key of each code and the shift, for kernels that look up and add keys themselves."""
+        return self._slots, self._key_of_code, 64 - self._bits
+
+    def extended(self, count: int) -> None:
+        """Such a kernel has added keys, so that there are `count`."""
+        self._count = count
+
+    def enlarge(self) -> None:
+        """Make room for as many keys again."""
+        self._resize(self._bits + 1)
+
     def keys(self) -> Int64s:
         """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
         return self._key_of_code[: self._count]
