@@ -16,6 +16,7 @@ from workbench.operators.user_function import SchemaLike, declared_schema, funct
 from workbench.origin import Origin
 from workbench.state.descriptors import Descriptor
 from workbench.state.key_columns import check_keys
+from workbench.state.states_on_disk import load_packages
 
 StateBackend = Literal["memory", "disk"]
 BACKENDS: tuple[StateBackend, ...] = ("memory", "disk")
@@ -69,6 +70,8 @@ class Process:
             )
         if self.state_backend not in BACKENDS:
             raise PlanError(unknown("state backend", self.state_backend, BACKENDS), origin=self.origin)
+        if self.state_backend == "disk":
+            load_packages()
         self.declared_state()
         self.wants_context()
         return declared_schema(self.schema, self.kind, self.origin)

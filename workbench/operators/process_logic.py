@@ -25,6 +25,7 @@ from workbench.state.expiring import Moment
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import KeyedStates, StatesInMemory, with_keys
 from workbench.state.layout import State, StateLayout, StateTypeError
+from workbench.state.states_on_disk import StatesOnDisk
 from workbench.state.timers import Timers
 
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ class ProcessLogic(Operator):
         return function.process
 
     def _open_states(self) -> KeyedStates:
-        return StatesInMemory(KeyIndex(self._spec.keys, self._input_schema), self._layout)
+        keys, schema = self._spec.keys, self._input_schema
+        if self._spec.state_backend == "disk":
+            columns = pa.schema([schema.field(name) for name in keys])
+            return StatesOnDisk(KeyIndex(keys, schema), self._layout, columns)
+        return StatesInMemory(KeyIndex(keys, schema), self._layout)
 
     def close(self) -> None:
         if hasattr(self, "_states"):
@@ -254,15 +259,15 @@ class ProcessLogic(Operator):
         for snapshot in snapshots:
             if isinstance(table := snapshot.get("states"), pa.Table):
                 self._layout.check(table.schema, self._operator.uid)
+        rows = owned_table(snapshots, "states", keys, self._operator)
+        if rows is not None:
+            self._states.load(rows, key_rows(rows, keys))
         for name, timers in (("event_timers", self._event_timers), ("processing_timers", self._processing_timers)):
             rows = owned_table(snapshots, name, keys, self._operator)
             if rows is not None:
                 codes: Int64s = self._states.codes(key_rows(rows, keys))
                 for time_us, code in zip(rows.column("time").to_pylist(), codes.tolist(), strict=True):
                     timers.add(time_us, code)
-        rows = owned_table(snapshots, "states", keys, self._operator)
-        if rows is not None:
-            self._states.load(rows, key_rows(rows, keys))
         if self._on_timer is None and (len(self._event_timers) or len(self._processing_timers)):
             raise self._user.error("has timers in the checkpoint but no on_timer: define it as before")
 

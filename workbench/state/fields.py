@@ -126,8 +126,8 @@ class _List:
     def stored(self, held: list[Any]) -> Stored:
         return held, None
 
-    def loaded(self, value: list[Any], written: Any) -> list[Any]:
-        return as_python(value, self.type)  # type: ignore[no-any-return]
+    def loaded(self, value: list[Any] | None, written: Any) -> list[Any]:
+        return as_python(value, self.type) or []
 
     def shown(self, held: list[Any]) -> list[Any]:
         return list(held)
@@ -152,8 +152,8 @@ class _Map:
     def stored(self, held: dict[Any, Any]) -> Stored:
         return list(held.items()), None
 
-    def loaded(self, value: list[tuple[Any, Any]], written: Any) -> dict[Any, Any]:
-        return as_python(value, self.type)  # type: ignore[no-any-return]
+    def loaded(self, value: list[tuple[Any, Any]] | None, written: Any) -> dict[Any, Any]:
+        return as_python(value, self.type) or {}
 
     def shown(self, held: dict[Any, Any]) -> dict[Any, Any]:
         return dict(held)

@@ -47,16 +47,19 @@ class KeyedStates(Protocol):
         """How many keys have state, and at most `limit` of them."""
         ...
 
-    def table(self) -> pa.Table:
-        """All state there is, a row for each key that has some: ``key:`` columns, then those of the layout.
+    def table(self) -> pa.Table | Callable[[], pa.Table]:
+        """All state there is now, a row for each key that has some: ``key:`` columns, then those of the layout.
 
         Raises:
             StateTypeError: a field holds what its type cannot; its `at` is a code.
+
+        Returns:
+            The table, or what will read it in the background.
         """
         ...
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
-        """Take over rows of such a table; `keys` has their key columns under their own names."""
+        """Take over rows of such a table; `keys` has their key columns under their own names. No code is kept."""
         ...
 
     def close(self) -> None:
@@ -129,7 +132,8 @@ class StatesInMemory:
         return table if len(codes) == len(self.objects) else table.take(pa.array(codes))
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
-        place(self.objects, self.codes(keys), self._layout.objects(table))
+        columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+        place(self.objects, self.codes(keys), self._layout.objects(columns, table.num_rows))
 
     def close(self) -> None:
         self.objects.clear()

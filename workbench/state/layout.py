@@ -130,22 +130,20 @@ class StateLayout:
                 return StateTypeError(name, field.type, held, at)
         raise AssertionError("every field can be stored")
 
-    def objects(self, table: pa.Table | pa.RecordBatch) -> list[State]:
-        """New objects with the state in ``columns`` of that schema, found by their names; a new field is fresh."""
-        states = [self.make() for _ in range(table.num_rows)]
-        names = set(table.schema.names)
+    def objects(self, columns: Mapping[str, list[Any]], count: int) -> list[State]:
+        """New objects with the state in columns of that schema, as Python values by name; a new field is fresh."""
+        states = [self.make() for _ in range(count)]
         for name, field in self.fields.items():
-            if f"state:{name}" not in names:
+            values = columns.get(f"state:{name}")
+            if values is None:
                 continue
-            values = table.column(f"state:{name}").to_pylist()
             if field.times is None:
-                always = field.access is None  # a null in a plain value is the value None
+                always = field.access is None  # a value may be None
                 for state, value in zip(states, values, strict=True):
                     if always or value is not None:
                         setattr(state, field.slot, field.loaded(value, None))
             else:
-                times = table.column(f"written:{name}").to_pylist()
-                for state, value, written in zip(states, values, times, strict=True):
+                for state, value, written in zip(states, values, columns[f"written:{name}"], strict=True):
                     if written is not None:
                         setattr(state, field.slot, field.loaded(value, written))
         return states

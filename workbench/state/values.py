@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import error, pack
 from typing import Any
 
@@ -59,26 +59,28 @@ def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
         # Refuses what is no integer while it reads the list, in half the time that Arrow takes to read it.
         numbers = pack(f"={len(values)}{code}", *values)
     except error:
-        return _by_arrow([_whole(value, at) for at, value in enumerate(values)], kind)
+        return _by_arrow(values, kind, _whole)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(numbers)], 0)
 
 
-def _whole(value: Any, at: int) -> Any:
+def _whole(value: Any) -> Any:
     # Arrow cuts the fraction off a float that goes into a column of integers.
-    if isinstance(value, float):
-        if not value.is_integer():
-            raise UnfitError(value, at)
-        return int(value)
-    return int(value) if isinstance(value, bool) else value
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(value)
+    return int(value) if isinstance(value, bool | float) else value
 
 
-def _by_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _by_arrow(values: Sequence[Any], kind: pa.DataType, prepared: Callable[[Any], Any] = _as_is) -> pa.Array:
     try:
-        return pa.array(values, kind)
+        return pa.array(values if prepared is _as_is else list(map(prepared, values)), kind)
     except _CONVERSION_ERRORS:
         for at, value in enumerate(values):
             try:
-                pa.array([value], kind)
+                pa.array([prepared(value)], kind)
             except _CONVERSION_ERRORS:
                 raise UnfitError(value, at) from None
         raise

@@ -1,0 +1,61 @@
+"""Columns of state as what msgpack can hold, value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+class Packing:
+    """How the values of one Arrow type are packed: plain ones as they are, all others as Arrow's own bytes.
+
+    Example:
+        >>> import datetime
+        >>> packing = Packing(pa.date32())
+        >>> packing.unpack(packing.pack(pa.array([datetime.date(2013, 7, 1), None])))
+        [datetime.date(2013, 7, 1), None]
+    """
+
+    __slots__ = ("_plain", "_schema")
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._schema = pa.schema([("value", kind)])
+        self._plain = _is_plain(kind)
+
+    def pack(self, column: pa.Array) -> list[Any]:
+        """Each value as numbers, strings, bytes or lists of them."""
+        if self._plain:
+            values: list[Any] = column.to_pylist()
+            return values
+        return [self._bytes(column.slice(at, 1)) if column[at].is_valid else None for at in range(len(column))]
+
+    def unpack(self, packed: list[Any]) -> list[Any]:
+        """The values as Python objects, as Arrow gives them; pairs of a map may be lists."""
+        return packed if self._plain else [None if each is None else self._value(each) for each in packed]
+
+    def _bytes(self, value: pa.Array) -> bytes:
+        batch = pa.RecordBatch.from_arrays([value], schema=self._schema)
+        return batch.serialize().to_pybytes()  # type: ignore[no-any-return]
+
+    def _value(self, packed: bytes) -> Any:
+        return pa.ipc.read_record_batch(pa.py_buffer(packed), self._schema).column(0)[0].as_py()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _is_plain(kind.value_type)
+    if pa.types.is_map(kind):
+        return _is_plain(kind.key_type) and _is_plain(kind.item_type)
+    tests = (
+        pa.types.is_null,
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
+    return any(test(kind) for test in tests)

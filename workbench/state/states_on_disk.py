@@ -1,0 +1,209 @@
+"""State larger than memory: the keys in use are objects in memory, all others are rows in RocksDB.
+
+RocksDB is a working copy and nothing more: it lies in a temporary folder and begins empty, and a checkpoint holds all
+state as any other checkpoint does. So a job may change from memory to disk and back between two runs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.errors import PlanError
+from workbench.state.key_columns import from_ints, is_text, plain, to_ints
+from workbench.state.key_index import KeyIndex
+from workbench.state.keyed_states import place, with_keys
+from workbench.state.layout import State, StateLayout
+from workbench.state.packing import Packing
+
+RESIDENT_MAX = 65_536
+"""Keys that may have an object in memory before all but those with timers go to disk."""
+_AT_ONCE = 4_096  # rows that a snapshot reads at once
+
+
+def load_packages() -> tuple[Any, Any]:
+    """RocksDB's and msgpack's modules, which only this kind of state needs.
+
+    Raises:
+        PlanError: they are not installed.
+    """
+    try:
+        return import_module("rocksdict"), import_module("msgpack")
+    except ImportError as error:
+        raise PlanError(
+            f"state on disk needs the package {error.name}: install workbench[rocksdb], or keep the state in memory"
+        ) from None
+
+
+class StatesOnDisk:
+    """Objects for the keys that came last, rows on disk for the others.
+
+    Args:
+        index: of the keys in memory, empty.
+        layout: of the state.
+        schema: of the key columns.
+
+    Raises:
+        PlanError: a package is not installed.
+    """
+
+    def __init__(self, index: KeyIndex, layout: StateLayout, schema: pa.Schema) -> None:
+        rocks, msgpack = load_packages()
+        self.index = index
+        self.objects: list[State] = []
+        self._layout = layout
+        self._schema = schema
+        self._pack, self._unpack = msgpack.packb, msgpack.unpackb
+        self._packings = {field.name: Packing(field.type) for field in layout.schema()}
+        self._folder = tempfile.mkdtemp(prefix="workbench-state-")
+        self._rows = rocks.Rdict(self._folder, rocks.Options(raw_mode=True))
+        self._new_writes: Callable[[], Any] = lambda: rocks.WriteBatch(raw_mode=True)
+        self._resident_max = RESIDENT_MAX
+        self._expired: deque[bytes] = deque()
+
+    def codes(self, batch: pa.RecordBatch) -> Int64s:
+        codes = self.index.codes(batch)
+        if len(self.index) > len(self.objects):
+            keys = self._key_bytes(self.index.keys_table(np.arange(len(self.objects), len(self.index))))
+            self.objects += self._read(keys)
+        return codes
+
+    def _read(self, keys: Sequence[bytes]) -> list[State]:
+        """The state of these keys, fresh where there is none."""
+        states = [self._layout.make() for _ in keys]
+        found = [(at, row) for at, row in enumerate(self._rows[list(keys)]) if row is not None]
+        for (at, _), state in zip(found, self._objects(row for _, row in found), strict=True):
+            states[at] = state
+        return states
+
+    def _objects(self, rows: Iterable[bytes]) -> list[State]:
+        unpacked = [self._unpack(row, strict_map_key=False) for row in rows]
+        columns = {
+            name: packing.unpack([row[at] for row in unpacked])
+            for at, (name, packing) in enumerate(self._packings.items())
+        }
+        return self._layout.objects(columns, len(unpacked))
+
+    def settle(self, pinned: Callable[[], Int64s]) -> Int64s | None:
+        if self._expired:
+            self._delete_expired()
+        if len(self.objects) <= self._resident_max:
+            return None
+        self._write_back()
+        kept = np.unique(pinned())
+        self._resident_max = max(RESIDENT_MAX, 2 * len(kept))
+        mapping = self.index.retain(kept)
+        self.objects = [self.objects[code] for code in kept.tolist()]
+        return mapping
+
+    def _write_back(self) -> None:
+        """Make the rows of the keys in memory what their objects are."""
+        if not self.objects:
+            return
+        columns = self._layout.columns(self.objects)
+        packed = [packing.pack(column) for packing, column in zip(self._packings.values(), columns, strict=True)]
+        rows = zip(*packed, strict=True) if packed else ((),) * len(self.objects)
+        writes = self._new_writes()
+        for key, state, row in zip(self._key_bytes(self.index.keys_table()), self.objects, rows, strict=True):
+            if self._layout.is_fresh(state):
+                writes.delete(key)
+            else:
+                writes.put(key, self._pack(row))
+        self._rows.write(writes)
+
+    def _delete_expired(self) -> None:
+        """Delete rows that a snapshot found expired, unless they were written again."""
+        while self._expired:
+            key = self._expired.popleft()
+            row = self._rows.get(key)
+            if row is not None and self._layout.is_fresh(self._objects([row])[0]):
+                self._rows.delete(key)
+
+    def find(self, batch: pa.RecordBatch) -> State | None:
+        code = int(self.index.find(batch)[0])
+        state = self._read(self._key_bytes(batch))[0] if code < 0 else self.objects[code]
+        return None if self._layout.is_fresh(state) else state
+
+    def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        self._write_back()
+        count = 0
+        some: list[bytes] = []
+        for keys, states in self._chunks(self._rows.items()):
+            live = [key for key, state in zip(keys, states, strict=True) if not self._layout.is_fresh(state)]
+            count += len(live)
+            some += live[: limit - len(some)]
+        return count, self._key_batch(some).to_pylist()
+
+    def table(self) -> Callable[[], pa.Table]:
+        """Reads the rows as they are now, whenever it is called."""
+        self._write_back()
+        rows = self._rows.snapshot()
+        return lambda: self._table(rows)
+
+    def _table(self, rows: Any) -> pa.Table:
+        layout, parts = self._layout, []
+        for keys, states in self._chunks(rows.items()):
+            live = [at for at, state in enumerate(states) if not layout.is_fresh(state)]
+            if len(live) < len(states):
+                self._expired.extend(set(keys).difference(keys[at] for at in live))
+            columns = layout.columns([states[at] for at in live])
+            parts.append(with_keys(self._key_batch([keys[at] for at in live]), columns, layout.schema().names))
+        return pa.concat_tables([*parts, with_keys(self._key_batch([]), layout.columns([]), layout.schema().names)])
+
+    def _chunks(self, items: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[State]]]:
+        rest = iter(items)
+        while chunk := list(islice(rest, _AT_ONCE)):
+            yield [key for key, _ in chunk], self._objects(row for _, row in chunk)
+
+    def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
+        for begin in range(0, table.num_rows, _AT_ONCE):
+            rows = table.slice(begin, _AT_ONCE)
+            columns = {name: rows.column(name).to_pylist() for name in rows.schema.names}
+            states = self._layout.objects(columns, rows.num_rows)
+            place(self.objects, self.codes(keys.slice(begin, _AT_ONCE)), states)
+            self.settle(lambda: np.empty(0, np.int64))
+
+    def close(self) -> None:
+        self.objects.clear()
+        self._rows.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # keys as bytes -----------------------------------------------------------------------------------------------
+
+    def _key_bytes(self, keys: pa.RecordBatch) -> list[bytes]:
+        """Equal keys as equal bytes: the numbers and strings that ``key_columns`` makes of them."""
+        columns = []
+        for column in keys.columns:
+            if is_text(column.type):
+                columns.append(plain(column).to_pylist())
+            elif column.null_count:
+                known = iter(to_ints(column.drop_null()).tolist())
+                columns.append([next(known) if valid else None for valid in column.is_valid().to_pylist()])
+            else:
+                columns.append(to_ints(column).tolist())
+        return [self._pack(parts) for parts in zip(*columns, strict=True)]
+
+    def _key_batch(self, keys: Sequence[bytes]) -> pa.RecordBatch:
+        """The inverse of ``_key_bytes``."""
+        parts = [self._unpack(key) for key in keys]
+        arrays = []
+        for at, field in enumerate(self._schema):
+            values = [part[at] for part in parts]
+            if is_text(field.type):
+                kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+                column = pa.array(values, kind)
+                arrays.append(column if kind == field.type else column.dictionary_encode().cast(field.type))
+            else:
+                null = np.array([value is None for value in values], np.bool_)
+                numbers = np.array([value or 0 for value in values], np.int64)
+                arrays.append(from_ints(numbers, field.type, null if null.any() else None))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
