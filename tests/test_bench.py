@@ -32,6 +32,7 @@ from workbench.cli.bench.blocks import (
     continued_text,
     events,
 )
+from workbench.cli.bench.function import Function
 from workbench.cli.bench.grep import Grep, matching_rows
 from workbench.cli.bench.grouping import Grouping
 from workbench.cli.bench.latencies import Latencies, Stamps
@@ -158,6 +159,7 @@ def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Grouping(10_000, 1, 20_000), Setting(parallelism=1, seconds=0.8, rate=20_000, buffer_timeout_ms=5)),
         (lambda: Grouping(BLOCK, 2, 0), Setting(parallelism=2, seconds=0.5, checkpoint_s=1)),
         (Windows, Setting(parallelism=2, seconds=0.8)),
+        (Function, Setting(parallelism=2, seconds=0.8)),
     ],
 )
 def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting) -> None:
@@ -171,7 +173,7 @@ def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting)
     assert (result.p50_ms is not None) == (result.workload == "W2")
 
 
-@pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows])
+@pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows, Function])
 def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
     work = make()
     job = work.pipeline(limit=3 * BLOCK).run("bench-lost", parallelism=1, checkpoint_interval=None)
@@ -188,7 +190,7 @@ def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
 def test_no_run_is_made_twice() -> None:
     every = cases("all", 1.0)
     assert len(set(every)) == len(every)
-    assert {case.work for case in every} == {"grep", "bare grep", "grouping", "windows"}
+    assert {case.work for case in every} == {"grep", "bare grep", "grouping", "windows", "function"}
     assert {case.keys for case in cases("grouping", 1.0, keys=BLOCK, parallelism=1)} == {BLOCK}
     assert len(cases("checkpoint", 1.0)) == 6
 
@@ -380,4 +382,4 @@ def test_from_a_notebook() -> None:
     assert report.exact
     with pytest.raises(SettingError, match="unknown benchmark 'gerp'"):
         bench("gerp")
-    assert set(SUITES) == {"grep", "grouping", "windows", "latency", "checkpoint", "sweep"}
+    assert set(SUITES) == {"grep", "grouping", "windows", "function", "latency", "checkpoint", "sweep"}

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from workbench.cli.bench.bare import run_bare
 from workbench.cli.bench.blocks import BLOCK
+from workbench.cli.bench.function import Function
 from workbench.cli.bench.grep import Grep
 from workbench.cli.bench.grouping import Grouping
 from workbench.cli.bench.measure import Result
@@ -34,7 +35,7 @@ class Case:
     """One run.
 
     Attributes:
-        work: ``grep``, ``grouping`` or ``windows``, or ``bare grep``, which is no job.
+        work: ``grep``, ``grouping``, ``windows`` or ``function``, or ``bare grep``, which is no job.
         setting: how it is run.
         keys: of grouping.
     """
@@ -49,6 +50,8 @@ class Case:
             return Grep()
         if self.work == "windows":
             return Windows()
+        if self.work == "function":
+            return Function()
         return Grouping(self.keys, self.setting.parallelism, self.setting.rate)
 
     def run(self, on_progress: OnProgress) -> Result:
@@ -106,6 +109,7 @@ SUITES: dict[str, tuple[str, str, Callable[[], list[Case]]]] = {
     "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _grep),
     "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _grouping),
     "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", partial(_parallel, "windows")),
+    "function": ("W4", "a Python function per record, then one with keyed state", partial(_parallel, "function")),
     "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _latency),
     "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _checkpoint),
     "sweep": ("W2lat", "latency and throughput against the buffer timeout, as a picture (E4)", _sweep),
