@@ -89,7 +89,8 @@ class SharedState:
             CheckpointError: it was declared with other types.
         """
         self._layout.check(table.schema, uid)
-        self.states[:] = self._layout.objects(table)
+        columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+        self.states[:] = self._layout.objects(columns, table.num_rows)
 
 
 def declared_broadcast(function: object) -> dict[str, BroadcastState]:

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
-from workbench.kernels import find_ranges, order_by_code
+from workbench.kernels import find_ranges, merge_rows, order_by_code, order_by_time
 from workbench.operators.join_columns import pairs_of, together
 
 Bools = npt.NDArray[np.bool_]
 
-_FEWER_ROWS_THAN_CODES = 8  # a run with so much fewer rows than there are codes is sorted without counting codes
+_CODES_PER_ROW = 4  # with more codes than that, counting them all costs more than comparing the rows
+_MOVES_PER_ROW = 32  # with more moves than that, rows are not nearly in order
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Run:
 
     Attributes:
         batch: the columns, n rows.
+        starts: shape (groups + 1,), where each code's rows begin; empty where there are few rows for the codes.
         codes, times: shape (n,).
         matched: shape (n,), the rows that have had a partner or need none; changed in place.
         last_us: the largest time.
@@ -37,6 +39,7 @@ class Run:
     """
 
     batch: pa.RecordBatch
+    starts: Int64s
     codes: Int64s
     times: Int64s
     matched: Bools
@@ -82,7 +85,7 @@ class TimedRows:
             young = times > self._forgotten_us
             batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
         if len(codes):
-            self._runs.append(_sorted(batch, codes, times, matched))
+            self._runs.append(_run(batch, codes, times, matched, _order(codes, times)))
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             self._merge_last()
 
@@ -91,7 +94,7 @@ class TimedRows:
         for run in self._runs:
             firsts = np.empty(len(codes), np.int64)
             counts = np.empty(len(codes), np.int64)
-            if find_ranges(run.codes, run.times, codes, times, before_us, after_us, firsts, counts):
+            if find_ranges(run.starts, run.codes, run.times, codes, times, before_us, after_us, firsts, counts):
                 wanted, partners = pairs_of(firsts, counts)
                 yield Found(run, wanted, partners)
 
@@ -120,6 +123,7 @@ class TimedRows:
         """Code c becomes ``new_codes[c]``; the order of codes stays."""
         for run in self._runs:
             run.codes = new_codes[run.codes]
+            run.starts = _starts(run.codes)
 
     def copy(self) -> tuple[pa.RecordBatch, Int64s, Bools]:
         """All rows that are not too old: columns, times and whether they are matched."""
@@ -131,33 +135,40 @@ class TimedRows:
         return batch, np.concatenate([np.empty(0, np.int64), *times]), np.concatenate([np.empty(0, np.bool_), *matched])
 
     def _merge_last(self) -> None:
-        right, left = self._runs.pop(), self._runs.pop()
-        batch = pa.concat_batches([left.batch, right.batch])
-        codes = np.concatenate([left.codes, right.codes])
-        times = np.concatenate([left.times, right.times])
-        matched = np.concatenate([left.matched, right.matched])
-        young = times > self._forgotten_us
-        if not young.all():
-            batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
-        if len(codes):
-            self._runs.append(_sorted(batch, codes, times, matched))
+        last, former = self._runs.pop(), self._runs.pop()
+        order = np.empty(len(former) + len(last), np.int64)
+        count = merge_rows(former.codes, former.times, last.codes, last.times, self._forgotten_us, order)
+        if count:
+            batch = pa.concat_batches([former.batch, last.batch])
+            codes = np.concatenate([former.codes, last.codes])
+            times = np.concatenate([former.times, last.times])
+            matched = np.concatenate([former.matched, last.matched])
+            self._runs.append(_run(batch, codes, times, matched, order[:count]))
 
 
-def _sorted(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> Run:
-    order = _order(codes, times)
-    times, matched = times[order], matched[order]
-    waiting = times[~matched]
-    return Run(
-        batch.take(pa.array(order)), codes[order], times, matched, int(times.max()), int(waiting.min(initial=MAX_TIME))
-    )
+def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools, order: Int64s) -> Run:
+    codes, times, matched = codes[order], times[order], matched[order]
+    waiting_us = int(times[~matched].min(initial=MAX_TIME))
+    return Run(batch.take(pa.array(order)), _starts(codes), codes, times, matched, int(times.max()), waiting_us)
 
 
 def _order(codes: Int64s, times: Int64s) -> Int64s:
     """The rows by code, then by time."""
     groups = int(codes.max()) + 1
-    if groups > _FEWER_ROWS_THAN_CODES * len(codes):
-        return np.lexsort((times, codes))
-    by_time = np.argsort(times, kind="stable")
-    order = np.empty(len(codes), np.int64)
-    order_by_code(codes[by_time], np.empty(groups + 1, np.int64), order)
-    return by_time[order]
+    if groups <= _CODES_PER_ROW * len(codes):
+        starts = np.empty(groups + 1, np.int64)
+        order = np.empty(len(codes), np.int64)
+        order_by_code(codes, starts, order)
+        if order_by_time(times, starts, order, _MOVES_PER_ROW * len(codes)):
+            return order
+    return np.lexsort((times, codes))
+
+
+def _starts(codes: Int64s) -> Int64s:
+    """Where each code begins in sorted codes; nothing where there are few rows for the codes."""
+    groups = int(codes[-1]) + 1
+    if groups > _CODES_PER_ROW * len(codes):
+        return np.empty(0, np.int64)
+    starts = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=groups), out=starts[1:])
+    return starts
