@@ -241,7 +241,7 @@ def test_an_aborted_or_overtaken_checkpoint_lets_its_channels_go() -> None:
 def test_state_survives_encoding() -> None:
     table = pa.table({"k": ["a", None], "n": [1, 2]})
     states: dict[str, Any] = {"source": {"offsets": {"0": 3}, "empty": None}, "agg": {"t": table}, "stateless": {}}
-    found = decode(encode(states).data, "x")
+    found = decode(encode(states).join(), "x")
     assert found["source"] == {"offsets": {"0": 3}, "empty": None}
     assert found["agg"]["t"].equals(table)
     assert found["stateless"] == {}
@@ -258,7 +258,7 @@ def write_checkpoint(storage: DirectoryStorage, number: int) -> Manifest:
 def test_a_checkpoint_is_complete_only_with_its_manifest(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path / "c")) as storage:
         write_checkpoint(storage, 1)
-        storage.write("chk-00000002", "a[0]", Encoded(b"half"))
+        storage.write("chk-00000002", "a[0]", Encoded((b"half",)))
         assert [m.checkpoint_id for m in storage.manifests()] == [1]
         assert storage.highest_id() == 2
         storage.remove_incomplete()

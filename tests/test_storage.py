@@ -33,7 +33,7 @@ from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage,
 def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
     table = pa.table({"k": ["a", None], "n": [1, 2]})
     states: dict[str, Any] = {"agg": {"groups": table.slice(1), "step": 7, "later": lambda: [1]}, "stateless": {}}
-    source = pa.BufferReader(encode(states).data)
+    source = pa.BufferReader(encode(states).join())
     index = pa.ipc.open_stream(source).read_all()
     assert index.to_pylist() == [
         {"operator": "agg", "name": "groups", "json": None},
@@ -45,10 +45,19 @@ def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
     assert source.tell() == source.size()
 
 
+def test_large_columns_are_written_as_they_are() -> None:
+    table = pa.table({"n": np.arange(100_000), "small": pa.array([1] * 100_000, pa.int8())})
+    encoded = encode({"agg": {"groups": table, "again": table}})
+    addresses = {piece.address for piece in encoded.pieces if isinstance(piece, pa.Buffer)}
+    assert addresses == {column.chunk(0).buffers()[1].address for column in table.columns}
+    assert len(encoded) == len(encoded.join())
+    assert decode(encoded.join(), "f")["agg"]["again"] == table
+
+
 def test_the_files_that_a_state_needs_stand_beside_its_bytes() -> None:
     encoded = encode({"a": {FILES: lambda: ["x", "y"], "n": 1}, "b": {FILES: ["z"]}})
     assert encoded.files == ("x", "y", "z")
-    assert decode(encoded.data, "f") == {"a": {"n": 1}}
+    assert decode(encoded.join(), "f") == {"a": {"n": 1}}
 
 
 @settings(max_examples=60)
@@ -90,7 +99,7 @@ def test_memory_gives_back_what_it_got_until_it_is_discarded() -> None:
 def complete(storage: DirectoryStorage, number: int, needs: tuple[str, ...] = (), savepoint: str | None = None) -> None:
     """A checkpoint of one task that needs these files."""
     place = folder_of(number, savepoint)
-    file = storage.write(place, "a[0]", Encoded(b"state", needs))
+    file = storage.write(place, "a[0]", Encoded((b"sta", b"te"), needs))
     storage.complete(place, Manifest(number, "job", "periodic", 1, 2, {"a": 1}, (file,), place=place))
 
 
@@ -165,7 +174,7 @@ def test_what_no_checkpoint_needs_goes_when_the_directory_is_opened(tmp_path: Pa
         make(tmp_path, "a", "of-a-savepoint", "stray", "half.tmp")
         complete(storage, 1, needs("a"))
         complete(storage, 2, needs("of-a-savepoint"), savepoint="s")
-        storage.write(folder_of(3, None), "a[0]", Encoded(b"never complete", needs("stray")))
+        storage.write(folder_of(3, None), "a[0]", Encoded((b"never complete",), needs("stray")))
         storage.remove_incomplete()
         assert shared(tmp_path) == ["a", "of-a-savepoint"]
         assert [m.checkpoint_id for m in storage.manifests()] == [1]
@@ -174,7 +183,7 @@ def test_what_no_checkpoint_needs_goes_when_the_directory_is_opened(tmp_path: Pa
 def test_a_failed_checkpoint_takes_no_shared_file_with_it(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path)) as storage:
         make(tmp_path, "a")
-        storage.write(folder_of(1, None), "a[0]", Encoded(b"state", needs("a")))
+        storage.write(folder_of(1, None), "a[0]", Encoded((b"state",), needs("a")))
         storage.discard(folder_of(1, None))
         assert shared(tmp_path) == ["a"]  # the next checkpoint lists it again
 

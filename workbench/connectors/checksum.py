@@ -15,14 +15,17 @@ from workbench.errors import CheckpointError
 _CRC32 = "crc32"
 
 
-def checksum(data: Any) -> str:
-    """The checksum of some bytes (any buffer).
+def checksum(*pieces: Any) -> str:
+    """The checksum of some bytes (any buffers, one behind the other).
 
     Example:
-        >>> checksum(b"rows")
+        >>> checksum(b"ro", b"ws")
         'crc32:0a8bf4a1'
     """
-    return f"{_CRC32}:{zlib.crc32(data):08x}"
+    value = 0
+    for piece in pieces:
+        value = zlib.crc32(piece, value)
+    return f"{_CRC32}:{value:08x}"
 
 
 def matches(data: Any, expected: str, what: str) -> bool:

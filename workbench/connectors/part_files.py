@@ -39,8 +39,9 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, data: Any) -> None:
-    """Write bytes (any buffer) so that `path` holds all of them or does not exist, whatever happens meanwhile.
+def write_durably(path: Path, *pieces: Any) -> None:
+    """Write bytes (any buffers, one behind the other) so that `path` holds all of them or does not exist, whatever
+    happens meanwhile.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
@@ -48,7 +49,8 @@ def write_durably(path: Path, data: Any) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -8,7 +8,7 @@ file can be read back with any Arrow library.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from workbench.connectors.deferred import FILES
 from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
+_LARGE = 65_536
 _INDEX = pa.schema([("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string())])
 
 
@@ -26,16 +27,20 @@ class Encoded:
     """A task's state as bytes.
 
     Attributes:
-        data: a buffer of bytes.
+        pieces: buffers, one behind the other; the large ones are the state's own columns, which are not copied.
         files: what the state refers to outside of these bytes: paths relative to the checkpoint directory. They are
             kept as long as a checkpoint that names them.
     """
 
-    data: Any
+    pieces: tuple[Any, ...]
     files: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.data)
+        return sum(len(piece) for piece in self.pieces)
+
+    def join(self) -> bytes:
+        """All bytes in one."""
+        return b"".join(self.pieces)
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
@@ -57,23 +62,46 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
             rows.append((uid, "", "null"))
     columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_INDEX)]
     streams = [pa.Table.from_arrays(columns, schema=_INDEX), *tables]
-    return Encoded(_one_buffer(streams), tuple(files))
+    pieces = _Pieces()
+    with pa.PythonFile(pieces, "w") as sink:
+        for table in streams:
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+    return Encoded(pieces.all(), tuple(files))
 
 
-def _one_buffer(streams: Sequence[pa.Table]) -> pa.Buffer:
-    """All streams in memory of just their size, so that each table is copied once and nothing is moved as it grows."""
-    measure = pa.MockOutputStream()
-    _write(streams, measure)
-    buffer = pa.allocate_buffer(measure.size())
-    with pa.FixedSizeBufferWriter(buffer) as sink:
-        _write(streams, sink)
-    return buffer
+class _Pieces:
+    """A file, as Arrow sees it, that keeps large buffers as they are and puts small ones together."""
 
+    closed = False
 
-def _write(streams: Sequence[pa.Table], sink: pa.NativeFile) -> None:
-    for table in streams:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []
+        self._small = bytearray()
+
+    def write(self, data: Any) -> int:
+        if len(data) < _LARGE:
+            self._small += data
+        else:
+            self._flush_small()
+            self._pieces.append(data)
+        return len(data)
+
+    def _flush_small(self) -> None:
+        if self._small:
+            self._pieces.append(bytes(self._small))
+            self._small.clear()
+
+    def all(self) -> tuple[Any, ...]:
+        """What was written."""
+        self._flush_small()
+        return tuple(self._pieces)
+
+    def flush(self) -> None:
+        """Arrow asks for it; there is nothing to do."""
+
+    def close(self) -> None:
+        """Arrow asks for it; there is nothing to do."""
 
 
 def decode(data: Any, name: str) -> dict[str, Snapshot]:

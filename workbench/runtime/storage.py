@@ -77,11 +77,11 @@ class MemoryStorage:
     """Keeps checkpoints in this process: tasks recover from them, the process does not."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str], Any] = {}
+        self._files: dict[tuple[str, str], Encoded] = {}
         self._manifests: dict[str, Manifest] = {}
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
-        self._files[place, task] = state.data
+        self._files[place, task] = state
         return StateFile(task, task, len(state), "")
 
     def complete(self, place: str, manifest: Manifest) -> None:
@@ -100,7 +100,7 @@ class MemoryStorage:
         return self._manifests.get(f"savepoints/{name}")
 
     def read(self, manifest: Manifest, file: StateFile) -> Any:
-        return self._files[manifest.place, file.task]
+        return self._files[manifest.place, file.task].join()
 
     def path_of(self, place: str) -> str:
         return ""
@@ -142,8 +142,8 @@ class DirectoryStorage:
         folder = self._folder(place)
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{_file_name(task)}.arrow"
-        write_durably(folder / name, state.data)
-        return StateFile(task, name, len(state), checksum(state.data), state.files)
+        write_durably(folder / name, *state.pieces)
+        return StateFile(task, name, len(state), checksum(*state.pieces), state.files)
 
     def complete(self, place: str, manifest: Manifest) -> None:
         folder = self._folder(place)
