@@ -83,6 +83,19 @@ def test_broadcast_gives_everybody_everything() -> None:
     assert [sorted(part) for part in parts] == [list(range(50))] * 3
 
 
+@pytest.mark.parametrize("timeout", ["0ms", "5ms", "disabled"])
+@pytest.mark.parametrize("size", [1, 16, 50, 64, 1_000])
+def test_hash_loses_nothing_whatever_the_size_of_buffers(size: int, timeout: str) -> None:
+    """Numbers are written straight into memory that several buffers share: a buffer may begin anywhere in it."""
+    keyed = wb.Stream.from_table(table()).with_columns(key="n % 7").key_by("key").aggregate(count=wb.count())
+    job = keyed.sink_to(wb.TableSink("out")).run(
+        "hash", driver="stepping", parallelism=3, buffer_size=size, buffer_timeout=timeout, checkpoint_interval=None
+    )
+    assert job.wait() == "FINISHED"
+    rows = zip(job.table("out")["key"].to_pylist(), job.table("out")["count"].to_pylist(), strict=True)
+    assert Counter(rows) == Counter((n % 7, n // 7 + 1) for n in range(ROWS))
+
+
 def test_shuffle_is_random_and_the_same_every_time() -> None:
     stream = wb.Stream.from_table(table()).shuffle()
     parts = received(stream, 3)

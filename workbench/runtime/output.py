@@ -150,6 +150,7 @@ class EdgeOutput:
         while True:
             for target, partial in enumerate(partials):
                 if full[target]:
+                    self._seal(partial, target)  # its segment may be used up before its buffer is full
                     spreader.give_room(target, partial.size)
             row, added = spreader.write(row)
             for partial, rows in zip(partials, added, strict=True):
