@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 
+from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, SettingError
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import (
     JoinColumns,
     JoinRows,
     key_batch,
     owned_rows_of,
-    saved_rows,
     without_null_keys,
 )
 from workbench.operators.join_rows import Bools, TimedRows
@@ -173,11 +173,9 @@ class _IntervalJoin(Operator):
             right.renumber(new_codes)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        snapshot: Snapshot = {"watermark": self._watermark}
-        for side, rows in zip(SIDES, self._sides, strict=True):
-            batch, times, matched = rows.copy()
-            snapshot[side] = saved_rows(batch, {"time": pa.array(times), "matched": pa.array(matched)})
-        return snapshot
+        pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}
+        pieces |= {side: rows.saved() for side, rows in zip(SIDES, self._sides, strict=True)}
+        return cast("Snapshot", pieces)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         watermarks = [snapshot["watermark"] for snapshot in snapshots]

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.kernels import find_ranges, merge_rows, order_by_code, order_by_time
-from workbench.operators.join_columns import pairs_of, together
+from workbench.operators.join_columns import pairs_of, saved_rows, together
 
 Bools = npt.NDArray[np.bool_]
 
@@ -125,14 +126,23 @@ class TimedRows:
             run.codes = new_codes[run.codes]
             run.starts = _starts(run.codes)
 
-    def copy(self) -> tuple[pa.RecordBatch, Int64s, Bools]:
-        """All rows that are not too old: columns, times and whether they are matched."""
-        kept = [run.times > self._forgotten_us for run in self._runs]
-        batches = [run.batch.filter(pa.array(mask)) for run, mask in zip(self._runs, kept, strict=True)]
-        batch = together(batches, self._schema)
-        times = [run.times[mask] for run, mask in zip(self._runs, kept, strict=True)]
-        matched = [run.matched[mask] for run, mask in zip(self._runs, kept, strict=True)]
-        return batch, np.concatenate([np.empty(0, np.int64), *times]), np.concatenate([np.empty(0, np.bool_), *matched])
+    def saved(self) -> Deferred:
+        """All rows that are not too old, to be copied off the data path: only who is matched may change meanwhile."""
+        runs = [(run.batch, run.times, run.matched.copy()) for run in self._runs]
+        schema, after_us = self._schema, self._forgotten_us
+
+        def table() -> pa.Table:
+            kept = [times > after_us for _, times, _ in runs]
+            batches = [batch.filter(pa.array(mask)) for (batch, _, _), mask in zip(runs, kept, strict=True)]
+            times = [times[mask] for (_, times, _), mask in zip(runs, kept, strict=True)]
+            matched = [matched[mask] for (_, _, matched), mask in zip(runs, kept, strict=True)]
+            details = {
+                "time": pa.array(np.concatenate([np.empty(0, np.int64), *times])),
+                "matched": pa.array(np.concatenate([np.empty(0, np.bool_), *matched])),
+            }
+            return saved_rows(together(batches, schema), details)
+
+        return table
 
     def _merge_last(self) -> None:
         last, former = self._runs.pop(), self._runs.pop()

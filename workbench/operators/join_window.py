@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError
 from workbench.kernels import order_by_code
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import (
     JoinColumns,
     JoinRows,
@@ -205,12 +206,20 @@ class _WindowJoin(Operator):
             out.emit(Records(self._rows.assemble(None, right.batch.take(pa.array(alone))), right.ends[alone] - 1))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        snapshot: Snapshot = {"watermark": self._watermark}
-        for port, side in enumerate(SIDES):
-            kept = self._together(port, self._kept[port])
+        pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}
+        pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
+        return cast("Snapshot", pieces)
+
+    def _saved(self, port: int) -> Deferred:
+        """The records of one side, to be copied off the data path: none of them changes."""
+        items = tuple(self._kept[port])
+
+        def table() -> pa.Table:
+            kept = self._together(port, items)
             details = {"window_start": pa.array(kept.starts), "window_end": pa.array(kept.ends)}
-            snapshot[side] = saved_rows(kept.batch, details)
-        return snapshot
+            return saved_rows(kept.batch, details)
+
+        return table
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         watermarks = [snapshot["watermark"] for snapshot in snapshots]
