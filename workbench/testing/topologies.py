@@ -100,6 +100,19 @@ def latest(chance: Random, folder: Path) -> Trial:
     return Trial(pipeline, verify, upserts=("latest",))
 
 
+def numbered(chance: Random, folder: Path) -> Trial:
+    """A rolling aggregate by a number: without nulls and texts, records are written straight into buffers."""
+    stream, rows = _source(chance)
+    keys = chance.choice((1, 3, 40))
+    keyed = stream.with_columns(bucket=col("n") % keys).key_by("bucket")
+    if chance.random() < 0.5:
+        counted = keyed.aggregate(count=aggregations.count(), first=aggregations.min("n"))
+    else:  # a null now and then goes another way
+        counted = keyed.aggregate(count=aggregations.count(), total=aggregations.sum("v"))
+    expected: Rows = Counter((row.n % keys, row.n // keys + 1) for row in rows)
+    return Trial(counted.select("bucket", "count").sink_to(TableSink("out")), _equal("out", expected))
+
+
 def united(chance: Random, folder: Path) -> Trial:
     """Windows over the union of two sources."""
     left, left_rows = _source(chance)
@@ -221,6 +234,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "filtered": filtered,
     "windows": windows,
     "latest": latest,
+    "numbered": numbered,
     "united": united,
     "rebalanced": rebalanced,
     "broadcast": broadcast,
