@@ -132,7 +132,6 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
 
 
 def deploy(
-    logical: LogicalGraph,
     graph: PhysicalGraph,
     settings: Settings,
     services: JobServices,

@@ -254,7 +254,7 @@ class Master:
             states = read_states(self.storage, manifest, self.graph)
         elif number:
             self.sources.rewind()
-        execution = deploy(self.logical, self.graph, self.settings, self.services, self, number, states)
+        execution = deploy(self.graph, self.settings, self.services, self, number, states)
         if manifest is not None:
             self.restored_us = self._now()
             self._event("recovery", f"restored from {manifest.place} (checkpoint {manifest.checkpoint_id})")
