@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
@@ -161,7 +161,7 @@ class StreamJoins:
         concurrency: int = 16,
         timeout: str | timedelta = "5s",
         ordered: bool = True,
-        how: str = "left",
+        how: Literal["left", "inner"] = "left",
     ) -> Stream:
         """Add what a function answers about each record's key, such as a row of a database, without waiting for it.
 

@@ -26,10 +26,10 @@ from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, SettingError
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.executor import Answer, Inline
-from workbench.operators.join_columns import restored_rows, saved_rows, together
+from workbench.operators.lookup_batch import LookupBatch
+from workbench.operators.saved_rows import restored_rows, saved_rows, together
 from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name, shorten
 from workbench.origin import Origin
-from workbench.state import KeyIndex
 from workbench.state.key_columns import check_keys
 
 LOOK_US = 1_000
@@ -99,50 +99,11 @@ class AsyncLookup:
         return _AsyncLookup(self, inputs[0])
 
 
-class _Batch:
-    """Records that wait for answers, one for each distinct key.
-
-    Attributes:
-        records: as they came.
-        codes: shape (n,), which key each record has; -1 where it has a null.
-        keys: the distinct keys, as arguments.
-        answers: one for each key, None for what is not known.
-        answered: shape (keys + 1,); the last, of code -1, is always true.
-        waiting: shape (n,), the records that have not been sent on.
-    """
-
-    __slots__ = ("answered", "answers", "codes", "keys", "records", "waiting")
-
-    def __init__(self, records: Records, names: Sequence[str]) -> None:
-        batch = records.batch
-        complete = np.ones(len(batch), np.bool_)
-        for name in names:
-            complete &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-        known = batch if complete.all() else batch.filter(pa.array(complete))
-        index = KeyIndex(names, batch.schema)
-        self.records = records
-        self.codes: Int64s = np.full(len(batch), -1, np.int64)
-        self.codes[complete] = index.codes(known)
-        self.keys = list(zip(*(column.to_pylist() for column in index.keys_table().columns), strict=True))
-        self.answers: list[Mapping[str, Any] | None] = [None] * (len(self.keys) + 1)
-        self.answered = np.zeros(len(self.keys) + 1, np.bool_)
-        self.answered[-1] = True
-        self.waiting = np.ones(len(batch), np.bool_)
-
-    def answerable(self, ordered: bool) -> Int64s:
-        """The records that can be sent on now."""
-        ready = self.answered[self.codes]
-        if ordered and not ready.all():
-            ready[int(np.argmin(ready)) :] = False
-        rows: Int64s = np.flatnonzero(ready & self.waiting)
-        return rows
-
-
 @dataclass(slots=True)
 class _Call:
     """A call that is under way."""
 
-    batch: _Batch
+    batch: LookupBatch
     code: int
     answer: Answer
     since_us: int
@@ -159,8 +120,8 @@ class _AsyncLookup(Operator):
         self._output_schema = spec.output_schema([schema])
         self._added = pa.schema(list(self._output_schema)[len(schema) :])
         self._user = UserFunction("lookup_async", spec.function, spec.origin)
-        self._queue: deque[_Batch | int] = deque()  # batches, and watermarks behind them
-        self._unasked: deque[tuple[_Batch, int]] = deque()
+        self._queue: deque[LookupBatch | int] = deque()  # batches, and watermarks behind them
+        self._unasked: deque[tuple[LookupBatch, int]] = deque()
         self._calls: list[_Call] = []
         self._ended = False
         self._idle = False
@@ -183,7 +144,7 @@ class _AsyncLookup(Operator):
         self._work(out)
 
     def _take(self, records: Records) -> None:
-        batch = _Batch(records, self._spec.keys)
+        batch = LookupBatch(records, self._spec.keys)
         self._queue.append(batch)
         self._unasked.extend((batch, code) for code in range(len(batch.keys)))
 
@@ -259,13 +220,13 @@ class _AsyncLookup(Operator):
     def _about(self, call: _Call) -> str:
         return self._key_text(call.batch, call.code)
 
-    def _key_text(self, batch: _Batch, code: int) -> str:
+    def _key_text(self, batch: LookupBatch, code: int) -> str:
         pairs = zip(self._spec.keys, batch.keys[code], strict=True)
         return f"for {', '.join(f'{name} = {shorten(value)}' for name, value in pairs)}"
 
     def _send_on(self, out: Output) -> None:
         """Emit what may go: up to the first watermark that still has unanswered records before it."""
-        kept: list[_Batch] = []
+        kept: list[LookupBatch] = []
         while self._queue:
             item = self._queue[0]
             if isinstance(item, int):
@@ -281,7 +242,7 @@ class _AsyncLookup(Operator):
             self._queue.popleft()
         self._queue.extendleft(reversed(kept))
 
-    def _emit(self, batch: _Batch, rows: Int64s, out: Output) -> None:
+    def _emit(self, batch: LookupBatch, rows: Int64s, out: Output) -> None:
         if not len(rows):
             return
         batch.waiting[rows] = False
@@ -296,7 +257,7 @@ class _AsyncLookup(Operator):
         times = None if records.timestamps is None else records.timestamps[rows]
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), times))
 
-    def _columns(self, batch: _Batch, codes: Int64s, found: npt.NDArray[np.bool_]) -> list[pa.Array]:
+    def _columns(self, batch: LookupBatch, codes: Int64s, found: npt.NDArray[np.bool_]) -> list[pa.Array]:
         """The answers to these keys as columns, null where nothing is known."""
         answers = [batch.answers[code] for code in codes.tolist()]
         known = [answer for answer in answers if answer is not None]
@@ -307,7 +268,7 @@ class _AsyncLookup(Operator):
         return [column.take(pa.array(place, mask=~found)) for column in made.columns]
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        waiting = [item for item in self._queue if isinstance(item, _Batch)]
+        waiting = [item for item in self._queue if isinstance(item, LookupBatch)]
         rows = [np.flatnonzero(item.waiting) for item in waiting]
         batches = [item.records.batch.take(pa.array(at)) for item, at in zip(waiting, rows, strict=True)]
         times = [

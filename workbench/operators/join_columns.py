@@ -11,9 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.elements import Int64s
-from workbench.errors import CheckpointError, PlanError, SettingError, unknown
-from workbench.operators.base import OperatorContext, Snapshot
-from workbench.state import owned_rows
+from workbench.errors import PlanError, SettingError, unknown
 from workbench.state.key_columns import check_keys, is_text
 
 How = Literal["inner", "left", "outer"]
@@ -21,8 +19,6 @@ How = Literal["inner", "left", "outer"]
 
 On: TypeAlias = str | Sequence[str] | Mapping[str, str]
 """The columns that must be equal: ``"origin"``, ``["origin", "day"]`` or ``{"left name": "right name"}``."""
-
-_COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
 
 
 def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -212,11 +208,6 @@ def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray
     return complete
 
 
-def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of all batches; also of none."""
-    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def pairs_of(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
     """Row i with each of [firsts[i], firsts[i] + counts[i]): the rows of both sides, pair by pair.
 
@@ -228,44 +219,3 @@ def pairs_of(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
     rows = np.repeat(np.arange(len(counts)), counts)
     others = np.arange(len(rows)) + np.repeat(firsts - ends + counts, counts)
     return rows, others
-
-
-def saved_rows(batch: pa.RecordBatch, details: Mapping[str, pa.Array]) -> pa.Table:
-    """Rows of one side as a snapshot holds them, with details that are not the user's columns."""
-    names = [_COLUMN + name for name in batch.schema.names]
-    return pa.Table.from_arrays([*batch.columns, *details.values()], names=[*names, *details])
-
-
-def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: OperatorContext) -> pa.RecordBatch:
-    """The user's columns in saved rows; `part` names them in errors.
-
-    Raises:
-        CheckpointError: the columns are others now than when the checkpoint was taken.
-    """
-    missing = sorted({_COLUMN + name for name in schema.names} - set(table.schema.names))
-    if missing:
-        raise CheckpointError(
-            f"the state of operator {context.uid!r} has no {', '.join(missing)} in its {part} rows: the columns have "
-            "changed since the checkpoint; give the operator another uid to start it afresh"
-        )
-    arrays = [table.column(_COLUMN + field.name).combine_chunks().cast(field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def owned_rows_of(
-    snapshots: Sequence[Snapshot], side: str, keys: Sequence[str], schema: pa.Schema, context: OperatorContext
-) -> tuple[pa.RecordBatch, pa.Table]:
-    """The rows of one side in all snapshots whose keys this subtask owns now, and the same rows with their details.
-
-    Raises:
-        CheckpointError: see `restored_rows`.
-    """
-    names = [_COLUMN + key for key in keys]
-    parts = []
-    for snapshot in snapshots:
-        table = snapshot[side]
-        assert isinstance(table, pa.Table)
-        restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
-        parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
-    table = pa.concat_tables(parts).combine_chunks()
-    return restored_rows(table, schema, side, context), table

@@ -27,10 +27,10 @@ from workbench.operators.join_columns import (
     JoinColumns,
     JoinRows,
     key_batch,
-    owned_rows_of,
     without_null_keys,
 )
 from workbench.operators.join_rows import Bools, TimedRows
+from workbench.operators.saved_rows import owned_rows_of
 from workbench.state import KeyIndex
 
 LEFT, RIGHT = 0, 1

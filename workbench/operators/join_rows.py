@@ -18,7 +18,8 @@ from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.kernels import find_ranges, merge_rows, order_by_code, order_by_time
-from workbench.operators.join_columns import pairs_of, saved_rows, together
+from workbench.operators.join_columns import pairs_of
+from workbench.operators.saved_rows import saved_rows, together
 
 Bools = npt.NDArray[np.bool_]
 

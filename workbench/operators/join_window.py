@@ -27,12 +27,10 @@ from workbench.operators.join_columns import (
     JoinColumns,
     JoinRows,
     key_batch,
-    owned_rows_of,
     pairs_of,
-    saved_rows,
-    together,
     without_null_keys,
 )
+from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
 from workbench.windows import Session, WindowAssigner
