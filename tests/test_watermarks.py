@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import workbench as wb
 from workbench import col
 from workbench.api.job import Job
 from workbench.clock import VirtualClock
+from workbench.connectors.replay_log import write_log
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import ExpressionError, JobError, PlanError, SettingError
@@ -433,33 +435,51 @@ def test_a_silent_source_holds_nothing_back_and_what_it_says_then_may_be_late() 
     assert metric(waiting, "numLateRecordsDropped") == 0
 
 
-def test_a_paused_source_is_not_idle() -> None:
-    table = pa.table({"t": list(range(20))})
-    job = run(wb.Stream.from_table(table, event_time="t", idle_after="1s").rebalance().filter("t >= 0"))
-    job.step(5)
+@pytest.fixture
+def two_channels(tmp_path: Path) -> Job:
+    """A replay of two channels that have both spoken; either would be idle after a second of silence."""
+    times = pa.array([n * SECOND for n in range(40)], pa.timestamp("us", "UTC"))
+    table = pa.table({"t": times, "landed": times})
+    log = write_log(table, tmp_path / "log", event_time="t", arrival_time="landed", channels=2)
+    stream = wb.Stream.replay(log, idle_after="1s").with_parallelism(1)
+    job = run(stream.rebalance().filter("t IS NOT NULL"), parallelism=2)
+    assert job.driver.run_until(lambda: metric(job, "numRecordsOut") >= 3)
+    return job
+
+
+def splits_that_speak(job: Job) -> int:
+    frame = job.recorder.latest()
+    assert frame is not None
+    return sum(mark is not None for mark in frame.tasks[0].splits.values())
+
+
+def goes_on_with_both(job: Job) -> None:
+    job.driver.step_task("source[0]")
+    assert splits_that_speak(job) == 2
+    assert job.wait() == "FINISHED"
+
+
+def test_a_paused_source_is_not_idle(two_channels: Job) -> None:
+    job = two_channels
     job.pause()
-    assert job.driver.run_until(lambda: bool(job.status()["paused"]))
-    job.step()
+    while job.step():
+        pass
     job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
-    job.driver.step_task("table[0]")
+    job.driver.step_task("source[0]")
     job.resume()
-    while job.step():
-        assert not idle_channels(job)
-    assert job.state == "FINISHED"
+    goes_on_with_both(job)
 
 
-def test_a_source_under_backpressure_is_not_idle() -> None:
-    table = pa.table({"t": list(range(40))})
-    job = run(wb.Stream.from_table(table, event_time="t", idle_after="1s").rebalance().filter("t >= 0"))
-    outcome = ""
-    while outcome != "no credit":
-        outcome = job.driver.step_task("table[0]").outcome
-    for _ in range(3):
-        job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
-        assert job.driver.step_task("table[0]").outcome == "no credit"
-    while job.step():
-        assert not idle_channels(job)
-    assert job.state == "FINISHED"
+def test_a_source_under_backpressure_is_not_idle(two_channels: Job) -> None:
+    job = two_channels
+    while job.driver.step_task("source[0]").outcome != "no credit":
+        pass
+    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
+    assert job.driver.step_task("source[0]").outcome == "no credit"
+    for _ in range(4):
+        job.driver.step_task("filter[0]")
+        job.driver.step_task("filter[1]")
+    goes_on_with_both(job)
 
 
 def drifting(**alignment: Any) -> Iterator[tuple[int, int, list[bool]]]:
