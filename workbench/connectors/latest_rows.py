@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Int64s
-from workbench.kernels.latest_rows import note_rows
+from workbench.kernels.latest_rows import note_rows, order_by_row
 from workbench.state import KeyIndex
 
 _SPARE_ROWS = 65_536
@@ -18,7 +18,7 @@ _SPARE_ROWS = 65_536
 class LatestRows:
     """Rows as they come in, and the latest of each key; a null is a key like any other.
 
-    Superseded rows are let go when they are more than half of all, so that this costs each row a constant share.
+    Superseded rows are let go when they are more than two thirds of all, so that this costs each row a constant share.
 
     Args:
         keys: the key columns.
@@ -53,29 +53,34 @@ class LatestRows:
         note_rows(codes, self.rows_held, epoch, self._row_of, self._epoch_of)
         self._batches.append(batch)
         self.rows_held += batch.num_rows
-        if self.rows_held > 2 * len(self._index) + _SPARE_ROWS:
+        if self.rows_held > 3 * len(self._index) + _SPARE_ROWS:
             self._let_go()
 
     def table(self) -> pa.Table:
         """The latest rows, in the order in which they came in."""
-        return self._rows(np.sort(self._row_of[: len(self._index)]))
+        return self._rows(self._row_of[self._order()])
 
     def epochs(self) -> Int64s:
         """Shape (len,): the epochs of the rows that ``table`` gives."""
-        count = len(self._index)
-        epochs: Int64s = self._epoch_of[np.argsort(self._row_of[:count])]
+        epochs: Int64s = self._epoch_of[self._order()]
         return epochs
+
+    def _order(self) -> Int64s:
+        """Shape (len,): the codes in the order of their latest rows."""
+        count = len(self._index)
+        order = np.empty(count + 1, np.int64)
+        order_by_row(self._row_of[:count], np.empty(self.rows_held, np.int64), order)
+        return order[:count]
 
     def _rows(self, numbers: Int64s) -> pa.Table:
         rows = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
         return rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers))
 
     def _let_go(self) -> None:
-        count = len(self._index)
-        order = np.argsort(self._row_of[:count])
+        order = self._order()
         self._batches = self._rows(self._row_of[order]).combine_chunks().to_batches()
-        self._row_of[order] = np.arange(count)
-        self.rows_held = count
+        self._row_of[order] = np.arange(len(order))
+        self.rows_held = len(order)
 
     def _grow(self, keys: int) -> None:
         held = len(self._row_of)

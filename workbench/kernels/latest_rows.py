@@ -1,4 +1,4 @@
-"""Which row of a growing table is the latest of its key."""
+"""Which row of a growing table is the latest of its key, and the latest rows in their order."""
 
 from __future__ import annotations
 
@@ -22,3 +22,21 @@ def note_rows(codes: Int64s, first_row: int, epoch: int, row_of: Int64s, epoch_o
         if epoch >= epoch_of[code]:
             epoch_of[code] = epoch
             row_of[code] = first_row + i
+
+
+@compiled(INTS_IN, INTS, INTS)
+def order_by_row(row_of: Int64s, code_at: Int64s, order: Int64s) -> None:
+    """The codes in the order of their rows, without sorting.
+
+    Args:
+        row_of: by code, its row; no two are the same.
+        code_at: shape (rows,), memory to work in.
+        order: shape (codes + 1,), filled but for the last, which is there so that the loop need not branch.
+    """
+    code_at[:] = -1
+    for code in range(len(row_of)):
+        code_at[row_of[code]] = code
+    at = 0
+    for row in range(len(code_at)):
+        order[at] = code_at[row]
+        at += code_at[row] >= 0
