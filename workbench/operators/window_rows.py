@@ -15,7 +15,7 @@ from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import Snapshot
 from workbench.operators.window_contents import Fired, Incoming, Results
-from workbench.operators.window_functions import AnyAggregation
+from workbench.operators.window_functions import AnyAggregation, by_group
 from workbench.operators.window_places import Mask
 from workbench.windows import Evictor
 
@@ -190,7 +190,10 @@ class KeptRecords:
         group_of[fired.entries] = np.arange(len(fired.entries))
         groups = group_of[kept.entries]
         pairs = np.flatnonzero(groups >= 0)
-        pairs = pairs[_by_group(groups[pairs], kept.numbers[kept.rows[pairs]], len(fired.entries))]
+        numbers = kept.numbers[kept.rows[pairs]]
+        if np.any(numbers[1:] < numbers[:-1]):  # seldom: records come in order
+            pairs = pairs[np.argsort(numbers, kind="stable")]
+        pairs = pairs[by_group(groups[pairs], len(fired.entries))]
         groups, rows = groups[pairs], kept.rows[pairs]
         records = kept.batch.take(pa.array(rows))
         bounds = np.searchsorted(groups, np.arange(len(fired.entries) + 1))
@@ -239,14 +242,6 @@ class KeptRecords:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         times = records.column("time").combine_chunks().to_numpy()
         self._parts.append(_Kept(batch, times, entry_of[of_member[mine]], rows))
-
-
-def _by_group(groups: Int64s, numbers: Int64s, count: int) -> Int64s:
-    """The order by group, and within a group by number; quick where few groups have ascending numbers, as is usual."""
-    if np.all(numbers[1:] >= numbers[:-1]):
-        narrow = groups.astype(np.int16) if count < 2**15 else groups  # numpy sorts 16 bits in linear time
-        return np.argsort(narrow, kind="stable")
-    return np.lexsort((numbers, groups))
 
 
 def _chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
