@@ -42,8 +42,8 @@ Record = dict[str, Any]
 class Stream(StreamSources, StreamEventTime, StreamJoins):
     """A stream of records with named, typed columns.
 
-    Streams are made by the class methods (``replay``, ``from_table``, ``from_generator``) and by the operators of other
-    streams. A stream remembers how it was made and nothing else.
+    Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
+    operators of other streams. A stream remembers how it was made and nothing else.
 
     Example:
         >>> table = pa.table({"n": [1, 2, 3]})
