@@ -22,8 +22,9 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import ExpressionError, JobError, PlanError, SettingError
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.punctuated import Punctuated
 from workbench.operators.timestamps import AssignTimestamps, AssignTimestampsLogic
-from workbench.operators.watermarks import Bounded, Ingestion, Punctuated, Watermarks
+from workbench.operators.watermarks import Bounded, Ingestion, Watermarks
 
 SECOND = 1_000_000
 MARKED = pa.schema([("t", pa.int64()), ("mark", pa.int64())])

@@ -59,7 +59,8 @@ from workbench.operators.aggregations import count, max, mean, min, sum
 from workbench.operators.broadcast_state import BroadcastState
 from workbench.operators.connect import ConnectedContext, CoProcessFunction
 from workbench.operators.process_function import ProcessContext, ProcessFunction
-from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous, punctuated
+from workbench.operators.punctuated import punctuated
+from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous
 from workbench.operators.window_functions import collect, median, top_k
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
