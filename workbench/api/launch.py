@@ -39,6 +39,8 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
 DRIVERS = ("live", "stepping")
+LIVE_TRANSIT_US = 2_500
+"""Between threads a buffer waits for its receiver to wake up and for the interpreter; in virtual time it does not."""
 
 
 class Runnable(Protocol):
@@ -82,7 +84,10 @@ def start_job(
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     check_name(name, "job name")
     check_free(name)
-    settings = Settings(retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"))
+    settings = Settings(
+        retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"),
+        transit_us=LIVE_TRANSIT_US if driver == "live" else 0,
+    )
     settings = replace(settings, max_restarts=max_restarts)
     for setting, value in values.items():
         if setting != "speed":

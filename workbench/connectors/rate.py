@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
-GRAIN_US = 1_000
+GRAIN_US = 500
 """A reader looks for records that are due at most this often."""
 
 
@@ -68,7 +68,7 @@ class RateLimit:
         self._taken += count
 
     def next_us(self, now_us: int) -> int:
-        """When to ask again if nothing is due: at the next record, yet at most a thousand times per second."""
+        """When to ask again if nothing is due: at the next record, yet at most every GRAIN_US."""
         assert self._anchor_us is not None
         wait_us = -int(-self._taken / self._per_us // 1)
         return max(self._anchor_us + wait_us, now_us + GRAIN_US)

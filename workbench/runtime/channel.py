@@ -78,9 +78,10 @@ class Channel:
             return None
         element = self.elements.popleft()
         if type(element) is Records:
+            in_flight = self.buffers_sent - self.buffers_received
             self.buffers_received += 1
             self.records_received += element.batch.num_rows
-            if self.sender.parked:
+            if in_flight >= self.credit and self.sender.parked:  # no other sender can have waited for room
                 self.sender.wake()
         return element
 

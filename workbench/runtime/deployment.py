@@ -288,7 +288,7 @@ class _TaskBuilder:
             edge.schema.names if len(edge.schema) < len(full) else None,
             self.services.clock.now_us,
             self.settings.buffer_size,
-            self.settings.buffer_timeout_us,
+            self.settings.ship_after_us,
             self.settings.buffer_debloat_target_us,
         )
         link = links[edge.producer]

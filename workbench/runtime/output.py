@@ -32,7 +32,7 @@ class EdgeOutput:
         splitter: says where each record goes (hash, shuffle, custom); None where whole batches go on.
         columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
-        buffer_size, buffer_timeout_us, debloat_target_us: see `Settings`.
+        buffer_size, ship_after_us, debloat_target_us: see `Settings`.
     """
 
     __slots__ = (
@@ -41,12 +41,12 @@ class EdgeOutput:
         "_next",
         "_now_us",
         "_spreader",
-        "buffer_timeout_us",
         "channels",
         "debloat_target_us",
         "partials",
         "pool",
         "route",
+        "ship_after_us",
     )
 
     def __init__(
@@ -57,12 +57,12 @@ class EdgeOutput:
         columns: Sequence[str] | None,
         now_us: Callable[[], int],
         buffer_size: int,
-        buffer_timeout_us: int | None,
+        ship_after_us: int | None,
         debloat_target_us: int | None = None,
     ) -> None:
         self.channels = tuple(channels)
         self.partials = tuple(Partial(channel, buffer_size) for channel in channels)
-        self.buffer_timeout_us = buffer_timeout_us
+        self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
         self._buffer_size = buffer_size
@@ -197,6 +197,8 @@ class EdgeOutput:
     def _settle(self, partial: Partial, now_us: int) -> None:
         """Ship what is full, and the rest as well if nothing shall wait."""
         if partial.rows > partial.size:
+            if self.debloat_target_us is not None:
+                partial.size = min(self._buffer_size, max(2 * partial.size, partial.rows))
             self._push_while_room(partial)
         if self._may_go(partial):
             self._adapt(partial, now_us)
@@ -204,7 +206,7 @@ class EdgeOutput:
 
     def _may_go(self, partial: Partial) -> bool:
         """Whether it is full, or nothing shall wait; and its buffer is one of the pool's."""
-        whole = partial.rows == partial.size or (self.buffer_timeout_us == 0 and 0 < partial.rows < partial.size)
+        whole = partial.rows == partial.size or (self.ship_after_us == 0 and 0 < partial.rows < partial.size)
         return whole and (self.pool is None or not self.pool.overdrawn)
 
     def _adapt(self, partial: Partial, now_us: int) -> None:
@@ -249,7 +251,7 @@ class EdgeOutput:
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
         """Send a latency marker to one channel; `turn` chooses it."""
         partial = self.partials[turn % len(self.partials)]
-        if partial.rows or self.buffer_timeout_us:
+        if partial.rows or self.ship_after_us:
             partial.marker = marker  # it waits as a record would that came now
             partial.since_us = partial.since_us or self._now_us()
         else:
@@ -263,7 +265,7 @@ class EdgeOutput:
 
     def ship_due(self, now_us: int) -> bool:
         """Ship the partial buffers whose timeout has passed; whether there was one."""
-        timeout = self.buffer_timeout_us
+        timeout = self.ship_after_us
         if timeout is None:
             return False
         shipped = False
@@ -282,10 +284,10 @@ class EdgeOutput:
 
     def next_due_us(self) -> int | None:
         """When the oldest partial buffer's timeout ends; one that waits for room is woken by its receiver."""
-        if self.buffer_timeout_us is None:
+        if self.ship_after_us is None:
             return None
         since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= partial.size]
-        return min(since) + self.buffer_timeout_us if since else None
+        return min(since) + self.ship_after_us if since else None
 
 
 class OutputPool:
@@ -339,6 +341,15 @@ class OutputPool:
         for output in self._outputs:
             for partial in output.partials:
                 if partial.rows > partial.size:
+                    return True
+        return False
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether some output would ship a full buffer if it might."""
+        for output in self._outputs:
+            for partial in output.partials:
+                if partial.rows >= partial.size:
                     return True
         return False
 

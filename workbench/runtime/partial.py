@@ -12,7 +12,7 @@ from collections import deque
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
 
-SMALLEST_BUFFER = 512
+SMALLEST_BUFFER = 256
 """Records; no buffer is made smaller than this for lack of traffic."""
 
 

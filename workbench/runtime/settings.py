@@ -20,7 +20,9 @@ class Settings:
         parallelism: subtasks of every vertex that does not say otherwise.
         slots_per_taskmanager: slots that fail together.
         buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
-        buffer_timeout_us: a partial buffer is shipped after this time; 0: at once; None: only when full.
+        buffer_timeout_us: a record waits at most so long for its buffer to fill and to reach the next task; 0: it is
+            shipped at once; None: only when the buffer is full.
+        transit_us: what the way to the next task and its turn take there, of the buffer timeout; at most half of it.
         buffer_debloat_target_us: a full buffer holds what comes in this time, but never more than `buffer_size`; None:
             always `buffer_size`.
         buffers_per_channel: the receiver's credit for each channel.
@@ -38,7 +40,8 @@ class Settings:
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
     buffer_size: int = 131_072
     buffer_timeout_us: int | None = 100_000
-    buffer_debloat_target_us: int | None = 25_000
+    transit_us: int = 0
+    buffer_debloat_target_us: int | None = 15_000
     buffers_per_channel: int = 2
     floating_buffers: int = 4
     checkpoint_interval_us: int | None = None
@@ -48,6 +51,12 @@ class Settings:
     latency_interval_us: int = 200_000
     max_restarts: int = 3
     restart_delay_us: int = 100_000
+
+    @property
+    def ship_after_us(self) -> int | None:
+        """How long after its first record a partial buffer is shipped."""
+        timeout_us = self.buffer_timeout_us
+        return None if timeout_us is None else timeout_us - min(self.transit_us, timeout_us // 2)
 
     def shown(self) -> dict[str, str | int | None]:
         """The settings as people write them."""

@@ -178,7 +178,12 @@ class SourceTask(Task):
             self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
 
     def _has_more(self) -> bool:
-        return not self.drained and self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
+        return (
+            not self.drained
+            and not self.paused
+            and self._wait_until_us is not None
+            and self._wait_until_us <= self.load.last_us
+        )
 
     # splits ------------------------------------------------------------------------------------------------------
 

@@ -165,8 +165,8 @@ class Task:
         for output in self.outputs:
             worked |= output.drain()
         while self.mailbox:
-            if type(self.mailbox[0]) is Trigger and (self.pool.backlogged or not self._takes_input):
-                break  # the barrier goes behind what this task has already produced or taken on
+            if self._holds_back(self.mailbox[0]):
+                break
             self._apply(self.mailbox.popleft(), now)
             worked = True
             if self.finished:
@@ -185,6 +185,21 @@ class Task:
         held_back = outcome is Outcome.NO_CREDIT or (progressed and bool(self.outputs) and self._has_more())
         self.load.end(self._now_us(), worked=progressed, held_back=held_back)
         return outcome
+
+    def _holds_back(self, command: Command) -> bool:
+        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on."""
+        return type(command) is Trigger and (self.pool.backlogged or not self._takes_input)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a step would find something to do although nothing is due; asked before its slot goes to sleep."""
+        if self.finished:
+            return False
+        if self.mailbox and not self._holds_back(self.mailbox[0]):
+            return True
+        if self.pool.waits_for_room:
+            return self.pool.has_free
+        return self.pool.has_room and self._takes_input and self._has_more()
 
     def next_due_us(self) -> int | None:
         """The processing time at which a step is wanted although nothing may have come in; None: none."""
@@ -242,7 +257,7 @@ class Task:
                 self.settings = settings
                 for output in self.outputs:
                     output.buffer_size = settings.buffer_size
-                    output.buffer_timeout_us = settings.buffer_timeout_us
+                    output.ship_after_us = settings.ship_after_us
             case Pause(paused):
                 self._pause(paused)
             case Finish():
