@@ -16,7 +16,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.operators import aggregations as agg
-from workbench.operators import window_operator
+from workbench.operators import window_entries
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.windows import (
     AT_END,
@@ -37,9 +37,9 @@ from workbench.windows import (
 
 @pytest.fixture(autouse=True, scope="module")
 def _pack_early() -> Iterator[None]:
-    few, window_operator._FEW_ENTRIES = window_operator._FEW_ENTRIES, 2
+    few, window_entries._FEW_ENTRIES = window_entries._FEW_ENTRIES, 2
     yield
-    window_operator._FEW_ENTRIES = few
+    window_entries._FEW_ENTRIES = few
 
 
 ROW = st.tuples(
@@ -159,7 +159,7 @@ def test_the_state_of_count_windows_is_a_counter_per_key_and_what_is_incomplete(
         running.process([(f"k{i}", at, at) for i in range(5)], out)
     assert len(out.rows) == 5 * (200 // 3)
     [operator] = running.operators
-    assert len(operator._places) <= 3 * 5
+    assert len(operator._entries) <= 3 * 5
     state = operator.snapshot(1)
     assert state["windows"].num_rows == 5
     assert sorted(zip(state["keys"]["key:k"].to_pylist(), state["keys"]["seen"].to_pylist(), strict=True)) == [

@@ -8,10 +8,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from window_model import Collected
 
 import workbench as wb
 from workbench.api.job import Job
+from workbench.clock import VirtualClock
+from workbench.elements import Records
 from workbench.errors import JobError, PlanError, WorkbenchError
+from workbench.operators.base import OperatorContext
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -97,12 +101,6 @@ def test_f1_11_to_13_processing_time_counts_what_arrives(subway: wb.Stream) -> N
     """The same pipeline with one word changed, driven by a clock that shows the times of arrival."""
     windowed = subway.window(wb.tumbling("1min"), time="processing").aggregate(bubbles=wb.count())
     operator = windowed._node.spec.create([subway.schema])
-    from window_model import Collected
-
-    from workbench.clock import VirtualClock
-    from workbench.elements import Records
-    from workbench.operators.base import OperatorContext
-
     clock, out = VirtualClock(), Collected()
     operator.open(OperatorContext(clock=clock))
     batch = pa.record_batch({"bubbles": [1], "arrived": [0], "t": pa.array([0], pa.timestamp("us", "UTC"))})
@@ -262,3 +260,25 @@ def test_errors_in_windows_name_the_users_line() -> None:
         assert "test_window_figures.py" in str(error.value)
     with pytest.raises(PlanError, match="'x' is HolisticAggregation"):
         stream.key_by("k").aggregate(x=wb.median("v"))
+
+
+def test_the_windows_of_a_key_can_be_asked_for() -> None:
+    """Of sliding windows, of which each record is in two; sums are told, of kept records how many there are."""
+    times = np.array([3, 5, 71]) * SECOND
+    batch = pa.record_batch({"k": ["a", "b", "a"], "v": [1, 2, 5], "t": pa.array(times, pa.timestamp("us", "UTC"))})
+    windowed = stream_of({"k": ["a"], "v": [1]}, [3]).key_by("k").window(wb.sliding("1min", "30s"))
+    for stream, column, wanted in (
+        (windowed.aggregate(total=wb.sum("v")), "total", [1, 1, 5, 5]),
+        (windowed.aggregate(all=wb.collect("v")), "records", [1, 1, 1, 1]),
+    ):
+        operator = stream._node.spec.create([batch.schema])
+        operator.open(OperatorContext())
+        operator.process(Records(batch, times), 0, Collected())
+        windows = operator.query({"k": "a"})["windows"]
+        assert [int(window["window_start"].timestamp()) for window in windows] == [-30, 0, 30, 60]
+        assert [window[column] for window in windows] == wanted
+        assert operator.query({"k": "c"}) is None
+        assert operator.query_keys(1) == (2, [{"k": "a"}])
+        operator.on_watermark(60 * SECOND, Collected())
+        assert [window[column] for window in operator.query({"k": "a"})["windows"]] == wanted[2:]
+        assert operator.query_keys(5) == (1, [{"k": "a"}])

@@ -12,7 +12,7 @@ from window_model import Collected, Model, Running
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators import aggregations as agg
-from workbench.operators import window_operator
+from workbench.operators import window_entries
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.window_functions import collect, median, top_k
 from workbench.windows import (
@@ -58,9 +58,9 @@ def kept_since(span: int):
 @pytest.fixture(autouse=True, scope="module")
 def _pack_early() -> Iterator[None]:
     """Let the operator pack its entries also when they are few."""
-    few, window_operator._FEW_ENTRIES = window_operator._FEW_ENTRIES, 2
+    few, window_entries._FEW_ENTRIES = window_entries._FEW_ENTRIES, 2
     yield
-    window_operator._FEW_ENTRIES = few
+    window_entries._FEW_ENTRIES = few
 
 
 class Thirds(WindowAssigner):

@@ -4,8 +4,7 @@ A batch goes through in this order: late records are put aside; the others go in
 ``window_places``); those that make a window fire do so in between (``Waves``); what is due because time has passed
 fires at the end, so a window that has already fired is corrected once per batch.
 
-A window in time is over when its time, lateness included, has passed; a count window when it is full. Entries of
-windows that are over stay where they are until they are half of all; then everything is packed anew.
+A window in time is over when its time, lateness included, has passed; a count window when it is full.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ import pyarrow as pa
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import CheckpointError, RecordError
+from workbench.errors import RecordError
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.grouping import keys_of, one_key
-from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
+from workbench.operators.window_entries import WindowEntries
 from workbench.operators.window_firing import Moment, Waves
 from workbench.operators.window_places import Mask, Placement
 from workbench.operators.window_settings import WindowSettings
-from workbench.state import KeyIndex, owned_rows
-
-_FEW_ENTRIES = 1_024  # not worth packing
 
 
 class WindowOperator(Operator):
@@ -54,17 +49,11 @@ class WindowOperator(Operator):
         panes: PaneFolder | None = None,
     ) -> None:
         self._settings = settings
-        self._keys = tuple(keys)
         self._output_schema = output_schema
         self._late_tag = late_tag
-        self._index = KeyIndex(keys, schema)
-        self._places = settings.places()
-        self._firing = settings.firing()
-        self._contents = contents
         self._panes = panes
-        self._entries = EntryColumns({"over": False, "latest": NO_TIME})
-        self._over = 0  # how many entries are over
-        self._next_over = MAX_TIME  # no window in time ends earlier, of those that are not over
+        self._entries = WindowEntries(settings, keys, schema, contents)
+        self._contents = contents
         self._moment = Moment()
         self._timed = True  # whether records have event times
         self._arrived = 0
@@ -76,27 +65,24 @@ class WindowOperator(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         self._moment.now_us = max(self._moment.now_us, self._context.clock.now_us())
-        if self._firing.is_due(self._moment):
-            self._fire_due(out)
+        self._fire_due(out)
         records, times = self._with_times(records)
         if len(records) == 0:
             return
-        batch = records.batch
-        keys = self._index.codes(batch)
+        batch, places = records.batch, self._entries.places
+        keys = self._entries.index.codes(batch)
         folded = None
         if self._panes is not None and times is not None:
             folded = self._panes.fold(keys, times, batch)
-            placement = self._places.place(folded.keys, folded.times, self._closed_end(), None)
+            placement = places.place(folded.keys, folded.times, self._closed_end(), None)
         else:
-            placement = self._places.place(keys, times, self._closed_end(), batch)
+            placement = places.place(keys, times, self._closed_end(), batch)
         if placement.late is not None:
             self._put_aside(records, placement.late if folded is None else placement.late[folded.of_row], out)
         if len(placement.entries):
             self._put_in(placement, folded, Incoming(batch, times, self._arrived), out)
         self._arrived += len(records)
-        if self._firing.is_due(self._moment):
-            self._fire_due(out)
-        self._forget_over()
+        self._pass(out)
 
     def _with_times(self, records: Records) -> tuple[Records, Int64s | None]:
         """The records that can have a window, and their times."""
@@ -125,20 +111,13 @@ class WindowOperator(Operator):
             times = None if records.timestamps is None else records.timestamps[late]
             out.emit_side(self._late_tag, Records(records.batch.filter(pa.array(late)), times))
 
-    def _put_in(
-        self,
-        placement: Placement,
-        folded: FoldedPanes | None,
-        incoming: Incoming,
-        out: Output,
-    ) -> None:
+    def _put_in(self, placement: Placement, folded: FoldedPanes | None, incoming: Incoming, out: Output) -> None:
         entries, moves = placement.entries, placement.moves
+        self._entries.grow()
+        self._entries.expect(placement)
         times = incoming.times if folded is None else folded.times
-        for grown in (self._entries, self._contents, self._firing):
-            grown.grow(len(self._places))
-        self._next_over = min(self._next_over, int(placement.ends.min()))
         pair_times = None if times is None else placement.of_rows(times)
-        waves = self._firing.waves(placement, pair_times, self._moment)
+        waves = self._entries.firing.waves(placement, pair_times, self._moment)
         if folded is not None:
             assert isinstance(self._contents, RunningAggregates)
             panes = np.arange(len(entries)) if placement.rows is None else placement.rows
@@ -146,37 +125,29 @@ class WindowOperator(Operator):
         elif waves is None:
             self._note_latest(entries, pair_times)
             self._contents.add(entries, placement.rows, incoming)
+            self._move(moves)
         else:
             self._put_in_waves(waves, placement, incoming, pair_times, out)
         if len(moves):
-            if waves is None:
-                self._move(moves)
-            self._mark_over(moves[:, 2])
-        full = self._places.full(entries)
+            self._entries.end(moves[:, 2])
+        full = self._entries.places.full(entries)
         if len(full):
-            self._mark_over(full)
+            self._entries.end(full)
             self._contents.release(full)
 
     def _put_in_waves(
-        self,
-        waves: Waves,
-        placement: Placement,
-        incoming: Incoming,
-        pair_times: Int64s | None,
-        out: Output,
+        self, waves: Waves, placement: Placement, incoming: Incoming, pair_times: Int64s | None, out: Output
     ) -> None:
         """Put the records in wave by wave, and emit all results in the order of the records that made them fire."""
         rows = np.arange(len(placement.entries)) if placement.rows is None else placement.rows
-        keys = self._places.windows()[0]
+        keys = self._entries.places.windows()[0]
         results: list[tuple[Records, Int64s]] = []
         for wave in range(waves.count):
             pairs = np.flatnonzero(waves.of_pair == wave)
             entries = placement.entries[pairs]
             self._note_latest(entries, None if pair_times is None else pair_times[pairs])
             self._contents.add(entries, rows[pairs], incoming)
-            moves = placement.moves[waves.of_move == wave]
-            if len(moves):
-                self._move(moves)
+            self._move(placement.moves[waves.of_move == wave])
             now = waves.of_pair[waves.acting] == wave
             fires, purges = waves.acting[now & waves.fires], waves.acting[now & waves.purges]
             if len(fires):
@@ -185,23 +156,15 @@ class WindowOperator(Operator):
                 results.append((result, fires[which]))
             if len(purges):
                 self._contents.purge(placement.entries[purges])
-        self._emit_in_order(results, out)
+        _emit_in_order(results, out)
 
     def _move(self, moves: Int64s) -> None:
-        self._contents.move(np.ascontiguousarray(moves[:, 2]), np.ascontiguousarray(moves[:, 1]))
-
-    def _emit_in_order(self, results: Sequence[tuple[Records, Int64s]], out: Output) -> None:
-        if len(results) == 1:
-            out.emit(results[0][0])
-        elif results:
-            together = Records.concat([result for result, _ in results])
-            order = np.argsort(np.concatenate([pairs for _, pairs in results]), kind="stable")
-            times = together.timestamps
-            out.emit(Records(together.batch.take(pa.array(order)), None if times is None else times[order]))
+        if len(moves):
+            self._contents.move(np.ascontiguousarray(moves[:, 2]), np.ascontiguousarray(moves[:, 1]))
 
     def _note_latest(self, entries: Int64s, times: Int64s | None) -> None:
         if times is not None and self._settings.window.bounds != "time":
-            np.maximum.at(self._entries["latest"], entries, times)
+            np.maximum.at(self._entries.latest, entries, times)
 
     # time --------------------------------------------------------------------------------------------------------
 
@@ -214,16 +177,16 @@ class WindowOperator(Operator):
         self._pass(out)
 
     def next_time_us(self) -> int | None:
-        return self._firing.next_time_us()
+        return self._entries.firing.next_time_us()
 
     def on_time(self, now_us: int, out: Output) -> None:
         self._moment.now_us = max(self._moment.now_us, now_us)
         self._pass(out)
 
     def _pass(self, out: Output) -> None:
-        if self._firing.is_due(self._moment):
-            self._fire_due(out)
-        self._forget_over()
+        """Time has passed: fire what is due, then forget what is over."""
+        self._fire_due(out)
+        self._entries.forget(self._closed_end())
 
     def _closed_end(self) -> int:
         """Windows in time that end here or earlier are over."""
@@ -233,8 +196,11 @@ class WindowOperator(Operator):
         return max(NO_TIME, passed - self._settings.allowed_lateness_us)
 
     def _fire_due(self, out: Output) -> None:
-        keys, starts, ends = self._places.windows()
-        for some in self._firing.due(self._moment, starts, ends):
+        firing = self._entries.firing
+        if not firing.is_due(self._moment):
+            return
+        keys, starts, ends = self._entries.places.windows()
+        for some in firing.due(self._moment, starts, ends):
             entries = some.entries[some.fires]
             if len(entries):
                 self._context.counters.numFiredTimers += len(entries)
@@ -242,149 +208,65 @@ class WindowOperator(Operator):
             if some.purges.any():
                 self._contents.purge(some.entries[some.purges])
 
+    # results -----------------------------------------------------------------------------------------------------
+
     def _results(self, entries: Int64s, keys: Int64s, starts: Int64s, ends: Int64s) -> tuple[Records, Int64s]:
         """The results of windows (by entry, key code and bounds), and for each row which of the windows it is of."""
-        fired = Fired(entries, self._index.keys_table(keys), starts, ends)
+        fired = Fired(entries, self._entries.index.keys_table(keys), starts, ends)
         results = self._contents.results(fired)
         which = np.arange(len(entries)) if results.which is None else results.which
-        columns = list(fired.keys.columns)
-        columns += self._bounds(starts, ends)
+        columns = [*fired.keys.columns, *self._bounds(starts, ends).values()]
         if results.which is not None:
             columns = [column.take(pa.array(which)) for column in columns]
         times: Int64s | None = ends - 1
         if self._settings.window.bounds != "time":
-            times = self._entries["latest"][entries] if self._timed else None
+            times = self._entries.latest[entries] if self._timed else None
         batch = pa.RecordBatch.from_arrays([*columns, *results.columns], schema=self._output_schema)
         return Records(batch, None if times is None else times[which]), which
 
-    def _bounds(self, starts: Int64s, ends: Int64s) -> list[pa.Array]:
+    def _bounds(self, starts: Int64s, ends: Int64s) -> dict[str, pa.Array]:
         """The columns ``window_start`` and ``window_end``, as far as such windows have them."""
-        if self._settings.window.bounds == "none":
-            return []
-        kinds = [item.type for item in self._settings.bounds()]
-        return [pa.array(bound).cast(kind) for bound, kind in zip((starts, ends), kinds, strict=True)]
-
-    # forgetting --------------------------------------------------------------------------------------------------
-
-    def _mark_over(self, entries: Int64s) -> None:
-        self._entries["over"][entries] = True
-        self._over += len(entries)
-        self._firing.release(entries)
-
-    def _forget_over(self) -> None:
-        closed_end = self._closed_end()
-        if self._next_over <= closed_end:
-            ends = self._places.windows()[2]
-            running = ~self._entries["over"][: len(ends)]
-            ended = np.flatnonzero(running & (ends <= closed_end))
-            if len(ended):
-                self._mark_over(ended)
-                self._contents.release(ended)
-            running[ended] = False
-            self._next_over = int(ends[running].min(initial=MAX_TIME))
-        live = len(self._places) - self._over
-        known = max(len(self._places), 0 if self._places.keeps_keys else len(self._index))
-        if known > _FEW_ENTRIES and known > 2 * live:
-            self._pack()
-
-    def _pack(self) -> None:
-        """Forget the windows that are over, and the keys that are in no other."""
-        live = np.flatnonzero(~self._entries["over"][: len(self._places)])
-        used = np.zeros(len(self._index), np.bool_)
-        used[self._places.windows()[0][live]] = True
-        used |= self._places.keeps_keys
-        codes = self._index.retain(np.flatnonzero(used))
-        self._places.retain(live, codes)
-        for columns in (self._entries, self._contents, self._firing):
-            columns.retain(live)
-        self._over = 0
-
-    # questions ---------------------------------------------------------------------------------------------------
+        fields = self._settings.bounds()
+        return {item.name: pa.array(bound).cast(item.type) for item, bound in zip(fields, (starts, ends), strict=False)}
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
         """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``.
 
         A window that keeps its records says how many it has instead of its aggregates.
         """
-        code = self._index.find(one_key(self._keys, self._output_schema, key))[0]
-        keys, starts, ends = self._places.windows()
-        entries = np.flatnonzero((keys == code) & ~self._entries["over"][: len(keys)])
+        entries = self._entries.of_key(key)
         if not len(entries):
             return None
-        entries = entries[np.lexsort((ends[entries], starts[entries]))]
-        names = [item.name for item in self._settings.bounds()]
-        bounds = dict(zip(names, self._bounds(starts[entries], ends[entries]), strict=True))
-        return {"windows": pa.RecordBatch.from_pydict({**bounds, **self._contents.glance(entries)}).to_pylist()}
+        _, starts, ends = self._entries.places.windows()
+        columns = {**self._bounds(starts[entries], ends[entries]), **self._contents.glance(entries)}
+        return {"windows": pa.RecordBatch.from_pydict(columns).to_pylist()}
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        keys = self._places.windows()[0]
-        live = np.unique(keys[~self._entries["over"][: len(keys)]])
-        return len(live), self._index.keys_table(live[:limit]).to_pylist()
+        return self._entries.keys(limit)
 
     # snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        keys, starts, ends = self._places.windows()
-        live = np.flatnonzero(~self._entries["over"][: len(ends)])
-        details = {
-            "start": pa.array(starts[live]),
-            "end": pa.array(ends[live]),
-            "latest": pa.array(self._entries["latest"][live]),
-            "place": pa.array(np.arange(len(live))),
-            **self._firing.state(live),
-            **dict(zip(self._contents.state_names(), self._contents.state_columns(live), strict=True)),
-        }
-        snapshot: Snapshot = {
-            "windows": self._keyed(keys[live], details),
-            "watermark": self._moment.watermark_us,
-            "timed": self._timed,
-            "arrived": self._arrived,
-        }
-        if self._places.keeps_keys:
-            snapshot["keys"] = self._keyed(np.arange(len(self._index)), self._places.key_state())
-        return {**snapshot, **self._contents.state_tables(live)}
-
-    def _keyed(self, codes: Int64s, details: dict[str, pa.Array]) -> pa.Table:
-        keys = self._index.keys_table(codes)
-        names = [f"key:{name}" for name in self._keys] + list(details)
-        return pa.Table.from_arrays([*keys.columns, *details.values()], names=names)
+        about = {"watermark": self._moment.watermark_us, "timed": self._timed, "arrived": self._arrived}
+        return {**self._entries.snapshot(), **about}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         watermarks = [snapshot["watermark"] for snapshot in snapshots]
         self._moment.watermark_us = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._timed = all(snapshot["timed"] for snapshot in snapshots)
         for snapshot in snapshots:
-            self._timed = bool(snapshot["timed"])
             arrived = snapshot["arrived"]
             assert isinstance(arrived, int)
             self._arrived = max(self._arrived, arrived)
-            if self._places.keeps_keys:
-                table, codes = self._owned(snapshot, "keys", ["seen"])
-                self._places.load_keys(codes, table)
-            none = np.empty(0, np.int64)
-            state = [*self._contents.state_names(), *self._firing.state(none)]
-            table, codes = self._owned(snapshot, "windows", ["start", "end", "latest", "place", *state])
-            if table.num_rows == 0:
-                continue
-            starts, ends = table.column("start").to_numpy(), table.column("end").to_numpy()
-            entries = self._places.add(codes, starts, ends)
-            for grown in (self._entries, self._contents, self._firing):
-                grown.grow(len(self._places))
-            self._entries["latest"][entries] = table.column("latest").to_numpy()
-            self._firing.load(entries, table, ends)
-            self._contents.load(entries, table, table.column("place").to_numpy(), snapshot)
-            self._next_over = min(self._next_over, int(ends.min()))
+            self._entries.load(snapshot, self._context)
 
-    def _owned(self, snapshot: Snapshot, name: str, columns: Sequence[str]) -> tuple[pa.Table, Int64s]:
-        """The rows of a snapshot's table that this subtask owns now, and the codes of their keys."""
-        table = snapshot[name]
-        assert isinstance(table, pa.Table)
-        keys = [f"key:{key}" for key in self._keys]
-        missing = sorted({*keys, *columns} - set(table.schema.names))
-        if missing:
-            raise CheckpointError(
-                f"the state of operator {self._context.uid!r} has no column {', '.join(missing)}: its keys, windows or "
-                "aggregates have changed since the checkpoint; give the operator another uid to start it afresh"
-            )
-        context = self._context
-        owned = owned_rows(table, keys, context.subtask, context.parallelism, context.max_parallelism).combine_chunks()
-        return owned, self._index.codes(keys_of(owned, self._keys))
+
+def _emit_in_order(results: Sequence[tuple[Records, Int64s]], out: Output) -> None:
+    """Emit results in the order of the pairs that they come with, together."""
+    if len(results) == 1:
+        out.emit(results[0][0])
+    elif results:
+        together = Records.concat([result for result, _ in results])
+        order = np.argsort(np.concatenate([pairs for _, pairs in results]), kind="stable")
+        times = together.timestamps
+        out.emit(Records(together.batch.take(pa.array(order)), None if times is None else times[order]))
