@@ -69,7 +69,8 @@ class StreamEventTime:
             SettingError: a bad duration, or two ways to tell the watermarks.
 
         Example:
-            >>> stream = Stream.from_table(pa.table({"landed": pa.array([0], pa.timestamp("us"))}))
+            >>> import pyarrow as pa, workbench as wb
+            >>> stream = wb.Stream.from_table(pa.table({"landed": pa.array([0], pa.timestamp("us"))}))
             >>> stream.assign_timestamps("landed", out_of_orderness="5s").columns
             ['landed']
         """

@@ -55,9 +55,9 @@ class FileSource:
         PlanError: no such event-time column, or not of a time type.
         SettingError: an unknown format, or a rate that is not above zero.
 
-    Example:
-        >>> FileSource("data/*.parquet", event_time="departed").describe()
-        '12 parquet files by departed'
+    Example::
+
+        FileSource("data/*.parquet", event_time="departed").describe()  # '12 parquet files by departed'
     """
 
     paths: str | Path | Sequence[str | Path]

@@ -34,6 +34,8 @@ class AssignTimestamps:
         origin: the user's line, for errors.
 
     Example:
+        >>> from workbench.operators.watermarks import Bounded
+        >>> from workbench.expressions import col
         >>> AssignTimestamps(col("landed"), Bounded(5_000_000)).describe()
         'by landed, at most 5s out of order'
     """

@@ -19,8 +19,8 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
     waiting for a checkpoint writes it again.
 
     Example:
-        >>> table = pa.table({"n": [1]})
-        >>> pipeline = Stream.from_table(table).sink_to(PrintSink())
+        >>> import pyarrow as pa, workbench as wb
+        >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.PrintSink())
         >>> weakest_guarantee(pipeline.logical_graph())[0]
         'at-least-once'
     """
