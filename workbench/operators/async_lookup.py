@@ -32,8 +32,8 @@ from workbench.operators.user_function import SchemaLike, UserFunction, declared
 from workbench.origin import Origin
 from workbench.state.key_columns import check_keys
 
-LOOK_US = 1_000
-"""How long after a look for answers the next one is wanted."""
+_LOOKS = 8  # between a call and its answer, about; so looking adds an eighth to the time that an answer takes
+_PAUSE_US_MIN, _PAUSE_US_MAX = 100, 5_000  # between two looks
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,10 @@ class _AsyncLookup(Operator):
             out.emit_idle(self._idle)
 
     def next_time_us(self) -> int | None:
-        return self._looked_us + LOOK_US if self._queue else None
+        if not self._queue:
+            return None
+        waited_us = self._looked_us - self._calls[0].since_us if self._calls else 0
+        return self._looked_us + min(max(waited_us // _LOOKS, _PAUSE_US_MIN), _PAUSE_US_MAX)
 
     def on_time(self, now_us: int, out: Output) -> None:
         self._work(out)
