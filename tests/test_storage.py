@@ -54,6 +54,18 @@ def test_large_columns_are_written_as_they_are() -> None:
     assert decode(encoded.join(), "f")["agg"]["again"] == table
 
 
+def test_a_column_that_repeats_another_is_written_once() -> None:
+    counts, sums = pa.array(np.arange(100_000)), pa.array(np.arange(100_000) * 2)
+    table = pa.table({"count()": counts, "sum(v)": sums, "count(v)": counts}, metadata={"a": "b"})
+    encoded = encode({"agg": {"groups": table}})
+    assert len(encoded) < 1.1 * (counts.nbytes + sums.nbytes)
+    found = decode(encoded.join(), "f")["agg"]["groups"]
+    assert isinstance(found, pa.Table)
+    assert found.equals(table, check_metadata=True)
+    sliced = pa.table({"a": counts.slice(0, 50_000), "b": counts.slice(50_000)})
+    assert decode(encode({"agg": {"t": sliced}}).join(), "f")["agg"]["t"] == sliced
+
+
 def test_the_files_that_a_state_needs_stand_beside_its_bytes() -> None:
     encoded = encode({"a": {FILES: lambda: ["x", "y"], "n": 1}, "b": {FILES: ["z"]}})
     assert encoded.files == ("x", "y", "z")

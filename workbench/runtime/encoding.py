@@ -2,7 +2,8 @@
 
 The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece) and
 ``json`` (its value, null for a table). The tables follow, each a stream of its own, in the order of their rows. So the
-file can be read back with any Arrow library.
+file can be read back with any Arrow library. A column that repeats an earlier one of its table is left out; the
+metadata ``workbench.repeats`` of the table's schema names both.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
+_REPEATS = b"workbench.repeats"
 _INDEX = pa.schema([("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string())])
 
 
@@ -55,7 +57,7 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
                 files += cast(list[str], piece)
             elif isinstance(piece, pa.Table):
                 rows.append((uid, name, None))
-                tables.append(piece)
+                tables.append(_without_repeats(piece))
             else:
                 rows.append((uid, name, json.dumps(piece, sort_keys=True)))
         if not snapshot:
@@ -68,6 +70,36 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
     return Encoded(pieces.all(), tuple(files))
+
+
+def _without_repeats(table: pa.Table) -> pa.Table:
+    """The table without columns that are the very same memory as an earlier one, and in its metadata how it was."""
+    first: dict[object, str] = {}
+    repeats: dict[str, str] = {}
+    if table.nbytes < _LARGE or len(set(table.column_names)) < table.num_columns:
+        return table
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.num_chunks == 1:
+            chunk = column.chunk(0)
+            places = tuple(buffer and (buffer.address, buffer.size) for buffer in chunk.buffers())
+            earlier = first.setdefault((str(chunk.type), chunk.offset, places), name)
+            if earlier != name and not pa.types.is_dictionary(chunk.type):
+                repeats[name] = earlier
+    if not repeats:
+        return table
+    content = {"columns": table.column_names, "repeats": repeats}
+    metadata = {**(table.schema.metadata or {}), _REPEATS: json.dumps(content).encode()}
+    return table.drop_columns(list(repeats)).replace_schema_metadata(metadata)
+
+
+def _with_repeats(table: pa.Table) -> pa.Table:
+    metadata = dict(table.schema.metadata or {})
+    if _REPEATS not in metadata:
+        return table
+    content = json.loads(metadata.pop(_REPEATS))
+    repeats: dict[str, str] = content["repeats"]
+    columns = [table.column(repeats.get(name, name)) for name in content["columns"]]
+    return pa.table(columns, names=content["columns"]).replace_schema_metadata(metadata or None)
 
 
 class _Pieces:
@@ -125,4 +157,4 @@ def decode(data: Any, name: str) -> dict[str, Snapshot]:
 
 def _read(source: pa.NativeFile) -> Iterator[pa.Table]:
     while source.tell() < source.size():
-        yield pa.ipc.open_stream(source).read_all()
+        yield _with_repeats(pa.ipc.open_stream(source).read_all())
