@@ -187,7 +187,10 @@ class Task:
         return outcome
 
     def _holds_back(self, command: Command) -> bool:
-        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on."""
+        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on, and so
+        does the end behind what has no room yet."""
+        if type(command) is Finish:
+            return self.pool.backlogged
         return type(command) is Trigger and (self.pool.backlogged or not self._takes_input)
 
     @property

@@ -32,7 +32,13 @@ Outputs = dict[str, Rows]
 """The committed rows of each sink."""
 
 STEP_US = 10
+COPIES = 8
+"""Of each record, where a simulation needs more of them than it takes to fill the memory that buffers share."""
+
 _SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+
+
+_MANY = pa.schema([("m", pa.int64()), ("v", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +110,15 @@ def numbered(chance: Random, folder: Path) -> Trial:
     """A rolling aggregate by a number: without nulls and texts, records are written straight into buffers."""
     stream, rows = _source(chance)
     keys = chance.choice((1, 3, 40))
-    keyed = stream.with_columns(bucket=col("n") % keys).key_by("bucket")
+    many = stream.flat_map(
+        lambda row: [{"m": COPIES * row["n"] + copy, "v": row["v"]} for copy in range(COPIES)], _MANY
+    )
+    keyed = many.with_columns(bucket=col("m") % keys).key_by("bucket")
     if chance.random() < 0.5:
-        counted = keyed.aggregate(count=aggregations.count(), first=aggregations.min("n"))
+        counted = keyed.aggregate(count=aggregations.count(), first=aggregations.min("m"))
     else:  # a null now and then goes another way
         counted = keyed.aggregate(count=aggregations.count(), total=aggregations.sum("v"))
-    expected: Rows = Counter((row.n % keys, row.n // keys + 1) for row in rows)
+    expected: Rows = Counter((m % keys, m // keys + 1) for m in range(COPIES * len(rows)))
     return Trial(counted.select("bucket", "count").sink_to(TableSink("out")), _equal("out", expected))
 
 
