@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import doctest
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -362,6 +364,27 @@ def test_open_and_close_are_called_for_each_subtask() -> None:
     first.close()
     second.close()
     assert calls == ["open", "open", "close 2", "close 1"]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "workbench.api.keyed",
+        "workbench.operators.process",
+        "workbench.operators.process_function",
+        "workbench.operators.reduce",
+        "workbench.state.descriptors",
+        "workbench.state.expiring",
+        "workbench.state.layout",
+        "workbench.state.packing",
+        "workbench.state.timers",
+        "workbench.state.values",
+    ],
+)
+def test_examples_are_right(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.failed == 0
+    assert result.attempted > 0
 
 
 # --- what errors say

@@ -137,7 +137,7 @@ class StatesOnDisk:
         self._write_back()
         count = 0
         some: list[bytes] = []
-        for keys, states in self._chunks(self._rows.items()):
+        for keys, states in self._chunks(_walk(self._rows.iter())):
             live = [key for key, state in zip(keys, states, strict=True) if not self._layout.is_fresh(state)]
             count += len(live)
             some += live[: limit - len(some)]
@@ -146,12 +146,12 @@ class StatesOnDisk:
     def table(self) -> Callable[[], pa.Table]:
         """Reads the rows as they are now, whenever it is called."""
         self._write_back()
-        rows = self._rows.snapshot()
+        rows = self._rows.iter()  # an iterator sees the rows that there were when it was made, however often it begins
         return lambda: self._table(rows)
 
     def _table(self, rows: Any) -> pa.Table:
         layout, parts = self._layout, []
-        for keys, states in self._chunks(rows.items()):
+        for keys, states in self._chunks(_walk(rows)):
             live = [at for at, state in enumerate(states) if not layout.is_fresh(state)]
             if len(live) < len(states):
                 self._expired.extend(set(keys).difference(keys[at] for at in live))
@@ -207,3 +207,11 @@ class StatesOnDisk:
                 numbers = np.array([value or 0 for value in values], np.int64)
                 arrays.append(from_ints(numbers, field.type, null if null.any() else None))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _walk(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+    """All rows of one of RocksDB's iterators, from the first."""
+    rows.seek_to_first()
+    while rows.valid():
+        yield rows.key(), rows.value()
+        rows.next()
