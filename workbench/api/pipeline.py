@@ -64,7 +64,7 @@ class Pipeline:
         *,
         parallelism: int = 1,
         buffer_timeout: str | None = "100ms",
-        buffer_size: int = 131_072,
+        buffer_size: int = 262_144,
         checkpoint_interval: str | None = "5s",
         speed: str | float | None = None,
         checkpoint_dir: str | Path | None = None,

@@ -20,7 +20,8 @@ from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 
-_BLOCK_ROWS_MAX = 131_072
+_BLOCK_ROWS_MAX = 262_144
+_BLOCK_US = 50_000
 _BLOCKS_PER_SPLIT = 16
 
 
@@ -39,11 +40,15 @@ class Blocks:
     total: int | None
 
     @staticmethod
-    def dealt(splits: int, total: int | None) -> Blocks:
-        """Blocks of a full buffer, or smaller ones where there are few rows, so that each split gets its share."""
-        block = (
-            _BLOCK_ROWS_MAX if total is None else min(_BLOCK_ROWS_MAX, max(1, total // (splits * _BLOCKS_PER_SPLIT)))
-        )
+    def dealt(splits: int, total: int | None, rate: float | None = None) -> Blocks:
+        """Blocks of a full buffer; smaller ones where there are few rows, so that each split gets its share, or where
+        they come slowly, so that the splits' rows stay close to each other in time.
+        """
+        block = _BLOCK_ROWS_MAX
+        if total is not None:
+            block = min(block, max(1, total // (splits * _BLOCKS_PER_SPLIT)))
+        if rate is not None:
+            block = min(block, max(1, int(rate * _BLOCK_US / 1_000_000)))
         return Blocks(splits, block, total)
 
     def row(self, split: int, position: int) -> int:
@@ -126,7 +131,12 @@ class BlockReader(SourceReader):
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
-        blocks = self._blocks
+        self._context = context
+        self._deal()
+
+    def _deal(self) -> None:
+        """Take this subtask's splits, each from its beginning."""
+        blocks, context = self._blocks, self._context
         used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
         own = [split for split in used if split % context.parallelism == context.subtask]
         self._positions = dict.fromkeys(own, 0)
@@ -177,7 +187,8 @@ class BlockReader(SourceReader):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots:
-            layout = snapshot.get("blocks", self._layout())
+            layout = cast("dict[str, Any]", snapshot.get("blocks", self._layout()))
+            self._keep_block(layout)
             if layout != self._layout():
                 raise CheckpointError(
                     f"the source's rows were dealt as {layout} and are now dealt as {self._layout()}:"
@@ -187,8 +198,15 @@ class BlockReader(SourceReader):
                 if int(split) in self._positions:
                     self._positions[int(split)] = int(position)
 
+    def _keep_block(self, layout: dict[str, Any]) -> None:
+        """Go on with blocks of the size that positions were counted in; it depends on the rate at the job's start."""
+        block = layout.get("block")
+        if block != self._blocks.block and layout == {**self._layout(), "block": block} and isinstance(block, int):
+            self._blocks = Blocks(self._blocks.splits, block, self._blocks.total)
+            self._deal()
+
     def close(self) -> None:
         self._positions = {}
 
-    def _layout(self) -> Json:
+    def _layout(self) -> dict[str, Json]:
         return {"splits": self._blocks.splits, "block": self._blocks.block, "rows": self._blocks.total}

@@ -62,7 +62,7 @@ class GeneratorSource:
         return self._name() if self.limit is None else f"{self._name()}, {self.limit:,} rows"
 
     def create(self) -> SourceReader:
-        return BlockReader(Blocks.dealt(self.splits, self.limit), self._fetch, self.event_time, self.rate)
+        return BlockReader(Blocks.dealt(self.splits, self.limit, self.rate), self._fetch, self.event_time, self.rate)
 
     def _name(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))

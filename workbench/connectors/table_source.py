@@ -51,7 +51,7 @@ class TableSource:
         return f"{rows} by {self.event_time}" if self.event_time else rows
 
     def create(self) -> SourceReader:
-        blocks = Blocks.dealt(self.splits, self.table.num_rows)
+        blocks = Blocks.dealt(self.splits, self.table.num_rows, self.rate)
         return BlockReader(blocks, self._fetch, self.event_time, self.rate)
 
     def _fetch(self, first: int, count: int) -> pa.RecordBatch:

@@ -38,7 +38,7 @@ class Settings:
 
     parallelism: int = 1
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
-    buffer_size: int = 131_072
+    buffer_size: int = 262_144
     buffer_timeout_us: int | None = 100_000
     transit_us: int = 0
     buffer_debloat_target_us: int | None = 15_000

@@ -20,7 +20,7 @@ from workbench.runtime.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
-FIRST_CHUNK, SMALLEST_CHUNK, LARGEST_CHUNK = 8_192, 64, 131_072
+FIRST_CHUNK, SMALLEST_CHUNK, LARGEST_CHUNK = 8_192, 64, 262_144
 """Records that are read at once: to begin with, at least and at most (and never more than a full buffer has)."""
 LONGEST_STEP_US = 20_000
 """A step that takes longer makes the source read less at once."""
