@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_windows import ACTION, RUNNING, WHOLE, results, tumbling_model, whole_results
 from window_model import Collected, Model, Running
 
-from workbench.durations import MAX_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.errors import RecordError, SettingError
 from workbench.operators import aggregations as agg
 from workbench.operators.window_aggregate import WindowAggregate
@@ -329,6 +329,16 @@ def test_only_recent_records_count():
     job.process([("a", 1, 9), ("a", 2, 6), ("a", 4, 7), ("b", 8, 1)], out)
     job.watermark(9, out)
     assert out.rows == [("a", 0, 10, (1, 4)), ("b", 0, 10, (8,))]
+
+
+def test_records_without_a_time_are_recent_only_among_their_like():
+    aggregates = (("all", collect("v")),)
+    spec = WindowAggregate(("k",), global_window(), aggregates, trigger=on_count(2), evictor=keep_since("3us"))
+    job, out = Running(spec), Collected()
+    job.process(
+        [("a", 1, NO_TIME), ("a", 2, NO_TIME), ("b", 4, NO_TIME), ("b", 8, -7), ("b", 16, 5), ("b", 32, 3)], out
+    )
+    assert out.rows == [("a", (1, 2)), ("b", (8,)), ("b", (16, 32))]
 
 
 class Positive(Evictor):

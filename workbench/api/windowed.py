@@ -52,7 +52,8 @@ class WindowedStream:
         self._stream = stream
         self._keys = tuple(keys)
         try:
-            self._settings = WindowSettings(window, time, allowed_lateness_us, trigger or AT_END, evictor)
+            when = AT_END if trigger is None else trigger
+            self._settings = WindowSettings(window, time, allowed_lateness_us, when, evictor)
         except WorkbenchError as error:
             raise located(error, caller()) from None
 

@@ -17,7 +17,17 @@ from workbench.operators.window_operator import WindowOperator
 from workbench.operators.window_rows import KeptRecords, WholeAggregates
 from workbench.operators.window_settings import WindowSettings
 from workbench.operators.window_tumbling import TumblingAggregate
-from workbench.windows import AT_END, Evictor, Schedule, Sliding, TimeKind, Trigger, Tumbling, WindowAssigner
+from workbench.windows import (
+    AT_END,
+    Evictor,
+    Schedule,
+    Sliding,
+    TimeKind,
+    Trigger,
+    Tumbling,
+    WindowAssigner,
+    on_event_time,
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ class WindowAggregate:
             if self.evictor is not None:
                 columns = sorted({*columns, *self.evictor.columns})
             contents: Contents = KeptRecords(columns, schema, whole, self.evictor)
-        elif isinstance(self.window, Tumbling) and self.time == "event" and self.trigger == AT_END:
+        elif isinstance(self.window, Tumbling) and self.time == "event" and self.trigger in (AT_END, on_event_time()):
             lateness = self.allowed_lateness_us
             return TumblingAggregate(self.window, self.keys, running, lateness, self.late_tag, schema, output)
         else:

@@ -98,7 +98,7 @@ class WindowSettings:
         """
         for name in sorted(self.columns_read()):
             if name not in schema.names:
-                raise ExpressionError(f"{self.window.describe()}: {unknown('column', name, schema.names)}")
+                raise ExpressionError(f"{self.describe()}: {unknown('column', name, schema.names)}")
         if isinstance(self.window, Session) and self.window.column is not None:
             kind = schema.field(self.window.column).type
             if not (pa.types.is_duration(kind) or pa.types.is_integer(kind)):

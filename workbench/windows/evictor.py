@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.durations import format_duration, parse_duration
+from workbench.durations import NO_TIME, format_duration, parse_duration
 from workbench.elements import Int64s
 from workbench.errors import SettingError
 
@@ -85,7 +85,10 @@ class KeepLast(Evictor):
 
 @dataclass(frozen=True, slots=True)
 class KeepSince(Evictor):
-    """Keeps the records of a window that are less than `span_us` older than its latest one."""
+    """Keeps the records of a window that are less than `span_us` older than its latest one.
+
+    A record without a time stays where no record of the window has one.
+    """
 
     span_us: int
 
@@ -97,7 +100,8 @@ class KeepSince(Evictor):
         """All windows at once."""
         filled = bounds[:-1][np.diff(bounds) > 0]
         latest = np.repeat(np.maximum.reduceat(times, filled), np.diff(np.append(filled, len(times))))
-        kept: Mask = times > latest - self.span_us
+        timeless = times == NO_TIME
+        kept: Mask = np.where(timeless, latest == NO_TIME, latest - times < self.span_us)
         return kept
 
     def describe(self) -> str:
