@@ -40,7 +40,7 @@ def rate_over(job: Job, seconds: float) -> float:
 
 
 def test_a_rate_is_tuned_up_down_and_off() -> None:
-    job = stepped(source(rate=100.0).rebalance().sink_to(wb.TableSink("out")), parallelism=2)
+    job = stepped(source(5_000, rate=100.0).rebalance().sink_to(wb.TableSink("out")), parallelism=2)
     assert job.status()["rate"] == "100"
     assert rate_over(job, 2) == pytest.approx(100, rel=0.05)
     assert job.tune(rate=400)["rate"] == "400"
@@ -49,7 +49,7 @@ def test_a_rate_is_tuned_up_down_and_off() -> None:
     assert rate_over(job, 2) == pytest.approx(20, rel=0.1)
     assert job.tune(rate="max")["rate"] == "max"
     assert job.wait() == "FINISHED"
-    assert sorted(job.table("out")["n"].to_pylist()) == list(range(100_000))
+    assert sorted(job.table("out")["n"].to_pylist()) == list(range(5_000))
 
 
 def test_a_source_without_a_limit_gets_one_within_a_step() -> None:
