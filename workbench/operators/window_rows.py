@@ -20,7 +20,7 @@ from workbench.operators.window_places import Mask
 from workbench.windows import Evictor
 
 _UNUSED = 0.5  # share of kept records in no window at which they are let go
-_NUMBER = "#"
+_NUMBER = "workbench:number"
 """A column that every batch has, so that it has rows also where no function reads a column: the record's number."""
 
 
