@@ -253,10 +253,10 @@ def test_slow_rows_are_dealt_in_small_blocks_and_a_restored_reader_keeps_the_blo
     reader.rate.per_second = None
     first = reader.poll(1_000)
     assert isinstance(first, Fetched)
-    assert len(first.records) == 50
+    assert len(first.records) == 256
     saved = reader.snapshot()
     (restored,) = readers(GeneratorSource(squares, SCHEMA, splits=2), 1)
     restored.restore([saved])
     following = restored.poll(1_000)
     assert isinstance(following, Fetched)
-    assert following.records.batch.column("n").to_pylist() == list(range(50, 100))
+    assert following.records.batch.column("n").to_pylist() == list(range(256, 512))

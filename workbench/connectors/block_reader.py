@@ -21,6 +21,7 @@ from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 
 _BLOCK_ROWS_MAX = 262_144
+_SLOW_BLOCK_ROWS_MIN = 256  # a source may be made faster while it runs, and a look takes one block at most
 _BLOCK_US = 50_000
 _BLOCKS_PER_SPLIT = 16
 
@@ -48,7 +49,7 @@ class Blocks:
         if total is not None:
             block = min(block, max(1, total // (splits * _BLOCKS_PER_SPLIT)))
         if rate is not None:
-            block = min(block, max(1, int(rate * _BLOCK_US / 1_000_000)))
+            block = min(block, max(_SLOW_BLOCK_ROWS_MIN, int(rate * _BLOCK_US / 1_000_000)))
         return Blocks(splits, block, total)
 
     def row(self, split: int, position: int) -> int:
