@@ -95,7 +95,7 @@ class StatesInMemory:
             self._sweep()
         if len(self.objects) < self._pack_at:
             return None
-        used = self._used()
+        used = self._layout.used(self.objects)
         used[pinned()] = True
         live = np.flatnonzero(used)
         self._pack_at = max(_FEW, 2 * len(live))
@@ -113,21 +113,17 @@ class StatesInMemory:
         for state in self.objects[begin : self._swept]:
             self._layout.purge(state)
 
-    def _used(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        is_fresh = self._layout.is_fresh
-        return np.fromiter((not is_fresh(state) for state in self.objects), np.bool_, len(self.objects))
-
     def find(self, batch: pa.RecordBatch) -> State | None:
         code = int(self.index.find(batch)[0])
         return None if code < 0 or self._layout.is_fresh(self.objects[code]) else self.objects[code]
 
     def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        used = np.flatnonzero(self._used())
+        used = np.flatnonzero(self._layout.used(self.objects))
         return len(used), self.index.keys_table(used[:limit]).to_pylist()
 
     def table(self) -> pa.Table:
         columns = self._layout.columns(self.objects)  # of all, so that an error's index is a code
-        codes = np.flatnonzero(self._used())
+        codes = np.flatnonzero(self._layout.used(self.objects))
         table = with_keys(self.index.keys_table(), columns, self._layout.schema().names)
         return table if len(codes) == len(self.objects) else table.take(pa.array(codes))
 

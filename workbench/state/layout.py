@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.errors import CheckpointError, SettingError
 from workbench.state.descriptors import Descriptor
 from workbench.state.expiring import Moment
 from workbench.state.fields import Field, make_field
+from workbench.state.key_columns import Mask
 from workbench.state.values import UnfitError, to_array
 
 RESERVED = frozenset({"clear"})
@@ -81,6 +83,16 @@ class StateLayout:
     def is_fresh(self, state: State) -> bool:
         """Whether this is what a key without state has."""
         return all(field.is_fresh(getattr(state, field.slot)) for field in self.fields.values())
+
+    def used(self, states: Sequence[State]) -> Mask:
+        """Shape (len(states),): which of these are not fresh; field by field, as the first one tells of most."""
+        fresh = list(range(len(states)))
+        for field in self.fields.values():
+            is_fresh, held = field.is_fresh, attrgetter(field.slot)
+            fresh = [at for at in fresh if is_fresh(held(states[at]))]
+        mask = np.ones(len(states), np.bool_)
+        mask[fresh] = False
+        return mask
 
     def purge(self, state: State) -> None:
         """Let go of what has expired."""
