@@ -18,6 +18,7 @@ Stored = tuple[Any, Any]
 class ExpiringValueField:
     """The value and when it was written, or None."""
 
+    stored_as_held = False
     times = pa.int64()
 
     def __init__(self, name: str, descriptor: ValueState, moment: Moment, ttl_us: int) -> None:
@@ -50,6 +51,7 @@ class ExpiringValueField:
 class ExpiringListField:
     """A list whose elements disappear."""
 
+    stored_as_held = False
     times = pa.list_(pa.int64())
 
     def __init__(self, name: str, descriptor: ListState, moment: Moment, ttl_us: int) -> None:
@@ -85,6 +87,7 @@ class ExpiringListField:
 class ExpiringMapField:
     """A dict whose entries disappear."""
 
+    stored_as_held = False
     times = pa.list_(pa.int64())
 
     def __init__(self, name: str, descriptor: MapState, moment: Moment, ttl_us: int) -> None:

@@ -35,6 +35,11 @@ class Field(Protocol):
     type: pa.DataType
 
     @property
+    def stored_as_held(self) -> bool:
+        """Whether what is held goes into a checkpoint as it is."""
+        ...
+
+    @property
     def times(self) -> pa.DataType | None:
         """Arrow type of the times at which it was written; None without a time to live."""
         ...
@@ -82,6 +87,7 @@ def make_field(name: str, descriptor: Descriptor, moment: Moment) -> Field:
 class _Value:
     """The value itself."""
 
+    stored_as_held = True
     access = None
     times = None
 
@@ -110,6 +116,7 @@ class _Value:
 class _List:
     """A plain list."""
 
+    stored_as_held = True
     access = None
     times = None
 
@@ -136,6 +143,7 @@ class _List:
 class _Map:
     """A plain dict."""
 
+    stored_as_held = False
     access = None
     times = None
 
@@ -193,6 +201,8 @@ class Folded:
 
 class _Fold:
     """Reducing and aggregating state: an object with ``add``, ``get`` and ``clear``, which cannot be replaced."""
+
+    stored_as_held = False
 
     def __init__(
         self, name: str, descriptor: ReducingState | AggregatingState, moment: Moment, ttl_us: int | None

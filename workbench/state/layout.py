@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.errors import CheckpointError, SettingError
 from workbench.state.descriptors import Descriptor
 from workbench.state.expiring import Moment
+from workbench.state.expiring_fields import Stored
 from workbench.state.fields import Field, make_field
 from workbench.state.key_columns import Mask
 from workbench.state.values import UnfitError, to_array
@@ -121,12 +122,16 @@ class StateLayout:
         """
         found: list[pa.Array] = []
         for name, field in self.fields.items():
+            values: list[Any] = list(map(attrgetter(field.slot), states))
+            stored: list[Stored] = []
+            if not field.stored_as_held:
+                try:
+                    stored = [field.stored(held) for held in values]
+                except (TypeError, AttributeError, ValueError):
+                    raise self._misused(name, field, states) from None
+                values = [value for value, _ in stored]
             try:
-                stored = [field.stored(held) for held in map(attrgetter(field.slot), states)]
-            except (TypeError, AttributeError, ValueError):
-                raise self._misused(name, field, states) from None
-            try:
-                found.append(to_array([value for value, _ in stored], field.type))
+                found.append(to_array(values, field.type))
             except UnfitError as unfit:
                 raise StateTypeError(name, field.type, unfit.value, unfit.at) from None
             if field.times is not None:
