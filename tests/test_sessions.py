@@ -16,7 +16,7 @@ from workbench.operators import aggregations as agg
 from workbench.operators.base import OperatorContext
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.window_functions import collect, median
-from workbench.windows import Session, session
+from workbench.windows import Session, early, on_count, session
 
 COUNT_AND_SUM = (("n", agg.count()), ("sum", agg.sum("v")))
 
@@ -76,6 +76,22 @@ def test_a_late_record_that_extends_a_fired_session_beyond_the_watermark_waits_f
     assert out.rows == [("a", 0, 10, 1, 1)]
     job.watermark(18, out)
     assert out.rows[1:] == [("a", 0, 19, 2, 3)]
+
+
+def test_a_session_fires_early_when_the_one_that_it_took_over_would_have():
+    job, out = running(10, trigger=early("10us", time="event")), Collected()
+    job.process([("a", 1, 40), ("a", 2, 20), ("a", 4, 30)], out)  # early firings at 50, 30 and 40; one session
+    job.watermark(28, out)
+    assert out.rows == []
+    job.watermark(29, out)
+    assert out.rows == [("a", 20, 50, 3, 7)]
+
+
+def test_the_records_of_joined_sessions_stay_in_the_order_of_arrival():
+    """The second record makes the first session fire, so its later ones come in after those of the other session."""
+    job, out = running(10, aggregates=(("all", collect("v")),), trigger=on_count(2)), Collected()
+    job.process([("a", n, time) for n, time in enumerate([0, 1, 2, 20, 11])], out)
+    assert out.rows == [("a", 0, 11, (0, 1)), ("a", 0, 30, (0, 1, 2, 3, 4))]
 
 
 def test_a_record_is_late_only_if_it_meets_no_session_that_is_open():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from window_model import Collected, Model, Running
+from window_model import SCHEMA, Collected, Model, Running
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators import aggregations as agg
@@ -121,15 +121,15 @@ EVICTORS = st.one_of(
 TIMES = st.one_of(st.integers(-60, 60), st.integers(-20, 20), st.just(NO_TIME))
 ROW = st.tuples(st.sampled_from(["a", "b", "c", None]), st.one_of(st.none(), st.integers(-9, 9)), TIMES)
 ACTION = st.one_of(
-    st.tuples(st.just("batch"), st.lists(ROW, max_size=12)),
-    st.tuples(st.just("batch"), st.lists(ROW, max_size=12)),
+    st.tuples(st.just("batch"), st.lists(ROW, min_size=1, max_size=12)),
+    st.tuples(st.just("batch"), st.lists(ROW, min_size=1, max_size=12)),
     st.tuples(st.just("watermark"), st.integers(-70, 70)),
     st.tuples(st.just("clock"), st.integers(1, 15)),
     st.tuples(st.just("restore"), st.integers(1, 3)),
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([("k",), ()]),
     KINDS,
@@ -138,7 +138,7 @@ ACTION = st.one_of(
     TRIGGERS,
     EVICTORS,
     st.booleans(),
-    st.lists(ACTION, max_size=14),
+    st.lists(ACTION, min_size=2, max_size=14),
 )
 def test_any_run_gives_what_the_model_gives(keys, kind, time, lateness, trigger, evictor, whole, actions):
     window, model_windows = kind
@@ -160,6 +160,30 @@ def test_any_run_gives_what_the_model_gives(keys, kind, time, lateness, trigger,
         every_in=trigger.every_in,
         purge=trigger.purge,
         evict=evictor and evictor[1],
+    )
+    check(Running(spec), model, actions)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(2, 30),
+    st.integers(1, 12),
+    st.integers(0, 11),
+    st.sampled_from([0, 4, 30]),
+    st.sampled_from([AT_END, AT_END, purging(AT_END), Schedule(every_us=4)]),
+    st.lists(ACTION, min_size=2, max_size=12),
+)
+def test_records_that_are_folded_by_panes_count_once_in_each_window(size, slide, offset, lateness, trigger, actions):
+    slide = min(slide, size - 1)
+    window = Sliding(size, slide, offset % slide)
+    spec = WindowAggregate(("k",), window, RUNNING, lateness, "late", trigger=trigger)
+    assert spec.create([SCHEMA])._panes is not None
+    model = Model(
+        sliding_model(size, slide, offset % slide),
+        results,
+        lateness=lateness,
+        every=trigger.every_us,
+        purge=trigger.purge,
     )
     check(Running(spec), model, actions)
 
