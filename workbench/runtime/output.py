@@ -61,7 +61,7 @@ class EdgeOutput:
         debloat_target_us: int | None = None,
     ) -> None:
         self.channels = tuple(channels)
-        self.partials = tuple(Partial(channel, buffer_size) for channel in channels)
+        self.partials = tuple(Partial(channel, buffer_size, now_us()) for channel in channels)
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
@@ -147,15 +147,17 @@ class EdgeOutput:
         for partial in partials:
             self._let_watermark_go(partial)
         row, full = 0, spreader.full
+        totals = [0] * len(partials)
         while True:
             for target, partial in enumerate(partials):
                 if full[target]:
                     self._seal(partial, target)  # its segment may be used up before its buffer is full
                     spreader.give_room(target, partial.size)
             row, added = spreader.write(row)
-            for partial, rows in zip(partials, added, strict=True):
-                if rows:
-                    partial.rows += rows
+            for target, partial in enumerate(partials):
+                if added[target]:
+                    totals[target] += added[target]
+                    partial.rows += added[target]
                     partial.since_us = partial.since_us or now
             if row >= count:
                 break
@@ -164,10 +166,12 @@ class EdgeOutput:
                 if full[target]:
                     self._seal(partial, target)
                     if self._has_free():
-                        self._adapt(partial, now)
+                        size = self._fitting(partial, now)
                         partial.push_buffer()
+                        partial.size = size
         spreader.release()
         for target, partial in enumerate(partials):
+            partial.note(totals[target])
             if partial.rows >= partial.size:
                 self._seal(partial, target)
             if partial.rows:
@@ -190,6 +194,7 @@ class EdgeOutput:
         now = self._now_us()
         self._let_watermark_go(partial)
         partial.parts.append(records)
+        partial.note(len(records))
         partial.rows += len(records)
         partial.since_us = partial.since_us or now
         self._settle(partial, now)
@@ -201,17 +206,22 @@ class EdgeOutput:
                 partial.size = min(self._buffer_size, max(2 * partial.size, partial.rows))
             self._push_while_room(partial)
         if self._may_go(partial):
-            self._adapt(partial, now_us)
-            self._ship(partial)
+            self._ship_and_fit(partial, now_us)
 
     def _may_go(self, partial: Partial) -> bool:
         """Whether it is full, or nothing shall wait; and its buffer is one of the pool's."""
         whole = partial.rows == partial.size or (self.ship_after_us == 0 and 0 < partial.rows < partial.size)
         return whole and (self.pool is None or not self.pool.overdrawn)
 
-    def _adapt(self, partial: Partial, now_us: int) -> None:
-        if self.debloat_target_us is not None:
-            partial.fit(now_us, self.debloat_target_us, self._buffer_size)
+    def _fitting(self, partial: Partial, now_us: int) -> int:
+        if self.debloat_target_us is None:
+            return partial.size
+        return partial.fitting(now_us, self.debloat_target_us, self._buffer_size)
+
+    def _ship_and_fit(self, partial: Partial, now_us: int) -> None:
+        size = self._fitting(partial, now_us)
+        self._ship(partial)
+        partial.size = size
 
     def _ship(self, partial: Partial) -> None:
         if self._spreader is not None:
@@ -271,8 +281,7 @@ class EdgeOutput:
         shipped = False
         for partial in self.partials:
             if partial.since_us and now_us - partial.since_us >= timeout and partial.rows <= partial.size:
-                self._adapt(partial, now_us)
-                self._ship(partial)
+                self._ship_and_fit(partial, now_us)
                 shipped = True
         return shipped
 

@@ -25,9 +25,23 @@ class Partial:
         since_us: when its first record came; 0 while it is empty.
     """
 
-    __slots__ = ("channel", "marker", "parts", "rows", "since_us", "size", "watermark")
+    __slots__ = (
+        "_arrived",
+        "_burst",
+        "_measured_us",
+        "channel",
+        "marker",
+        "parts",
+        "rows",
+        "since_us",
+        "size",
+        "watermark",
+    )
 
-    def __init__(self, channel: Channel, size: int) -> None:
+    def __init__(self, channel: Channel, size: int, now_us: int) -> None:
+        self._arrived = 0
+        self._burst = 0
+        self._measured_us = now_us
         self.channel = channel
         self.size = size
         self.parts: deque[Records] = deque()
@@ -56,15 +70,22 @@ class Partial:
         if not self.rows:
             self.since_us = 0
 
-    def fit(self, now_us: int, target_us: int, largest: int) -> None:
-        """Choose the size of a full buffer by the time that these records took to come."""
-        elapsed_us = now_us - self.since_us
-        wanted = self.rows * target_us // elapsed_us if elapsed_us > 0 else largest
-        if wanted >= self.size:
-            if self.rows >= self.size:  # it was full in less than the time that it may take
-                self.size = min(largest, 2 * self.size)
-        elif 2 * wanted < self.size:
-            self.size = max(min(SMALLEST_BUFFER, largest), wanted)
+    def note(self, rows: int) -> None:
+        """A step has added so many records."""
+        self._arrived += rows
+        self._burst = max(self._burst, rows)
+
+    def fitting(self, now_us: int, target_us: int, largest: int) -> int:
+        """The size for the next full buffers, by what has come in lately: its pace, or what came at once."""
+        elapsed_us = now_us - self._measured_us
+        if elapsed_us >= target_us:
+            wanted = max(self._burst, self._arrived * target_us // elapsed_us)
+            self._arrived, self._burst, self._measured_us = 0, 0, now_us
+            if 2 * wanted < self.size:
+                return max(min(SMALLEST_BUFFER, largest), wanted)
+        if self.rows >= self.size and 2 * (now_us - self.since_us) < target_us:
+            return min(largest, 2 * self.size)
+        return self.size
 
     def ship(self) -> None:
         """Hand everything over to the channel."""

@@ -1,0 +1,101 @@
+"""How many records make a full buffer: what comes in 15 ms, or at once, and never more than the buffer size."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from workbench.elements import Records
+from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.partial import SMALLEST_BUFFER
+from workbench.state.key_groups import KeyPartitioner
+
+SCHEMA = pa.schema({"key": pa.int64()})
+LARGEST = 10_000
+TARGET_US = 15_000
+
+
+class Sender:
+    """One output whose receiver takes everything at once, in a time that the test sets."""
+
+    def __init__(self, *, keyed: bool, ship_after_us: int | None = None) -> None:
+        self.now_us = 1
+        targets = 2 if keyed else 1
+        self.channels = [Channel("e", "a[0]", f"b[{i}]", 2, Waker(), Waker()) for i in range(targets)]
+        self.output = EdgeOutput(
+            self.channels,
+            "hash" if keyed else "forward",
+            KeyPartitioner(["key"], SCHEMA, 2) if keyed else None,
+            None,
+            lambda: self.now_us,
+            LARGEST,
+            ship_after_us,
+            TARGET_US,
+        )
+
+    def send(self, rows: int) -> None:
+        self.output.route(Records(pa.record_batch([pa.array(range(rows))], schema=SCHEMA)))
+
+    def taken(self) -> list[int]:
+        """Sizes of the buffers that have come to the first channel since the last look."""
+        sizes = []
+        while (element := self.channels[0].poll()) is not None:
+            assert isinstance(element, Records)
+            sizes.append(len(element))
+        return sizes
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_full_buffer_follows_the_pace_of_the_records(keyed: bool) -> None:
+    sender = Sender(keyed=keyed, ship_after_us=50_000)
+    share = 2 if keyed else 1
+    for _ in range(400):  # 100 records a millisecond to each channel: 1,500 in 15 ms
+        sender.now_us += 1_000
+        sender.send(100 * share)
+        sender.output.ship_due(sender.now_us)
+    sizes = sender.taken()
+    assert 1_200 <= sizes[-1] <= 1_800
+    assert sizes[0] > 4_000  # the first one waited for the timeout, because nothing was known yet
+
+
+def test_records_that_are_few_do_not_wait_for_a_large_buffer_to_fill() -> None:
+    sender = Sender(keyed=False, ship_after_us=50_000)
+    for _ in range(2_000):  # one record a millisecond
+        sender.now_us += 1_000
+        sender.send(1)
+        sender.output.ship_due(sender.now_us)
+    assert sender.output.partials[0].size == SMALLEST_BUFFER
+
+
+def test_what_comes_at_once_leaves_in_one_buffer_however_long_the_pause_before_it() -> None:
+    sender = Sender(keyed=False, ship_after_us=0)
+    for _ in range(10):
+        sender.now_us += 500_000
+        sender.send(6_000)
+    assert sender.taken() == [6_000] * 10
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_buffers_grow_back_when_the_flow_does(keyed: bool) -> None:
+    sender = Sender(keyed=keyed, ship_after_us=50_000)
+    for _ in range(300):
+        sender.now_us += 1_000
+        sender.send(1)
+        sender.output.ship_due(sender.now_us)
+    assert sender.output.partials[0].size == SMALLEST_BUFFER
+    sender.taken()
+    for _ in range(30):
+        sender.now_us += 1_000
+        sender.send(8_000)
+    assert sender.output.partials[0].size == LARGEST
+    sizes = sender.taken()
+    assert max(sizes) <= LARGEST
+    assert sizes[-1] > LARGEST // 4
+
+
+def test_a_buffer_never_holds_more_than_the_buffer_size() -> None:
+    sender = Sender(keyed=True)
+    sender.output.buffer_size = 1
+    sender.send(50)
+    assert set(sender.taken()) == {1}
