@@ -1,9 +1,9 @@
-"""Makes the kernels ready; who has to wait for the compiler, the first time on a machine, sees what for."""
+"""Makes what is compiled ready; who has to wait for the compiler, the first time on a machine, sees what for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from workbench.kernels import is_warm, warm_up
 from workbench.kernels.compiled import KERNELS
@@ -33,15 +33,23 @@ def prepare_kernels() -> None:
         warm_up(progress)
 
 
-def _bar(stack: ExitStack, total: int) -> Show:
+@contextmanager
+def compiling(function: str) -> Iterator[None]:
+    """Say in a terminal or a notebook that a user's function is being compiled, as long as it is."""
+    with ExitStack() as stack:
+        _bar(stack, 1, "compiling")(0, function)
+        yield
+
+
+def _bar(stack: ExitStack, total: int, what: str = "compiling, once on this machine") -> Show:
     """A bar that is there until `stack` is left."""
-    # Loaded here because a bar is needed once in the life of a machine, and loading takes longer than a job's start.
+    # Loaded here because a bar is seldom needed, and loading takes longer than a job's start.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("compiling, once on this machine: {task.fields[kernel]}"),
+        TextColumn(f"{what}: {{task.fields[kernel]}}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -75,6 +75,36 @@ def loop(function, columns, out):
 """)
 
 
+def columns_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
+    """``loop(function, columns, out)``: for a function of values by name, which is not called where one is None.
+
+    It gives one value, or a tuple where there are several `outputs`; they are appended to the lists in `out`.
+    """
+    given = ", ".join(f"{name}=v{at}" for at, name in enumerate(inputs.names))
+    unknown = " or ".join(f"v{at} is None" for at in range(len(inputs)))
+    row = "(row,)"
+    check = ""
+    if len(outputs) > 1:
+        row = "row"
+        check = f"""
+            if not isinstance(row, tuple) or len(row) != {len(outputs)}:
+                raise ResultError(row)"""
+    return _compile(f"""
+def loop(function, columns, out):
+    {_names("out", outputs)} = out
+    try:
+        for {_names("v", inputs)} in zip(*columns):
+            if {unknown}:
+                {"; ".join(f"out{at}.append(None)" for at in range(len(outputs)))}
+                continue
+            row = function({given}){check}
+            {_names("value", outputs)} = {row}
+            {"; ".join(f"out{at}.append(value{at})" for at in range(len(outputs)))}
+    except Exception as error:
+        raise LoopError({_record(inputs)}) from error
+""")
+
+
 def flat_map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
     """``loop(function, columns, out, ends)``: any number of rows per record; `ends` gets the rows so far after each."""
     return _compile(f"""
