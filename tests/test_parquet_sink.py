@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sink_job import SCHEMA, NoOutput, SinkJob, rows
 
-from workbench.connectors import parquet_sink
+from workbench.connectors import part_sink
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.errors import CorruptCheckpointError, SettingError, SinkError
 from workbench.operators.base import OperatorContext
@@ -181,7 +181,7 @@ TestParquetMachine.settings = settings(max_examples=80, stateful_step_count=30, 
 
 
 def test_many_rows_roll_to_further_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_sink, "_FILE_ROWS_MAX", 10)
+    monkeypatch.setattr(part_sink, "_FILE_ROWS_MAX", 10)
     job = SinkJob(ParquetSink(tmp_path), None)
     for _ in range(5):
         job.process(6)

@@ -14,6 +14,7 @@ from workbench.api.registry import check_free, register
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.base import Guarantee
+from workbench.connectors.file_sink import FileSink
 from workbench.connectors.hybrid_source import replayed
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.table_sink import TableSink
@@ -39,7 +40,7 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
 DRIVERS = ("live", "stepping")
-LIVE_TRANSIT_US = 2_500
+LIVE_TRANSIT_US = 4_000
 """Between threads a buffer waits for its receiver to wake up and for the interpreter; in virtual time it does not."""
 
 
@@ -274,14 +275,14 @@ def _check_sinks(logical: LogicalGraph, *, fresh: bool) -> None:
     taken: set[object] = set()
     for node in logical.nodes:
         spec = node.spec
-        if isinstance(spec, TableSink | ParquetSink):
+        if isinstance(spec, TableSink | ParquetSink | FileSink):
             place = spec.name if isinstance(spec, TableSink) else spec.folder.absolute()
             if place in taken:
                 raise PlanError(
                     f"two sinks write to {str(place)!r}: give each its own name or path", origin=node.origin
                 )
             taken.add(place)
-        if fresh and isinstance(spec, ParquetSink):
+        if fresh and isinstance(spec, ParquetSink | FileSink):
             spec.check_fresh()
 
 

@@ -1,35 +1,21 @@
-"""A sink that commits Parquet files in two phases, exactly once.
-
-Phase one, before a checkpoint is acknowledged: the rows since the last barrier are on disk in hidden files, which the
-snapshot lists. Phase two, once the checkpoint is complete: they are renamed to ``part-*.parquet``. A crash between the
-two leaves hidden files that a restore renames; a crash before leaves hidden files that nobody lists and the next start
-deletes. So the rows in ``part-*.parquet`` are the committed ones, at every moment and to every reader.
-"""
+"""A sink that commits Parquet files in two phases, exactly once."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from workbench.connectors.base import Guarantee
-from workbench.connectors.deferred import Deferred
-from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_path
-from workbench.elements import Records
-from workbench.errors import SettingError, SinkError, unknown
-from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
+from workbench.connectors.part_formats import encode_parquet
+from workbench.connectors.part_sink import PartFormat, PartSinkLogic, check_fresh, check_parts
+from workbench.errors import SettingError, unknown
+from workbench.operators.base import Operator
 
 _COMPRESSIONS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
-_FILE_ROWS_MAX = 1_048_576
-_FILE_BYTES_MAX = 128 * 1024 * 1024
-_PART = re.compile(r"part-(\d{8,})-(\d{4,})-(\d{3,})\.parquet")
-_PENDING = re.compile(r"\.pending-\d+-(\d+)-.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +52,18 @@ class ParquetSink:
     def name(self) -> str:
         return self.folder.name
 
+    @property
+    def part_format(self) -> PartFormat:
+        """How rows become a file."""
+        return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=self.compression))
+
     def check(self, schema: pa.Schema) -> None:
         """Refuse a schema that Parquet cannot hold, or a folder that cannot be written; nothing is created.
 
         Raises:
             SinkError: with the type or the folder.
         """
-        try:
-            _encode(schema.empty_table(), self.compression)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-            raise SinkError(
-                f"Parquet cannot hold these columns: {error}; convert or drop them before the sink"
-            ) from error
-        existing = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
-        if not existing.is_dir():
-            raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise SinkError(
-                f"the folder {existing} cannot be written: choose another path for the sink or change its permissions"
-            )
+        check_parts(self, schema)
 
     def check_fresh(self) -> None:
         """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
@@ -92,179 +71,10 @@ class ParquetSink:
         Raises:
             SinkError: the folder holds parts.
         """
-        parts = _parts(self.folder)
-        if parts:
-            raise SinkError(
-                f"the folder {self.folder} already holds {len(parts)} committed files such as {parts[0].name}:"
-                " choose another path, or resume the job that wrote them (resume=True)"
-            )
+        check_fresh(self.folder)
 
     def describe(self) -> str:
         return str(self.path)
 
     def create(self, schema: pa.Schema) -> Operator:
-        return _ParquetSinkLogic(self, schema)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A pre-committed file and the name that it gets when its epoch is complete."""
-
-    epoch: int
-    file: PartFile
-    target: Path
-
-    def to_json(self) -> Json:
-        """The snapshot's line for this file; writes the file first, so it may take a while."""
-        return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
-
-    def commit(self) -> None:
-        """Rename; done already means nothing to do."""
-        source, target = self.file.path, self.target
-        if source.exists():
-            if target.exists():
-                raise SinkError(f"{target} exists and would be overwritten by {source.name}: choose another path")
-            try:
-                source.rename(target)
-            except OSError as error:
-                raise SinkError(
-                    f"cannot rename {source} to {target.name}: {error.strerror}; mend it and resume"
-                ) from error
-        elif not target.exists():
-            raise SinkError(
-                f"the rows of {target} are lost, neither it nor {source.name} exists:"
-                " bring one of them back, or start afresh in another folder"
-            )
-
-
-class _ParquetSinkLogic(Operator):
-    def __init__(self, spec: ParquetSink, schema: pa.Schema) -> None:
-        self._spec = spec
-        self._schema = schema
-        self._folder = spec.folder
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = 0
-        self._bytes = 0
-        self._rolled: list[PartFile] = []
-        self._pending: list[_Pending] = []
-        self._epoch = 1
-        self._begun = False
-        self._subtask = 0
-        self._parallelism = 1
-        self._attempt = 0
-
-    def open(self, context: OperatorContext) -> None:
-        self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
-        make_folder(self._folder)
-
-    def process(self, records: Records, port: int, out: Output) -> None:
-        self._begin()
-        self._batches.append(records.batch)
-        self._rows += len(records)
-        self._bytes += int(records.batch.nbytes)
-        if self._rows >= _FILE_ROWS_MAX or self._bytes >= _FILE_BYTES_MAX:
-            # Written here and now, on the data path: the alternative to waiting is memory without bound.
-            self._roll().write()
-
-    def snapshot(self, checkpoint_id: int) -> Snapshot:
-        self._begin()
-        if self._rows:
-            self._roll()
-        for number, file in enumerate(self._rolled):
-            target = self._folder / f"part-{checkpoint_id:08d}-{self._subtask:04d}-{number:03d}.parquet"
-            self._pending.append(_Pending(checkpoint_id, file, target))
-        self._rolled = []
-        self._epoch = checkpoint_id + 1
-        listed = tuple(self._pending)
-
-        def write() -> Json:
-            return [pending.to_json() for pending in listed]
-
-        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "pending": write}
-        return cast("Snapshot", pieces)
-
-    def notify_complete(self, checkpoint_id: int) -> None:
-        self._commit([pending for pending in self._pending if pending.epoch <= checkpoint_id])
-        self._pending = [pending for pending in self._pending if pending.epoch > checkpoint_id]
-
-    def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        if not any(snapshots):
-            return  # a sink that the restored job did not have: it starts afresh
-        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots)
-        later = [part for part in _parts(self._folder) if _epoch(part) > checkpoint_id]
-        if later:
-            raise SinkError(
-                f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
-                " restore, and its rows would come twice: restore that checkpoint, or choose another path"
-            )
-        lines = [
-            cast("dict[str, Any]", line) for snapshot in snapshots for line in cast("list[Json]", snapshot["pending"])
-        ]
-        self._delete_strays({str(line["file"]) for line in lines})
-        if self._subtask == 0:  # the first subtask commits the files of all, however many there were
-            self._commit([self._recover(line) for line in lines])
-        self._epoch = checkpoint_id + 1
-        self._begun = True
-
-    def _begin(self) -> None:
-        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
-        if not self._begun:
-            self._spec.check_fresh()
-            self._delete_strays(set())
-            self._begun = True
-
-    def _roll(self) -> PartFile:
-        """Turn the rows in memory into a file, which is written when it is asked to."""
-        rows = pa.Table.from_batches(self._batches, self._schema)
-        self._batches, self._rows, self._bytes = [], 0, 0
-        name = f".pending-{self._epoch:08d}-{self._subtask:04d}-{self._attempt}-{len(self._rolled):03d}.parquet"
-        file = PartFile(self._folder / name, lambda: _encode(rows, self._spec.compression))
-        self._rolled.append(file)
-        return file
-
-    def _commit(self, pendings: list[_Pending]) -> None:
-        for pending in pendings:
-            pending.commit()
-        if pendings:
-            sync_path(self._folder)
-
-    def _recover(self, line: dict[str, Any]) -> _Pending:
-        file = PartFile.written(self._folder / str(line["file"]), str(line["checksum"]))
-        if file.path.exists():
-            read_verified(file.path, file.write())
-        target = self._folder / str(line["target"])
-        return _Pending(_epoch(target), file, target)
-
-    def _delete_strays(self, listed: set[str]) -> None:
-        """Delete hidden files that no complete checkpoint lists: their rows will be read and written again.
-
-        Each subtask deletes those with its own number, so that none meets what another one writes already.
-        """
-        for path in self._folder.glob(".pending-*"):
-            match = _PENDING.fullmatch(path.name)
-            if match is None or path.name in listed:
-                continue
-            writer = int(match[1])
-            if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
-                path.unlink(missing_ok=True)
-
-
-def _parts(folder: Path) -> list[Path]:
-    """The committed files of a folder, by epoch, subtask and number."""
-    return sorted((path for path in folder.glob("part-*.parquet") if _PART.fullmatch(path.name)), key=_order)
-
-
-def _order(part: Path) -> tuple[int, ...]:
-    match = _PART.fullmatch(part.name)
-    assert match is not None
-    return tuple(int(number) for number in match.groups())
-
-
-def _epoch(part: Path) -> int:
-    return _order(part)[0]
-
-
-def _encode(rows: pa.Table, compression: str) -> pa.Buffer:
-    buffer = pa.BufferOutputStream()
-    pq.write_table(rows, buffer, compression=compression)
-    return buffer.getvalue()
+        return PartSinkLogic(self, schema)

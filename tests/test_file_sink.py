@@ -1,0 +1,188 @@
+"""FileSink: CSV and JSON-lines files that hold exactly the committed rows, whatever crashes when."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sink_job import SinkJob
+
+import workbench as wb
+from workbench.connectors import part_sink
+from workbench.connectors.file_sink import FileSink
+from workbench.errors import SettingError, SinkError
+
+
+def csv_values(part: Path) -> list[int]:
+    with part.open(newline="") as file:
+        return [int(row["value"]) for row in csv.DictReader(file)]
+
+
+def json_values(part: Path) -> list[int]:
+    return [json.loads(line)["value"] for line in part.read_text().splitlines()]
+
+
+def parquet_values(part: Path) -> list[int]:
+    return list(pq.read_table(part)["value"].to_pylist())
+
+
+READERS: dict[str, tuple[str, Callable[[Path], list[int]]]] = {
+    "csv": ("csv", csv_values),
+    "json": ("jsonl", json_values),
+    "parquet": ("parquet", parquet_values),
+}
+EVERY = pytest.mark.parametrize("form", READERS)
+
+
+def visible(folder: Path, form: str) -> list[int]:
+    """What another program reads."""
+    suffix, read = READERS[form]
+    assert {path.suffix for path in folder.glob("part-*")} <= {f".{suffix}"}
+    return sorted(value for part in folder.glob(f"part-*.{suffix}") for value in read(part))
+
+
+CRASH_POINTS = ["before snapshot", "after snapshot", "half written", "written", "half notified", "notified"]
+
+
+@EVERY
+@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize(("parallelism", "killed"), [(1, True), (2, False), (3, True)])
+def test_crash_points(tmp_path: Path, form: Any, point: str, parallelism: int, killed: bool) -> None:
+    job = SinkJob(FileSink(tmp_path, form), None, parallelism=2)
+    job.process(10)
+    job.checkpoint()
+    assert visible(tmp_path, form) == list(range(10))
+    job.process(5)
+    stage = CRASH_POINTS.index(point)
+    if stage >= CRASH_POINTS.index("after snapshot"):
+        checkpoint_id = job.trigger()
+        job.process(3)
+    if point == "half written":
+        job.write(checkpoint_id, subtasks=1)
+    if stage >= CRASH_POINTS.index("written"):
+        job.write(checkpoint_id)
+        assert visible(tmp_path, form) == list(range(10))
+    if point == "half notified":
+        job.notify(checkpoint_id, only=lambda index: index == 1)
+    if point == "notified":
+        job.notify(checkpoint_id)
+    committed = 10 if stage < CRASH_POINTS.index("written") else 15
+    job.crash(parallelism=parallelism, killed=killed)
+    assert visible(tmp_path, form) == list(range(committed))
+    assert list(tmp_path.glob(".pending-*")) == []
+    job.process(20 - committed)
+    job.checkpoint()
+    assert visible(tmp_path, form) == list(range(20))
+
+
+@EVERY
+def test_many_rows_roll_to_further_files(tmp_path: Path, form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_sink, "_FILE_ROWS_MAX", 10)
+    job = SinkJob(FileSink(tmp_path, form), None)
+    for _ in range(5):
+        job.process(6)
+    job.checkpoint()
+    suffix, read = READERS[form]
+    names = [f"part-00000001-0000-00{number}.{suffix}" for number in range(3)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert [len(read(tmp_path / name)) for name in names] == [12, 12, 6]
+
+
+@EVERY
+def test_a_fresh_start_beside_committed_rows_is_refused(tmp_path: Path, form: Any) -> None:
+    job = SinkJob(FileSink(tmp_path, form), None)
+    job.process(4)
+    job.checkpoint()
+    for other in READERS:
+        with pytest.raises(SinkError, match=r"already holds 1 committed files.*choose another path, or resume"):
+            FileSink(tmp_path, other).check_fresh()  # type: ignore[arg-type]
+
+
+LEAP, EPOCH = datetime(2024, 2, 29, 1, 2, 3, 4, UTC), datetime(1970, 1, 1, tzinfo=UTC)
+ROWS = pa.table(
+    {
+        "text": pa.array(['say "ä", now\n', None, ""]),
+        "kind": pa.array(["a", "b", None]).dictionary_encode(),
+        "x": pa.array([0.1, None, -2.5]),
+        "yes": pa.array([True, None, False]),
+        "at": pa.array(
+            [datetime(2024, 2, 29, 1, 2, 3, 4, UTC), None, datetime(1970, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")
+        ),
+        "day": pa.array([date(2024, 2, 29), None, date(1970, 1, 1)]),
+        "took": pa.array([timedelta(seconds=3), None, timedelta(0)], pa.duration("ms")),
+        "price": pa.array([Decimal("1.50"), None, Decimal("0.00")], pa.decimal128(5, 2)),
+    }
+)
+
+
+def written(table: pa.Table, folder: Path, form: Any) -> Path:
+    job = wb.Stream.from_table(table).sink_to(wb.FileSink(folder, form)).run(f"write-{form}")
+    job.wait("20s")
+    [part] = folder.glob("part-*")
+    return part
+
+
+def test_csv_as_it_is_written(tmp_path: Path) -> None:
+    assert written(ROWS, tmp_path / "out", "csv").read_text() == (
+        '"text","kind","x","yes","at","day","took","price"\n'
+        '"say ""ä"", now\n","a",0.1,true,2024-02-29 01:02:03.000004Z,2024-02-29,3000,1.50\n'
+        ',"b",,,,,,\n'
+        '"",,-2.5,false,1970-01-01 00:00:00.000000Z,1970-01-01,0,0.00\n'
+    )
+
+
+def test_json_as_it_is_written(tmp_path: Path) -> None:
+    table = ROWS.append_column("nested", pa.array([{"t": datetime(2024, 1, 1), "l": [1.5, float("nan")]}, None, None]))
+    table = table.append_column("odd", pa.array([float("inf"), float("nan"), 1e300]))
+    assert written(table, tmp_path / "out", "json").read_text() == (
+        '{"text":"say \\"ä\\", now\\n","kind":"a","x":0.1,"yes":true,"at":"2024-02-29 01:02:03.000004Z",'
+        '"day":"2024-02-29","took":3000,"price":"1.50","nested":{"t":"2024-01-01 00:00:00","l":[1.5,null]},'
+        '"odd":null}\n'
+        '{"text":null,"kind":"b","x":null,"yes":null,"at":null,"day":null,"took":null,"price":null,"nested":null,'
+        '"odd":null}\n'
+        '{"text":"","kind":null,"x":-2.5,"yes":false,"at":"1970-01-01 00:00:00.000000Z","day":"1970-01-01","took":0,'
+        '"price":"0.00","nested":null,"odd":1e+300}\n'
+    )
+
+
+@EVERY
+def test_what_is_written_can_be_read_again(tmp_path: Path, form: Any) -> None:
+    days = [] if form == "json" else ["day"]  # Arrow reads no dates from JSON
+    table = ROWS.select(["x", "yes", "at", *days]).append_column("text", pa.array(['a,"b"', "c\nd", ""]))
+    written(table, tmp_path / "out", form)
+    job = wb.Stream.from_files(tmp_path / "out", table.schema).sink_to(wb.TableSink("back")).run("read")
+    job.wait("20s")
+    assert job.table("back").equals(table)
+
+
+def test_what_a_format_cannot_hold_is_refused_when_the_graph_is_built(tmp_path: Path) -> None:
+    lists = wb.Stream.from_table(pa.table({"n": pa.array([[1]])}))
+    with pytest.raises(SinkError, match=r"CSV cannot hold these columns.*list<"):
+        lists.sink_to(FileSink(tmp_path / "out", "csv"))
+    lists.sink_to(FileSink(tmp_path / "out", "json"))
+    for kind in (pa.binary(), pa.list_(pa.binary()), pa.map_(pa.string(), pa.int64()), pa.month_day_nano_interval()):
+        with pytest.raises(SinkError, match="JSON cannot hold these columns: column 'v' is "):
+            FileSink(tmp_path / "out", "json").check(pa.schema({"v": kind}))
+    with pytest.raises(SinkError, match="CSV cannot hold"):
+        FileSink(tmp_path / "out", "csv").check(pa.schema({"v": pa.month_day_nano_interval()}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(SettingError, match="unknown file format 'cvs': did you mean 'csv'"):
+        FileSink("out", "cvs")  # type: ignore[arg-type]
+
+
+def test_two_sinks_in_one_folder_are_refused(tmp_path: Path) -> None:
+    stream = wb.Stream.from_table(ROWS)
+    both = stream.sink_to(wb.FileSink(tmp_path / "out", "csv")) + stream.sink_to(wb.ParquetSink(tmp_path / "out"))
+    with pytest.raises(wb.PlanError, match="two sinks write to"):
+        both.run("both")
