@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
-GRAIN_US = 500
+GRAIN_US = 1_000
 """A reader looks for records that are due at most this often."""
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from workbench.clock import SystemClock
+from workbench.drivers.turns import Turn
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
@@ -72,6 +73,7 @@ class LiveDriver:
         self._threads: dict[int, list[threading.Thread]] = {}
         self._master: Master | None = None
         self._unseen = False
+        self._turns = threading.Lock()
         self._begun = threading.Event()
         self.ended = threading.Event()
 
@@ -178,8 +180,11 @@ class LiveDriver:
         now_us = self._clock.now_us
         operators = [task for task in reversed(slot.tasks) if not isinstance(task, SourceTask)]
         sources = [task for task in slot.tasks if isinstance(task, SourceTask)]
+        turn = Turn(self._turns, now_us)
+        turn.begin()
         kept_waiting = 0
         while not halt.is_set():
+            turn.go_on()
             # What has been read is worked off before more is read: so queues stay short, and what they hold is still in
             # the processor's cache. Sources get their turn now and then all the same.
             if self._step_all(operators, halt) and kept_waiting < _LONGEST_WAIT:
@@ -195,8 +200,11 @@ class LiveDriver:
                 due = [time for task in slot.tasks if (time := task.next_due_us()) is not None]
                 sleep_s = min(LONGEST_SLEEP_S, (min(due) - now_us()) / 1e6) if due else LONGEST_SLEEP_S
                 if sleep_s > 0:
+                    turn.end()
                     bell.wait(sleep_s)
+                    turn.begin()
             waker.parked = False
+        turn.end()
 
     def _step_all(self, tasks: Sequence[Task], halt: threading.Event) -> bool:
         """Step each of these tasks once; whether any of them progressed."""

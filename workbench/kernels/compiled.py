@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 from numba import njit, types
@@ -53,12 +55,20 @@ class Kernel:
         return bool(self.dispatcher.stats.cache_misses)
 
 
+FEW = 4_096
+"""Rows that a kernel handles in some tens of microseconds."""
+
 KERNELS: list[Kernel] = []
 """All declared kernels, in the order of their declaration."""
 
 
-def compiled(*signature: Type) -> Callable[[F], F]:
+def compiled(*signature: Type, few: int = 0) -> Callable[[F], F]:
     """Declare a kernel with these argument types; ``warm_up`` compiles it.
+
+    Args:
+        signature: the argument types.
+        few: the kernel keeps the interpreter lock while its first argument has at most so many rows. Giving the lock up
+            and taking it again costs tens of microseconds when another thread waits for it, more than such a call.
 
     Example:
         >>> @compiled(INTS_IN, INTS)
@@ -68,11 +78,32 @@ def compiled(*signature: Type) -> Callable[[F], F]:
     """
 
     def declare(function: F) -> F:
-        try:
-            dispatcher = njit(nogil=True, cache=True)(function)
-        except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
-            dispatcher = njit(nogil=True)(function)
-        KERNELS.append(Kernel(function.__name__, dispatcher, signature))
-        return dispatcher  # type: ignore[no-any-return]
+        freeing = _declared(function, signature, nogil=True)
+        if not few:
+            return freeing  # type: ignore[no-any-return]
+        keeping = _declared(_twin(function), signature, nogil=False)
+
+        @wraps(function)
+        def chosen(rows: Any, *others: Any) -> Any:
+            return keeping(rows, *others) if len(rows) <= few else freeing(rows, *others)
+
+        return chosen  # type: ignore[return-value]
 
     return declare
+
+
+def _declared(function: Callable[..., Any], signature: tuple[Type, ...], *, nogil: bool) -> Any:
+    try:
+        dispatcher = njit(nogil=nogil, cache=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
+        dispatcher = njit(nogil=nogil)(function)
+    KERNELS.append(Kernel(function.__name__, dispatcher, signature))
+    return dispatcher
+
+
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function under another name, which the cache on disk tells apart."""
+    twin = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_few")
+    twin.__qualname__ = f"{function.__qualname__}_few"
+    twin.__module__ = function.__module__
+    return twin

@@ -9,7 +9,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from workbench.elements import Int64s
-from workbench.kernels.compiled import HASHES_IN, I64, INTS, INTS_IN, compiled
+from workbench.kernels.compiled import FEW, HASHES_IN, I64, INTS, INTS_IN, compiled
 from workbench.kernels.hashing import Hashes
 from workbench.kernels.memory import load_8, load_16, load_32, load_64, store_8, store_16, store_32, store_64
 
@@ -108,7 +108,7 @@ def scatter(positions: Int64s, sources: Int64s, destinations: Int64s, widths: In
                 target1[positions[i]] = source1[i]
 
 
-@compiled(INTS_IN, I64, I64, I64, INTS, INTS_IN, INTS_IN, INTS_IN, INTS_IN)
+@compiled(INTS_IN, I64, I64, I64, INTS, INTS_IN, INTS_IN, INTS_IN, INTS_IN, few=FEW)
 def spread(
     keys: Int64s,
     hashed: int,

@@ -7,7 +7,7 @@ from numba import njit
 
 from workbench.elements import Int64s
 from workbench.kernels.accumulate import COUNT, MIN, SUM
-from workbench.kernels.compiled import I64, INT_ROWS, INTS, INTS_IN, compiled
+from workbench.kernels.compiled import FEW, I64, INT_ROWS, INTS, INTS_IN, compiled
 from workbench.kernels.memory import load_int
 
 _BLOCK = 512
@@ -64,7 +64,7 @@ def _fold(
     return failed
 
 
-@compiled(INTS_IN, I64, INT_ROWS, INTS, I64, I64, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INT_ROWS, INT_ROWS)
+@compiled(INTS_IN, I64, INT_ROWS, INTS, I64, I64, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INT_ROWS, INT_ROWS, few=FEW)
 def roll_keys(
     keys: Int64s,
     start: int,

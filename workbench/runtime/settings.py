@@ -22,7 +22,7 @@ class Settings:
         buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
         buffer_timeout_us: a record waits at most so long for its buffer to fill and to reach the next task; 0: it is
             shipped at once; None: only when the buffer is full.
-        transit_us: what the way to the next task and its turn take there, of the buffer timeout; at most half of it.
+        transit_us: what of the buffer timeout the way to the next task and its turn there take; at most two thirds.
         buffer_debloat_target_us: a full buffer holds what comes in this time, but never more than `buffer_size`; None:
             always `buffer_size`.
         buffers_per_channel: the receiver's credit for each channel.
@@ -56,7 +56,7 @@ class Settings:
     def ship_after_us(self) -> int | None:
         """How long after its first record a partial buffer is shipped."""
         timeout_us = self.buffer_timeout_us
-        return None if timeout_us is None else timeout_us - min(self.transit_us, timeout_us // 2)
+        return None if timeout_us is None else timeout_us - min(self.transit_us, 2 * timeout_us // 3)
 
     def shown(self) -> dict[str, str | int | None]:
         """The settings as people write them."""
