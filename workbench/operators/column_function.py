@@ -57,24 +57,6 @@ def columns_taken(function: Callable[..., Any], schema: pa.Schema) -> tuple[str,
     return tuple(item.name for item in parameters if item.name in schema.names) or None
 
 
-def check_takes_columns(function: Callable[..., Any], schema: pa.Schema, operator: str, origin: Origin | None) -> None:
-    """Refuse a function that does not take columns by name.
-
-    Raises:
-        PlanError: names the parameter that is no column.
-    """
-    if columns_taken(function, schema) is not None:
-        return
-    parameters = _parameters(function) or []
-    strange = next((item.name for item in parameters if item.name not in schema.names), None)
-    fault = "it names no column" if strange is None else unknown("column", strange, schema.names)
-    raise PlanError(
-        f"{operator} function {function_name(function)!r} takes its columns as arguments by their names, such as "
-        f"def fare(distance, minutes): {fault}",
-        origin=origin,
-    )
-
-
 def takes_columns(function: Callable[..., Any], schema: pa.Schema) -> bool:
     """Whether a function is meant for columns and not for a record: it names some, or needs more than one argument."""
     needed = sum(item.default is item.empty for item in _parameters(function) or ())
@@ -119,10 +101,18 @@ class ColumnFunction:
         """The columns that it takes.
 
         Raises:
-            PlanError: it takes something else.
+            PlanError: it takes something else; names the parameter that is no column.
         """
-        check_takes_columns(self.function, schema, self.operator, self.origin)
-        return columns_taken(self.function, schema) or ()
+        taken = columns_taken(self.function, schema)
+        if taken is not None:
+            return taken
+        strange = next((name for name in self.names if name not in schema.names), None)
+        fault = "it names no column" if strange is None else unknown("column", strange, schema.names)
+        raise PlanError(
+            f"{self.operator} function {function_name(self.function)!r} takes its columns as arguments by their names, "
+            f"such as def fare(distance, minutes): {fault}",
+            origin=self.origin,
+        )
 
     def bind(self, inputs: pa.Schema, outputs: pa.Schema) -> BoundFunction:
         """What computes the columns `outputs` of a batch of `inputs`.
