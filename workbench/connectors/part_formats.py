@@ -17,6 +17,7 @@ from workbench.connectors.part_sink import PartFormat
 
 PartFormatName = Literal["parquet", "csv", "json"]
 
+_JSON_CHUNK = 4_096  # rows that are Python objects at the same time
 _JSON_TYPES = (
     pa.types.is_null,
     pa.types.is_boolean,
@@ -43,15 +44,17 @@ def encode_csv(rows: pa.Table) -> pa.Buffer:
     return buffer.getvalue()
 
 
-def encode_json(rows: pa.Table) -> bytes:
+def encode_json(rows: pa.Table) -> bytearray:
     """A JSON object for each row, one to a line.
 
     Instants, dates, times and decimals are text, durations are counted in the unit of their column, and floats that
     JSON cannot say (NaN and the infinities) are null.
     """
     columns = [_for_json(rows.column(at), item) for at, item in enumerate(rows.schema)]
-    lines = map(_line, pa.Table.from_arrays(columns, rows.schema.names).to_pylist())
-    return "".join(f"{line}\n" for line in lines).encode()
+    made = bytearray()
+    for batch in pa.Table.from_arrays(columns, rows.schema.names).to_batches(_JSON_CHUNK):
+        made += "".join(f"{_line(row)}\n" for row in batch.to_pylist()).encode()
+    return made
 
 
 def _for_json(column: pa.ChunkedArray, item: pa.Field) -> pa.ChunkedArray:
@@ -73,13 +76,9 @@ def _is_json(kind: pa.DataType) -> bool:
 
 def _line(row: dict[str, Any]) -> str:
     try:
-        return _dumps(row)
+        return _ENCODER.encode(row)
     except ValueError:  # seldom, so it is not looked for in every value
-        return _dumps(_finite(row))
-
-
-def _dumps(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_text)
+        return _ENCODER.encode(_finite(row))
 
 
 def _finite(value: Any) -> Any:
@@ -100,6 +99,10 @@ def _text(value: object) -> object:
         return str(value)
     raise TypeError(f"{value!r} is no JSON")
 
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), default=_text
+)
 
 PART_FORMATS: Mapping[PartFormatName, PartFormat] = {
     "parquet": PartFormat("Parquet", ".parquet", encode_parquet),
