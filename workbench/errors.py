@@ -19,6 +19,14 @@ class WorkbenchError(Exception):
     Args:
         message: the fact, with the value, and the likely fix.
         origin: where in the user's code the mistake stands, if known.
+
+    Example:
+        >>> import workbench as wb
+        >>> try:
+        ...     wb.tumbling("1 parsec")
+        ... except wb.WorkbenchError as error:
+        ...     print(type(error).__name__)
+        SettingError
     """
 
     def __init__(self, message: str, *, origin: Origin | None = None) -> None:

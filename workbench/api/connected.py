@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 class ConnectedStreams:
-    """Two streams, to be processed together; made by `Stream.connect`."""
+    """Two streams, to be processed together; made by `Stream.connect`.
+
+    Example:
+        >>> words, numbers = wb.Stream.from_table(pa.table({"w": ["a"]})), wb.Stream.from_table(pa.table({"n": [1]}))
+        >>> words.connect(numbers)
+        ConnectedStreams: ...
+    """
 
     def __init__(
         self, first: StreamJoins, second: StreamJoins, first_keys: tuple[str, ...], second_keys: tuple[str, ...]
@@ -85,6 +91,16 @@ class ConnectedStreams:
         Raises:
             PlanError: a bad schema.
             RecordError: while running, when a function raises or returns something else.
+
+        Example:
+            >>> words = wb.Stream.from_table(pa.table({"w": ["a"]}))
+            >>> both = words.connect(wb.Stream.from_table(pa.table({"n": [1]})))
+            >>> text = both.map(
+            ...     lambda word: {"text": word["w"]}, lambda number: {"text": str(number["n"])}, {"text": pa.string()}
+            ... )
+            >>> job = text.sink_to(wb.TableSink("text")).run("connected-map")
+            >>> job.wait("60s"), sorted(job.table()["text"].to_pylist())
+            ('FINISHED', ['1', 'a'])
         """
         origin = caller()
         return self._node(ConnectedMap(first, second, schema, origin), origin)

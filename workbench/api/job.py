@@ -38,12 +38,23 @@ machine."""
 class Job:
     """A running or ended job; made by ``Pipeline.run``.
 
-    Example::
-
-        job = delays.sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
-        job.tune(buffer_timeout="5ms", speed="max")
-        job.wait(timeout="60s")
-        job.table("delays")
+    Example:
+        >>> clicks = pa.table({"user": ["a", "b"] * 500, "t": range(1000)})
+        >>> counts = wb.Stream.from_table(clicks, event_time="t", rate=1000).key_by("user").aggregate(n=wb.count())
+        >>> job = counts.sink_to(wb.TableSink("counts")).run("clicks", checkpoint_interval="50ms")
+        >>> job.pause(); job.status()["paused"]  # it reads no further, and what is in flight goes on
+        True
+        >>> status = job.tune(buffer_timeout="5ms", rate=5000)
+        >>> status = job.rescale(2)
+        >>> job.checkpoint()  # now
+        >>> job.fail("aggregate[1]")  # it goes on from the last complete checkpoint
+        >>> job.resume()
+        >>> job.wait("60s"), job.name, job.state, job.over
+        ('FINISHED', 'clicks', 'FINISHED', True)
+        >>> job.table("counts").num_rows  # each record once, in spite of all that
+        1000
+        >>> len(job.checkpoints()) > 0, len(job.metrics()), len(job.graph().vertices)
+        (True, 4, 2)
     """
 
     def __init__(
@@ -199,6 +210,13 @@ class Job:
         """Go to another arrival time of the replayed history, forwards or backwards.
 
         Event time never goes back: after a jump backwards the records read again are late.
+
+        Raises:
+            JobError: the job replays no history.
+            SettingError: a position that is no time.
+
+        Example:
+            >>> job.seek("2013-01-31 06:00")  # doctest: +SKIP
         """
         self._check_running()
         if not self._master.services.paces:
@@ -220,6 +238,20 @@ class Job:
         Raises:
             CheckpointError: the name cannot be a file name.
             JobError: it exists already, was not complete in time, or failed.
+
+        Example:
+            >>> def numbers(first, n):
+            ...     return pa.record_batch({"n": list(range(first, first + n))})
+            >>> stream = wb.Stream.from_generator(numbers, {"n": pa.int64()}, rate=1000)
+            >>> endless = stream.sink_to(wb.TableSink("numbers"))
+            >>> import tempfile
+            >>> job = endless.run("endless", checkpoint_dir=tempfile.mkdtemp())
+            >>> folder = job.savepoint("before-fix")
+            >>> again = job.restore("before-fix")  # ends the job and goes back
+            >>> job.state, again.name
+            ('CANCELED', 'endless')
+            >>> again.cancel(); again.wait("60s")
+            'CANCELED'
         """
         self._check_running()
         check_name(name, "savepoint")
@@ -237,7 +269,14 @@ class Job:
         return self._master.storage.path_of(manifest.place)
 
     def restore(self, savepoint: str) -> Job:
-        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name."""
+        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name.
+
+        Raises:
+            JobError: no such savepoint.
+
+        Example:
+            >>> job.restore("before-fix")  # doctest: +SKIP
+        """
         if self._master.storage.savepoint(savepoint) is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
         self.cancel()
@@ -259,12 +298,28 @@ class Job:
         self._apply(lambda: self._master.crash(*tasks))
 
     def stop(self) -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end; returns at once."""
+        """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
+
+        Example:
+            >>> def numbers(first, n):
+            ...     return pa.record_batch({"n": list(range(first, first + n))})
+            >>> stream = wb.Stream.from_generator(numbers, {"n": pa.int64()}, rate=1000)
+            >>> endless = stream.sink_to(wb.TableSink("numbers"))
+            >>> job = endless.run("stopped")
+            >>> job.stop(); job.wait("60s")
+            'CANCELED'
+        """
         if not self.over:
             self._master.call(self._master.stop)
 
     def cancel(self) -> None:
-        """End without a last checkpoint; returns at once."""
+        """End without a last checkpoint; returns at once.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1, 2]}), rate=0.1).sink_to(wb.DiscardSink()).run("slow")
+            >>> job.cancel(); job.wait("60s")
+            'CANCELED'
+        """
         if not self.over:
             self._master.call(self._master.cancel)
 
@@ -286,7 +341,7 @@ class Job:
 
     @property
     def driver(self) -> SteppingDriver:
-        """The stepping driver, with its further verbs: ``job.driver.next_watermark()``.
+        """The stepping driver, with its further verbs: ``job.driver.next_watermark()``; see `step`.
 
         Raises:
             JobError: the job runs live.
@@ -302,13 +357,28 @@ class Job:
 
         Raises:
             JobError: the job runs live.
+
+        Example:
+            >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
+            >>> job = pipeline.run("steps", driver="stepping")
+            >>> len(job.step(3))
+            3
+            >>> job.driver.run_until(lambda: job.over)
+            True
         """
         driver = self.driver
         steps = (driver.step() for _ in range(count))
         return [step for step in steps if step is not None]
 
     def report(self, path: str | Path) -> Path:
-        """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file."""
+        """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file.
+
+        Example:
+            >>> import tempfile
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("reported")
+            >>> job.wait("60s"), job.report(tempfile.mkdtemp() + "/run.html").name
+            ('FINISHED', 'run.html')
+        """
         return write_report(Path(path), self._master.graph, self.status(), self.recorder.latest())
 
     # inside ------------------------------------------------------------------------------------------------------

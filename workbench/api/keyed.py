@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 class KeyedStream:
-    """A stream partitioned by key; what follows keeps its state per key."""
+    """A stream partitioned by key; what follows keeps its state per key.
+
+    Example:
+        >>> wb.Stream.from_table(pa.table({"origin": ["JFK"]})).key_by("origin")
+        KeyedStream by origin of Stream(origin string); nothing runs until sink_to(...).run(...)
+    """
 
     def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
         self._stream = stream
@@ -54,13 +59,26 @@ class KeyedStream:
                 their end.
             evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
                 `wb.Evictor` of your own; None: all.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "a"], "t": [0, 1]}), event_time="t")
+            >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=wb.early("1min"))
+            WindowedStream by user, session 30min, lateness 1h, early 1min; aggregate(...) or apply(...) comes next
         """
         lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
         keys = self._keys
         return WindowedStream(self._stream, keys, window, lateness_us, time=time, trigger=trigger, evictor=evictor)
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
-        """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5)."""
+        """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even", "odd"], "n": [1, 2, 3]}))
+            >>> sums = numbers.key_by("parity").aggregate(total=wb.sum("n"))
+            >>> job = sums.sink_to(wb.TableSink("sums")).run("aggregate")
+            >>> job.wait("60s"), job.table()["total"].to_pylist()
+            ('FINISHED', [1, 2, 4])
+        """
         origin = caller()
         spec = RollingAggregate(self._keys, named_aggregates(aggregates, origin))
         return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))

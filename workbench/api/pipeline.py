@@ -18,10 +18,12 @@ from workbench.runtime.settings import Settings
 class Pipeline:
     """What `Stream.sink_to` gives; add pipelines to run several sinks as one job.
 
-    Example::
-
-        both = delays.sink_to(wb.TableSink("delays")) + delays.sink_to(wb.ParquetSink("out"))
-        job = both.run("delays", parallelism=2)
+    Example:
+        >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2]}))
+        >>> both = numbers.sink_to(wb.TableSink("all")) + numbers.filter("n > 1").sink_to(wb.TableSink("large"))
+        >>> job = both.run("both", parallelism=2)
+        >>> job.wait("60s"), len(job.table("all")), len(job.table("large"))
+        ('FINISHED', 2, 1)
     """
 
     def __init__(self, sinks: tuple[Node, ...]) -> None:
@@ -31,7 +33,13 @@ class Pipeline:
         return Pipeline(self._sinks + other._sinks)
 
     def logical_graph(self) -> LogicalGraph:
-        """The operators and what feeds them (F1-1)."""
+        """The operators and what feeds them (F1-1).
+
+        Example:
+            >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).filter("n > 0").sink_to(wb.DiscardSink())
+            >>> [node.role for node in pipeline.logical_graph().nodes]
+            ['source', 'operator', 'sink']
+        """
         return LogicalGraph.collect(self._sinks)
 
     def __repr__(self) -> str:
@@ -44,15 +52,16 @@ class Pipeline:
     def explain(self, parallelism: int = 1, *, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER) -> PlanView:
         """What would run where: the physical graph as a picture, as text and as data; nothing runs.
 
-        Example::
-
-            plan = pipeline.explain(parallelism=4)
-            plan                    # tasks, slots, exchanges, channels
-            plan.slots["tm-0/slot-1"]
-            plan.channels
-
         Raises:
             PlanError: the pipeline cannot run at this parallelism.
+
+        Example:
+            >>> counts = wb.Stream.from_table(pa.table({"k": ["a"]})).key_by("k").aggregate(n=wb.count())
+            >>> plan = counts.sink_to(wb.DiscardSink()).explain(parallelism=4)
+            >>> plan.channels  # each of four senders has one to each of four receivers (F2-3)
+            16
+            >>> sorted(plan.slots)
+            ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
         settings = Settings().with_value("slots_per_taskmanager", slots_per_taskmanager)
         graph = build_physical_graph(self.logical_graph(), parallelism, settings.slots_per_taskmanager)
@@ -101,6 +110,12 @@ class Pipeline:
         Raises:
             SettingError, PlanError, CheckpointError: a setting, the pipeline or the directory cannot be used.
             JobError: a job of that name is running.
+
+        Example:
+            >>> pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("numbers"))
+            >>> job = pipeline.run("numbers", parallelism=2, buffer_timeout="5ms", checkpoint_interval="1s")
+            >>> job.wait("60s"), len(job.table())
+            ('FINISHED', 2)
         """
         settings: dict[str, object] = {
             "parallelism": parallelism,

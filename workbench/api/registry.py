@@ -27,6 +27,12 @@ def job(name: str) -> Job:
 
     Raises:
         JobError: there is none; the error lists all names.
+
+    Example:
+        >>> job("no such job")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.JobError: unknown job 'no such job': ...
     """
     found = _jobs.get(name)
     if found is None:

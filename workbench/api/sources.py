@@ -61,6 +61,14 @@ class StreamSources:
         Raises:
             SettingError: a bad speed or duration.
             HistoryError: no replay log at that path.
+
+        Example:
+            >>> import tempfile
+            >>> table = pa.table({"t": [1, 2], "seen": [2, 3]})
+            >>> path = tempfile.mkdtemp() + "/clicks.log"
+            >>> history = wb.History.from_arrow(table, path, event_time="t", arrival_time="seen", progress=False)
+            >>> wb.Stream.replay(history, speed="600x", out_of_orderness="1s").columns
+            ['t', 'seen']
         """
         source = ReplaySource(_open_log(history), parse_speed(speed))
         strategy = watermark_strategy(source.event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
@@ -97,6 +105,11 @@ class StreamSources:
         Raises:
             PlanError: no such event-time column, or not of a time type.
             SettingError: a rate or duration that cannot be.
+
+        Example:
+            >>> clicks = pa.table({"user": ["ann"], "at": pa.array([0], pa.timestamp("s"))})
+            >>> wb.Stream.from_table(clicks, event_time="at", out_of_orderness="5s", rate=1000).columns
+            ['user', 'at']
         """
         source = TableSource(table, event_time=event_time_column(event_time), rate=rate)
         strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
@@ -124,6 +137,15 @@ class StreamSources:
             schema: of the rows.
             limit: number of rows; None for a stream without end.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+
+        Example:
+            >>> def squares(first, n):
+            ...     numbers = range(first, first + n)
+            ...     return pa.record_batch({"n": list(numbers), "square": [i * i for i in numbers]})
+            >>> stream = wb.Stream.from_generator(squares, {"n": pa.int64(), "square": pa.int64()}, limit=4)
+            >>> job = stream.sink_to(wb.TableSink("squares")).run("from_generator")
+            >>> job.wait("60s"), job.table()["square"].to_pylist()
+            ('FINISHED', [0, 1, 4, 9])
         """
         source = GeneratorSource(
             function, _as_schema(schema), event_time=event_time_column(event_time), rate=rate, limit=limit

@@ -72,12 +72,22 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
+        """Names and types of the columns.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1]})).schema.field("n").type
+            DataType(int64)
+        """
         return self._node.schema if self._tag is None else self._node.side_schemas[self._tag]
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """Names of the columns.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).columns
+            ['a', 'b']
+        """
         return list(self.schema.names)
 
     def __repr__(self) -> str:
@@ -95,6 +105,12 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
 
         Raises:
             ExpressionError, PlanError: the condition does not fit the columns, or cannot be compiled.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, None, 3]}))
+            >>> job = numbers.filter("n > 1").sink_to(wb.TableSink("large")).run("filter")
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [3])
         """
         origin = caller()
         if callable(condition) and not isinstance(condition, Expression):
@@ -108,13 +124,25 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         return self._then(Filter(expression(condition, origin), origin), origin)
 
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
-        """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``."""
+        """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"dep_delay": [20, 3]}))
+            >>> flights.with_columns(late=col("dep_delay") > 15, hours="dep_delay / 60").columns
+            ['dep_delay', 'late', 'hours']
+        """
         origin = caller()
         named = tuple((name, expression(value, origin)) for name, value in columns.items())
         return self._then(WithColumns(named, origin), origin)
 
     def select(self, *columns: str, **named: str | Expression) -> Stream:
-        """Keep these columns, in this order, and computed ones after them."""
+        """Keep these columns, in this order, and computed ones after them.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
+            >>> flights.select("origin", hours="dep_delay / 60").columns
+            ['origin', 'hours']
+        """
         origin = caller()
         for name in columns:
             self._check_column(name, origin)
@@ -161,7 +189,16 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         return self._then(Map(function, schema, origin), origin)
 
     def flat_map(self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike) -> Stream:
-        """Turn each record into any number of records with a Python function."""
+        """Turn each record into any number of records with a Python function.
+
+        Example:
+            >>> lines = wb.Stream.from_table(pa.table({"line": ["a b"]}))
+            >>> schema = {"word": pa.string()}
+            >>> words = lines.flat_map(lambda record: [{"word": word} for word in record["line"].split()], schema)
+            >>> job = words.sink_to(wb.TableSink("words")).run("flat_map")
+            >>> job.wait("60s"), job.table()["word"].to_pylist()
+            ('FINISHED', ['a', 'b'])
+        """
         origin = caller()
         return self._then(FlatMap(function, schema, origin), origin)
 
@@ -172,29 +209,68 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         *,
         event_time: str | None = None,
     ) -> Stream:
-        """Turn each Arrow batch into another; with another number of rows, name the column with their event times."""
+        """Turn each Arrow batch into another; with another number of rows, name the column with their event times.
+
+        Example:
+            >>> def doubled(batch):
+            ...     return pa.RecordBatch.from_arrays([pa.compute.multiply(batch.column("n"), 2)], names=["n"])
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2]})).map_batches(doubled).columns
+            ['n']
+        """
         origin = caller()
         return self._then(MapBatches(function, schema, event_time, origin), origin)
 
     def union(self, *others: Stream) -> Stream:
-        """The records of this stream and of others with the same columns."""
+        """The records of this stream and of others with the same columns.
+
+        Example:
+            >>> here, there = (wb.Stream.from_table(pa.table({"n": [n]})) for n in (1, 2))
+            >>> job = here.union(there).sink_to(wb.TableSink("both")).run("union")
+            >>> job.wait("60s"), sorted(job.table()["n"].to_pylist())
+            ('FINISHED', [1, 2])
+        """
         origin = caller()
         return self._then(Union(origin), origin, *others)
 
     def rebalance(self) -> Stream:
-        """Send the records to the next operator's subtasks in turn (F1-3)."""
+        """Send the records to the next operator's subtasks in turn (F1-3).
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
+            9
+        """
         return self._exchanged("rebalance")
 
     def broadcast(self) -> Stream:
-        """Send every record to every subtask of the next operator (F1-3)."""
+        """Send every record to every subtask of the next operator (F1-3).
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [7]})).broadcast().filter("n > 0")
+            >>> job = stream.sink_to(wb.TableSink("copies")).run("broadcast", parallelism=3)
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [7, 7, 7])
+        """
         return self._exchanged("broadcast")
 
     def rescale(self) -> Stream:
-        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3)."""
+        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
+            4
+        """
         return self._exchanged("rescale")
 
     def shuffle(self) -> Stream:
-        """Send each record to a random subtask of the next operator (F1-3)."""
+        """Send each record to a random subtask of the next operator (F1-3).
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).shuffle().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=2).channels
+            4
+        """
         return self._exchanged("shuffle")
 
     def partition_by(self, target: str | Expression | Callable[[pa.RecordBatch], Any]) -> Stream:
@@ -206,6 +282,11 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
 
         Raises:
             PlanError, ExpressionError: the expression does not give integers, or does not fit the columns.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"]}))
+            >>> flights.partition_by("length(origin)").filter("origin IS NOT NULL").columns
+            ['origin']
         """
         origin = caller()
         chosen = expression(target, origin) if isinstance(target, str) else target
@@ -217,7 +298,15 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         return Stream(self._node, exchange="custom", tag=self._tag, partitioner=partitioner)
 
     def key_by(self, *keys: str) -> KeyedStream:
-        """Partition by key: all records with equal keys go to one subtask."""
+        """Partition by key: all records with equal keys go to one subtask.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
+            >>> counts = flights.key_by("origin").aggregate(flights=wb.count())
+            >>> job = counts.sink_to(wb.TableSink("counts", upsert="origin")).run("key_by", parallelism=2)
+            >>> job.wait("60s"), sorted(job.table()["flights"].to_pylist())
+            ('FINISHED', [1, 2])
+        """
         origin = caller()
         if not keys:
             raise PlanError("key_by needs at least one column, for example key_by('origin')", origin=origin)
@@ -234,22 +323,48 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> WindowedStream:
-        """Group all records by windows, in one subtask; see `KeyedStream.window`."""
+        """Group all records by windows, in one subtask; see `KeyedStream.window`.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"t": [0, 1, 1_000_000]}), event_time="t")
+            >>> job = clicks.window(wb.tumbling("1s")).aggregate(n=wb.count()).sink_to(wb.TableSink("n")).run("window")
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [2, 1])
+        """
         lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
         return WindowedStream(self, (), window, lateness_us, time=time, trigger=trigger, evictor=evictor)
 
     def side_output(self, tag: str) -> Stream:
-        """A side output of the operator that made this stream: ``"late"`` of a window aggregate."""
+        """A side output of the operator that made this stream: ``"late"`` of a window aggregate.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"t": [0]}), event_time="t")
+            >>> counts = clicks.window(wb.tumbling("1s")).aggregate(n=wb.count())
+            >>> counts.side_output("late").columns  # the records themselves
+            ['t']
+        """
         if tag not in self._node.side_schemas:
             raise PlanError(unknown("side output", tag, self._node.side_schemas), origin=caller())
         return Stream(self._node, tag=tag)
 
     def uid(self, uid: str) -> Stream:
-        """Name the operator that made this stream; a checkpoint finds its state by this name."""
+        """Name the operator that made this stream; a checkpoint finds its state by this name.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).uid("numbers")
+            >>> stream.sink_to(wb.DiscardSink())
+            Pipeline: numbers -> discard
+        """
         return self._with_node(replace(self._node, uid=uid))
 
     def with_parallelism(self, parallelism: int) -> Stream:
-        """The number of subtasks of the operator that made this stream; otherwise it is the job's."""
+        """The number of subtasks of the operator that made this stream; otherwise it is the job's.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(1)
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # one reads, four write
+            4
+        """
         if parallelism < 1:
             raise SettingError(f"parallelism is {parallelism}: it must be above zero")
         return self._with_node(replace(self._node, parallelism=parallelism))
@@ -258,11 +373,21 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         """Keep the operator that made this stream, and those after it, out of the slots of other groups (F2-2).
 
         By default all operators share slots, so a slot holds one parallel slice of the whole pipeline.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).filter("n > 0").slot_sharing_group("filters")
+            >>> len(stream.sink_to(wb.DiscardSink()).explain(parallelism=2).slots)  # two for the source, two more
+            4
         """
         return self._with_node(replace(self._node, slot_sharing_group=name))
 
     def sink_to(self, sink: Sink) -> Pipeline:
-        """End the stream in a sink; what comes back can be run."""
+        """End the stream in a sink; what comes back can be run.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("numbers"))
+            Pipeline: table -> numbers
+        """
         origin = caller()
         try:
             sink.check(self.schema)

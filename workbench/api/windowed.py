@@ -36,6 +36,10 @@ class WindowedStream:
         time: what a record's time is.
         trigger: when windows fire; None: at their end.
         evictor: which records of a window stay when it fires; None: all.
+
+    Example:
+        >>> wb.Stream.from_table(pa.table({"t": [0]}), event_time="t").window(wb.tumbling("1h"))
+        WindowedStream, tumbling 1h; aggregate(...) or apply(...) comes next
     """
 
     def __init__(

@@ -64,7 +64,12 @@ class _CallbackSinkLogic(Operator):
 
 @dataclass(frozen=True, slots=True)
 class DiscardSink:
-    """Drops every record: for measuring what comes before."""
+    """Drops every record: for measuring what comes before.
+
+    Example:
+        >>> DiscardSink().describe()
+        'discards all rows'
+    """
 
     name: str = "discard"
     kind: ClassVar[str] = "sink"

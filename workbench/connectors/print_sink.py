@@ -30,6 +30,13 @@ class PrintSink:
 
     Raises:
         SettingError: a negative limit.
+
+    Example:
+        >>> text = []
+        >>> sink = PrintSink(limit=2, write=text.append)
+        >>> job = wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).sink_to(sink).run("print")
+        >>> job.wait("60s"), "".join(text).splitlines()
+        ('FINISHED', ['1> n=1', '1> n=2', '1> ... further rows are not printed (limit=2)'])
     """
 
     limit: int | None = None

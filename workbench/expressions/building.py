@@ -57,7 +57,12 @@ def col(name: str) -> Expression:
 
 
 def lit(value: object) -> Expression:
-    """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant)."""
+    """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant).
+
+    Example:
+        >>> (col("n") * lit(2)).sql
+        'n * 2'
+    """
     return Expression(tree_of(value))
 
 
@@ -85,7 +90,12 @@ def when(condition: Expression | str) -> When:
 
 
 def coalesce(first: Expression, *others: object) -> Expression:
-    """The first value that is not null."""
+    """The first value that is not null.
+
+    Example:
+        >>> coalesce(col("delay"), 0).sql
+        'COALESCE(delay, 0)'
+    """
     return Expression(exp.Coalesce(this=tree_of(first), expressions=[tree_of(other) for other in others]))
 
 

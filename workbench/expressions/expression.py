@@ -28,7 +28,7 @@ class Expression:
     Example:
         >>> late = (col("dep_delay") > 15) & col("carrier").is_in(["AA", "UA"])
         >>> late.sql
-        "(dep_delay > 15) AND carrier IN ('AA', 'UA')"
+        "(dep_delay > 15) AND (carrier IN ('AA', 'UA'))"
     """
 
     __slots__ = ("_tree",)

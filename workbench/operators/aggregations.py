@@ -55,27 +55,52 @@ class Aggregation:
 
 
 def count(column: str | None = None) -> Aggregation:
-    """The number of rows, or of values of `column` that are not null."""
+    """The number of rows, or of values of `column` that are not null.
+
+    Example:
+        >>> wb.count().describe()
+        'count()'
+    """
     return Aggregation("count", column)
 
 
 def sum(column: str) -> Aggregation:
-    """The sum: int64 of integers, float64 of floats; null of no values."""
+    """The sum: int64 of integers, float64 of floats; null of no values.
+
+    Example:
+        >>> wb.sum("n").describe()
+        'sum(n)'
+    """
     return Aggregation("sum", column)
 
 
 def min(column: str) -> Aggregation:
-    """The smallest number, date or timestamp; null of no values."""
+    """The smallest number, date or timestamp; null of no values.
+
+    Example:
+        >>> wb.min("n").describe()
+        'min(n)'
+    """
     return Aggregation("min", column)
 
 
 def max(column: str) -> Aggregation:
-    """The largest number, date or timestamp (NaN is larger than any number); null of no values."""
+    """The largest number, date or timestamp (NaN is larger than any number); null of no values.
+
+    Example:
+        >>> wb.max("n").describe()
+        'max(n)'
+    """
     return Aggregation("max", column)
 
 
 def mean(column: str) -> Aggregation:
-    """The arithmetic mean as float64, of integers from their exact sum; null of no values."""
+    """The arithmetic mean as float64, of integers from their exact sum; null of no values.
+
+    Example:
+        >>> wb.mean("n").describe()
+        'mean(n)'
+    """
     return Aggregation("mean", column)
 
 

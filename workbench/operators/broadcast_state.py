@@ -30,6 +30,21 @@ class BroadcastState:
 
     Raises:
         SettingError: no Arrow type.
+
+    Example:
+        >>> class Limits(wb.CoProcessFunction):
+        ...     limits = wb.BroadcastState(pa.string(), pa.int64())
+        ...
+        ...     def process1(self, record, state, ctx):
+        ...         if record["n"] > ctx.broadcast.limits.get(record["who"], 10):
+        ...             return record
+        ...
+        ...     def process2(self, rule, state):
+        ...         state.limits[rule["who"]] = rule["limit"]
+        >>> values = wb.Stream.from_table(pa.table({"who": ["a"], "n": [11]}))
+        >>> rules = wb.Stream.from_table(pa.table({"who": ["a"], "limit": [20]}))
+        >>> values.connect(rules.broadcast()).process(Limits(), values.schema).columns
+        ['who', 'n']
     """
 
     key_type: pa.DataType

@@ -37,7 +37,9 @@ class FlatMap:
         RecordError: while running, when the function raises or returns something else.
 
     Example:
-        >>> FlatMap(lambda r: ({"word": w} for w in r["line"].split()), {"word": pa.string()})
+        >>> words = FlatMap(lambda r: ({"word": w} for w in r["line"].split()), {"word": pa.string()})
+        >>> words.output_schema([pa.schema({"line": pa.string()})]).names
+        ['word']
     """
 
     function: Callable[[Record], Iterable[Record]]

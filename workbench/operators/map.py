@@ -37,7 +37,9 @@ class Map:
         RecordError: while running, when the function raises or returns something else.
 
     Example:
-        >>> Map(lambda r: {"hours": r["minutes"] / 60}, {"hours": pa.float64()})
+        >>> hours = Map(lambda r: {"hours": r["minutes"] / 60}, {"hours": pa.float64()})
+        >>> hours.output_schema([pa.schema({"minutes": pa.int64()})]).names
+        ['hours']
     """
 
     function: Callable[[Record], Record]

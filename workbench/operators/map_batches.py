@@ -35,7 +35,9 @@ class MapBatches:
         RecordError: while running, when the function raises or returns something else.
 
     Example:
-        >>> MapBatches(lambda batch: batch.select(["origin"]), {"origin": pa.string()})
+        >>> origins = MapBatches(lambda batch: batch.select(["origin"]), {"origin": pa.string()})
+        >>> origins.output_schema([pa.schema({"origin": pa.string(), "delay": pa.int64()})]).names
+        ['origin']
     """
 
     function: BatchFunction

@@ -50,13 +50,13 @@ class WatermarkGenerator:
     Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
     expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone.
 
-    Example::
-
-        class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
-            def on_batch(self, batch, times):
-                return int(np.median(times)) - 30_000_000
-
-        wb.Stream.from_table(table, event_time="t", watermarks=HalfAMinuteBehindTheMedian)
+    Example:
+        >>> class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
+        ...     def on_batch(self, batch, times):
+        ...         return int(np.median(times)) - 30_000_000
+        >>> table = pa.table({"t": [0, 1_000_000]})
+        >>> wb.Stream.from_table(table, event_time="t", watermarks=HalfAMinuteBehindTheMedian).columns
+        ['t']
     """
 
     asks_clock: ClassVar[bool] = True

@@ -64,6 +64,10 @@ class ListState:
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
+
+    Example:
+        >>> ListState(pa.string(), ttl="10min").ttl_us
+        600000000
     """
 
     type: pa.DataType
@@ -89,6 +93,10 @@ class MapState:
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
+
+    Example:
+        >>> MapState(pa.string(), pa.int64()).key_type
+        DataType(string)
     """
 
     key_type: pa.DataType
@@ -117,6 +125,10 @@ class ReducingState:
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
+
+    Example:
+        >>> ReducingState(pa.int64(), max).function(3, 5)
+        5
     """
 
     type: pa.DataType

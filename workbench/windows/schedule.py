@@ -71,7 +71,12 @@ def on_event_time() -> Schedule:
 
 
 def on_processing_time() -> Schedule:
-    """Fire when the clock passes the window's end: the default of processing-time windows."""
+    """Fire when the clock passes the window's end: the default of processing-time windows.
+
+    Example:
+        >>> on_processing_time().describe()
+        'on processing time'
+    """
     return Schedule("processing")
 
 
@@ -108,7 +113,12 @@ def early(every: str | timedelta, time: TimeKind = "processing") -> Schedule:
 
 
 def purging(trigger: Schedule | Trigger) -> Schedule | Trigger:
-    """The same trigger, but a window forgets its records after each firing, so that each result is of new records."""
+    """The same trigger, but a window forgets its records after each firing, so that each result is of new records.
+
+    Example:
+        >>> purging(early("10s", "event")).describe()
+        'early 10s, purging'
+    """
     return replace(trigger, purge=True) if isinstance(trigger, Schedule) else _Purging(trigger)
 
 

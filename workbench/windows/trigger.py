@@ -10,7 +10,12 @@ from workbench.windows.window import Window
 
 
 class Action(Enum):
-    """What a trigger does with a window."""
+    """What a trigger does with a window.
+
+    Example:
+        >>> Action.FIRE_AND_PURGE.fires, Action.FIRE.purges
+        (True, False)
+    """
 
     CONTINUE = "continue"
     FIRE = "fire"

@@ -15,6 +15,10 @@ class Window:
     Attributes:
         start: microseconds since 1970 in UTC; for count windows the position of the first record, from 0.
         end: the first that no longer belongs to the window.
+
+    Example:
+        >>> Window(0, 60_000_000).end_time.minute
+        1
     """
 
     start: int
