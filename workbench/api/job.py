@@ -210,13 +210,6 @@ class Job:
         """Go to another arrival time of the replayed history, forwards or backwards.
 
         Event time never goes back: after a jump backwards the records read again are late.
-
-        Raises:
-            JobError: the job replays no history.
-            SettingError: a position that is no time.
-
-        Example:
-            >>> job.seek("2013-01-31 06:00")  # doctest: +SKIP
         """
         self._check_running()
         if not self._master.services.paces:
@@ -240,16 +233,14 @@ class Job:
             JobError: it exists already, was not complete in time, or failed.
 
         Example:
-            >>> def numbers(first, n):
-            ...     return pa.record_batch({"n": list(range(first, first + n))})
-            >>> stream = wb.Stream.from_generator(numbers, {"n": pa.int64()}, rate=1000)
-            >>> endless = stream.sink_to(wb.TableSink("numbers"))
+            >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
+            >>> slow = numbers.sink_to(wb.TableSink("numbers"))
             >>> import tempfile
-            >>> job = endless.run("endless", checkpoint_dir=tempfile.mkdtemp())
+            >>> job = slow.run("slow", checkpoint_dir=tempfile.mkdtemp())
             >>> folder = job.savepoint("before-fix")
             >>> again = job.restore("before-fix")  # ends the job and goes back
             >>> job.state, again.name
-            ('CANCELED', 'endless')
+            ('CANCELED', 'slow')
             >>> again.cancel(); again.wait("60s")
             'CANCELED'
         """
@@ -269,14 +260,7 @@ class Job:
         return self._master.storage.path_of(manifest.place)
 
     def restore(self, savepoint: str) -> Job:
-        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name.
-
-        Raises:
-            JobError: no such savepoint.
-
-        Example:
-            >>> job.restore("before-fix")  # doctest: +SKIP
-        """
+        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name."""
         if self._master.storage.savepoint(savepoint) is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
         self.cancel()
@@ -298,28 +282,12 @@ class Job:
         self._apply(lambda: self._master.crash(*tasks))
 
     def stop(self) -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
-
-        Example:
-            >>> def numbers(first, n):
-            ...     return pa.record_batch({"n": list(range(first, first + n))})
-            >>> stream = wb.Stream.from_generator(numbers, {"n": pa.int64()}, rate=1000)
-            >>> endless = stream.sink_to(wb.TableSink("numbers"))
-            >>> job = endless.run("stopped")
-            >>> job.stop(); job.wait("60s")
-            'CANCELED'
-        """
+        """Take a last checkpoint, so that everything processed is committed, then end; returns at once."""
         if not self.over:
             self._master.call(self._master.stop)
 
     def cancel(self) -> None:
-        """End without a last checkpoint; returns at once.
-
-        Example:
-            >>> job = wb.Stream.from_table(pa.table({"n": [1, 2]}), rate=0.1).sink_to(wb.DiscardSink()).run("slow")
-            >>> job.cancel(); job.wait("60s")
-            'CANCELED'
-        """
+        """End without a last checkpoint; returns at once."""
         if not self.over:
             self._master.call(self._master.cancel)
 
@@ -361,10 +329,8 @@ class Job:
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
             >>> job = pipeline.run("steps", driver="stepping")
-            >>> len(job.step(3))
-            3
-            >>> job.driver.run_until(lambda: job.over)
-            True
+            >>> len(job.step(3)), job.driver.run_until(lambda: job.over)
+            (3, True)
         """
         driver = self.driver
         steps = (driver.step() for _ in range(count))

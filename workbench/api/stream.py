@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.api.building import expression, located, operator_node
 from workbench.api.event_time import StreamEventTime
+from workbench.api.exchanging import StreamExchanges
 from workbench.api.joining import StreamJoins
 from workbench.api.keyed import KeyedStream
 from workbench.api.pipeline import Pipeline
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-class Stream(StreamSources, StreamEventTime, StreamJoins):
+class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
@@ -232,71 +233,6 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
         origin = caller()
         return self._then(Union(origin), origin, *others)
 
-    def rebalance(self) -> Stream:
-        """Send the records to the next operator's subtasks in turn (F1-3).
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
-            9
-        """
-        return self._exchanged("rebalance")
-
-    def broadcast(self) -> Stream:
-        """Send every record to every subtask of the next operator (F1-3).
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [7]})).broadcast().filter("n > 0")
-            >>> job = stream.sink_to(wb.TableSink("copies")).run("broadcast", parallelism=3)
-            >>> job.wait("60s"), job.table()["n"].to_pylist()
-            ('FINISHED', [7, 7, 7])
-        """
-        return self._exchanged("broadcast")
-
-    def rescale(self) -> Stream:
-        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
-            4
-        """
-        return self._exchanged("rescale")
-
-    def shuffle(self) -> Stream:
-        """Send each record to a random subtask of the next operator (F1-3).
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).shuffle().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=2).channels
-            4
-        """
-        return self._exchanged("shuffle")
-
-    def partition_by(self, target: str | Expression | Callable[[pa.RecordBatch], Any]) -> Stream:
-        """Send each record to a subtask of your choice (F1-3).
-
-        Args:
-            target: an integer expression such as ``"length(origin)"``, or a function from a batch to one integer per
-                row; the subtask is that number modulo the number of subtasks.
-
-        Raises:
-            PlanError, ExpressionError: the expression does not give integers, or does not fit the columns.
-
-        Example:
-            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"]}))
-            >>> flights.partition_by("length(origin)").filter("origin IS NOT NULL").columns
-            ['origin']
-        """
-        origin = caller()
-        chosen = expression(target, origin) if isinstance(target, str) else target
-        partitioner = Partitioner(chosen, origin)
-        try:
-            partitioner.compiled(self.schema)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
-        return Stream(self._node, exchange="custom", tag=self._tag, partitioner=partitioner)
-
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
 
@@ -408,8 +344,8 @@ class Stream(StreamSources, StreamEventTime, StreamJoins):
     def _with_node(self, node: Node) -> Stream:
         return Stream(node, exchange=self._exchange, tag=self._tag, partitioner=self._partitioner)
 
-    def _exchanged(self, exchange: ExchangeKind) -> Stream:
-        return Stream(self._node, exchange=exchange, tag=self._tag)
+    def _exchanged(self, exchange: ExchangeKind, partitioner: Partitioner | None = None) -> Stream:
+        return Stream(self._node, exchange=exchange, tag=self._tag, partitioner=partitioner)
 
     def _then(self, spec: OperatorSpec, origin: Origin | None, *others: Stream) -> Stream:
         return Stream(operator_node(spec, (self._input(), *(other._input() for other in others)), origin))
