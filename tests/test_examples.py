@@ -109,3 +109,25 @@ def test_a_wrong_example_is_found() -> None:
     out: Callable[[str], Any] = failures.append
     assert doctest.DocTestRunner().run(example, out=out).failed == 1
     assert "Expected" in "".join(failures)
+
+
+CONCEPTS = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+
+
+def test_the_files_that_the_concepts_name_exist() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", CONCEPTS))
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).is_file() and not (ROOT / "workbench" / name).is_file()] == []
+
+
+def test_the_tests_that_the_concepts_name_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", CONCEPTS))
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    assert len(named) > 10
+    assert [name for name in named if f"def {name}(" not in sources] == []
+
+
+def test_the_public_names_that_the_concepts_name_exist() -> None:
+    named = set(re.findall(r"wb\.((?:Stream\.)?\w+)", CONCEPTS))
+    assert len(named) > 10
+    assert sorted(named - public().keys()) == []
