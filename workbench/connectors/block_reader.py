@@ -15,7 +15,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.rate import GRAIN_US, Rate, RateLimit
+from workbench.connectors.rate import Rate
+from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
@@ -125,10 +126,6 @@ class BlockReader(SourceReader):
         self._event_time = event_time
         self.rate = Rate(rate)
         self._positions: dict[int, int] = {}
-        self._share = Fraction(0)
-        self._limit: RateLimit | None = None
-        self._limited: float | None = None  # the rate of the limit
-        self._rested_us = 0
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -141,7 +138,7 @@ class BlockReader(SourceReader):
         used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
         own = [split for split in used if split % context.parallelism == context.subtask]
         self._positions = dict.fromkeys(own, 0)
-        self._share = Fraction(len(own), max(1, len(used)))
+        self._throttle = Throttle(Fraction(len(own), max(1, len(used))))
 
     def splits(self) -> Sequence[str]:
         return [str(split) for split, position in self._positions.items() if self._blocks.room(split, position)]
@@ -156,29 +153,13 @@ class BlockReader(SourceReader):
         if not ready:
             return Exhausted()
         first, split, room = min(ready)
-        count = min(room, max_records)
-        if self.rate.per_second != self._limited:
-            self._set_limit(self.rate.per_second)
-        if self._limit is not None:
-            now_us = self._clock.now_us()
-            if now_us < self._rested_us:
-                return WaitUntil(self._limit.next_us(self._rested_us - GRAIN_US))
-            due = self._limit.due(now_us)
-            count = min(count, due)
-            if count == 0:
-                return WaitUntil(self._limit.next_us(now_us))
-            self._limit.take(count)
-            if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
-                self._rested_us = now_us + GRAIN_US
-        batch = self._fetch(first, count)
-        self._positions[split] += count
+        allowed = self._throttle.allow(min(room, max_records), self.rate, self._clock.now_us())
+        if isinstance(allowed, WaitUntil):
+            return allowed
+        batch = self._fetch(first, allowed)
+        self._positions[split] += allowed
         times = None if self._event_time is None else event_times(batch.column(self._event_time))
         return Fetched(Records(batch, times), str(split))
-
-    def _set_limit(self, rate: float | None) -> None:
-        self._limited = rate
-        self._limit = None if rate is None else RateLimit(Fraction(rate) * self._share)
-        self._rested_us = 0
 
     def snapshot(self) -> Snapshot:
         return {

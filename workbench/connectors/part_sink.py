@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
+from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
 from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_path
 from workbench.elements import Records
@@ -45,51 +46,64 @@ class PartFormat:
     encode: Callable[[pa.Table], Any]
 
 
-class PartSink(Protocol):
-    """A sink that writes parts into a folder of its own."""
+class PartSink:
+    """A sink that writes parts into a folder of its own; a frozen dataclass with a `path` and a format.
+
+    Attributes:
+        path: of the folder.
+    """
+
+    path: str | Path
+    kind: ClassVar[str] = "sink"
+    guarantee: ClassVar[Guarantee] = "exactly-once"
 
     @property
     def folder(self) -> Path:
-        """As an absolute path."""
-        ...
+        """The folder as an absolute path."""
+        return Path(self.path).expanduser().absolute()
 
     @property
-    def part_format(self) -> PartFormat: ...
+    def name(self) -> str:
+        return self.folder.name
 
+    @property
+    def part_format(self) -> PartFormat:
+        """How rows become a file."""
+        raise NotImplementedError  # abstract
 
-def check_parts(sink: PartSink, schema: pa.Schema) -> None:
-    """Refuse a schema that the format cannot hold, or a folder that cannot be written; nothing is created.
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse a schema that the format cannot hold, or a folder that cannot be written; nothing is created.
 
-    Raises:
-        SinkError: with the type or the folder.
-    """
-    try:
-        sink.part_format.encode(_a_row_of_nulls(schema))
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise SinkError(
-            f"{sink.part_format.name} cannot hold these columns: {error}; convert or drop them before the sink"
-        ) from error
-    existing = next(folder for folder in (sink.folder, *sink.folder.parents) if folder.exists())
-    if not existing.is_dir():
-        raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise SinkError(
-            f"the folder {existing} cannot be written: choose another path for the sink or change its permissions"
-        )
+        Raises:
+            SinkError: with the type or the folder.
+        """
+        try:
+            self.part_format.encode(_a_row_of_nulls(schema))
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise SinkError(
+                f"{self.part_format.name} cannot hold these columns: {error}; convert or drop them before the sink"
+            ) from error
+        existing = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
+        if not existing.is_dir():
+            raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise SinkError(
+                f"the folder {existing} cannot be written: choose another path for the sink or change its permissions"
+            )
 
+    def check_fresh(self) -> None:
+        """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
 
-def check_fresh(folder: Path) -> None:
-    """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
+        Raises:
+            SinkError: the folder holds parts.
+        """
+        _check_fresh(self.folder)
 
-    Raises:
-        SinkError: the folder holds parts.
-    """
-    parts = _parts(folder)
-    if parts:
-        raise SinkError(
-            f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
-            " choose another path, or resume the job that wrote them (resume=True)"
-        )
+    def describe(self) -> str:
+        return str(self.path)
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return PartSinkLogic(self, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +211,7 @@ class PartSinkLogic(Operator):
     def _begin(self) -> None:
         """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
         if not self._begun:
-            check_fresh(self._folder)
+            _check_fresh(self._folder)
             self._delete_strays(set())
             self._begun = True
 
@@ -236,6 +250,15 @@ class PartSinkLogic(Operator):
             writer = int(match[1])
             if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
                 path.unlink(missing_ok=True)
+
+
+def _check_fresh(folder: Path) -> None:
+    parts = _parts(folder)
+    if parts:
+        raise SinkError(
+            f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
+            " choose another path, or resume the job that wrote them (resume=True)"
+        )
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from workbench.kernels import (
+from workbench.kernels import (  # noqa: F401  imported so that their kernels are declared
     accumulate,
     counting,
     division,
@@ -21,23 +21,6 @@ from workbench.kernels import (
     windows,
 )
 from workbench.kernels.compiled import KERNELS
-
-_MODULES = (
-    accumulate,
-    counting,
-    division,
-    hashing,
-    joining,
-    key_table,
-    merging,
-    partition,
-    rolling,
-    selection,
-    sessions,
-    substring,
-    windows,
-)
-"""Imported so that their kernels are declared."""
 
 _lock = Lock()
 _ready: set[str] = set()
