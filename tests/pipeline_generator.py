@@ -173,6 +173,7 @@ class PipelineGenerator:
     def _source(self) -> Drawn:
         table, name = self._data(), self._fresh("n")
         ordered, bound = True, f"{DISORDER_US // SECOND}s"
+        rate = self.chance.choice((None, 1_000, 20_000))  # watermarks are told as time passes
         if self.chance.random() < 0.3 and len(table):
             ordered = False
             files = self.folder / name
@@ -180,10 +181,10 @@ class PipelineGenerator:
             cut = self.chance.randint(0, len(table))
             for number, part in enumerate((table.slice(0, cut), table.slice(cut))):
                 pq.write_table(part, files / f"{number}.parquet", row_group_size=self.chance.choice((5, 30)))
-            stream = wb.Stream.from_files(files, event_time="t", out_of_orderness=bound)
+            stream = wb.Stream.from_files(files, event_time="t", out_of_orderness=bound, rate=rate)
             self.story.append(f"{name} = {len(table)} rows of files, {self._time_type}")
         else:
-            stream = wb.Stream.from_table(table, event_time="t", out_of_orderness=bound)
+            stream = wb.Stream.from_table(table, event_time="t", out_of_orderness=bound, rate=rate)
             self.story.append(f"{name} = {len(table)} rows of a table, {self._time_type}")
         plain = table.set_column(1, "d", table["d"].cast(pa.string()))
         times = (
@@ -462,11 +463,11 @@ class PipelineGenerator:
             if kind in (*NUMBERS, "mean", "time"):
                 found += [(wb.min(column), f"min({column})", kind), (wb.max(column), f"max({column})", kind)]
             if holistic and kind in NUMBERS:
-                found += [(wb.median(column), f"median({column}::DOUBLE)", "float")] * 2
+                found += [(wb.median(column), f"median({column}::DOUBLE)", "float")] * 6
             if holistic and kind in (*NUMBERS, "str"):
                 ranked = f"coalesce(list({column} ORDER BY {column} DESC) FILTER ({column} IS NOT NULL), [])[1:2]"
                 found.append((wb.top_k(column, 2), ranked, "list"))
-        drawn_ones = self.chance.sample(found, min(len(found), self.chance.randint(0, 4)))
+        drawn_ones = self.chance.sample(found, min(len(found), self.chance.randint(1, 6)))
         return {self._fresh("m"): one for one in [(wb.count(), "count(*)", "int"), *drawn_ones]}
 
     def _rolling(self, drawn: Drawn) -> list[Drawn] | None:

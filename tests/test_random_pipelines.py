@@ -47,7 +47,7 @@ def simulated(pipeline: Pipeline, chance: Random, parallelism: int) -> tuple[dic
         buffer_size=chance.choice((1, 3, 16, 100, 1000)),
         buffer_timeout_us=chance.choice((0, 5_000, None)),
         checkpoint_interval_us=chance.choice((None, None, 2_000, 20_000)),
-        watermark_interval_us=chance.choice((100, 1_000, 100_000)),
+        watermark_interval_us=chance.choice((100, 1_000, 20_000)),
         restart_delay_us=0,
         max_restarts=10,
     )
