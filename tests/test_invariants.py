@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.connectors.block_reader import BlockReader
-from workbench.connectors.parquet_sink import _ParquetSinkLogic
+from workbench.connectors.part_sink import PartSinkLogic
 from workbench.connectors.table_sink import _TableSinkLogic
 from workbench.connectors.tables import Tables
 from workbench.durations import NO_TIME
@@ -212,7 +212,7 @@ def only_the_newest_epoch_is_committed(patch: Patch) -> None:
 
 
 def files_are_committed_without_a_checkpoint(patch: Patch) -> None:
-    snapshot = _ParquetSinkLogic.snapshot
+    snapshot = PartSinkLogic.snapshot
 
     def hasty(self: Any, checkpoint_id: int) -> Any:
         pieces = snapshot(self, checkpoint_id)
@@ -221,7 +221,7 @@ def files_are_committed_without_a_checkpoint(patch: Patch) -> None:
         self._commit(self._pending)
         return pieces
 
-    patch.setattr(_ParquetSinkLogic, "snapshot", hasty)
+    patch.setattr(PartSinkLogic, "snapshot", hasty)
 
 
 def files_are_not_committed_by_a_restore(patch: Patch) -> None:
@@ -229,7 +229,7 @@ def files_are_not_committed_by_a_restore(patch: Patch) -> None:
         self._epoch = max(int(snapshot["checkpoint"]) for snapshot in snapshots) + 1
         self._begun = True
 
-    patch.setattr(_ParquetSinkLogic, "restore", restore)
+    patch.setattr(PartSinkLogic, "restore", restore)
 
 
 def the_oldest_checkpoint_is_resumed(patch: Patch) -> None:
