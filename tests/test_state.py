@@ -76,7 +76,7 @@ def rescaled(spec: Process, operators: Sequence[Operator], clock: VirtualClock, 
 def rows_of(operator: Operator) -> int:
     """How many keys a checkpoint of this subtask has."""
     states: Any = operator.snapshot(1)["states"]
-    return int((states() if callable(states) else states).num_rows)
+    return int((states().read_all() if callable(states) else states).num_rows)
 
 
 def handle(operators: Sequence[Operator], rows: Sequence[tuple[int | None, int]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ SHA-256, even where the processor has instructions for that one.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workbench.errors import CheckpointError
@@ -15,21 +16,59 @@ from workbench.errors import CheckpointError
 _CRC32 = "crc32"
 
 
-def checksum(*pieces: Any) -> str:
-    """The checksum of some bytes (any buffers, one behind the other).
+class RunningChecksum:
+    """Of bytes that go by piece by piece.
+
+    Attributes:
+        size: of all of them so far.
 
     Example:
-        >>> checksum(b"ro", b"ws")
+        >>> running = RunningChecksum()
+        >>> [len(piece) for piece in running.over([b"ro", b"ws"])]
+        [2, 2]
+        >>> running.text(), running.size
+        ('crc32:0a8bf4a1', 4)
+    """
+
+    __slots__ = ("_value", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._value = 0
+
+    def over(self, pieces: Iterable[Any]) -> Iterator[Any]:
+        """The pieces as they are, each counted in when it is taken."""
+        for piece in pieces:
+            self.size += len(piece)
+            self._value = zlib.crc32(piece, self._value)
+            yield piece
+
+    def text(self) -> str:
+        """What `checksum` says of all bytes that went by."""
+        return f"{_CRC32}:{self._value:08x}"
+
+
+def checksum(data: Any) -> str:
+    """The checksum of some bytes (any buffer).
+
+    Example:
+        >>> checksum(b"rows")
         'crc32:0a8bf4a1'
     """
-    value = 0
-    for piece in pieces:
-        value = zlib.crc32(piece, value)
-    return f"{_CRC32}:{value:08x}"
+    return f"{_CRC32}:{zlib.crc32(data):08x}"
 
 
 def matches(data: Any, expected: str, what: str) -> bool:
     """Whether these bytes have the checksum that was written down; `what` names the file in an error.
+
+    Raises:
+        CheckpointError: it was written down by an algorithm that this version does not have.
+    """
+    return agree(checksum(data), expected, what)
+
+
+def agree(found: str, expected: str, what: str) -> bool:
+    """Whether a file has the checksum that was written down; `what` names it in an error.
 
     Raises:
         CheckpointError: it was written down by an algorithm that this version does not have.
@@ -40,4 +79,4 @@ def matches(data: Any, expected: str, what: str) -> bool:
             f"{what} has a checksum of the kind {name!r}, and this version knows {_CRC32!r} only: restore it with the"
             " version that wrote it"
         )
-    return checksum(data) == expected
+    return found == expected

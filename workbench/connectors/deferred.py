@@ -2,8 +2,9 @@
 
 A value of a snapshot may be a *deferred* piece: a function without arguments. The task hands the snapshot over at
 once; the checkpoint's background writer calls the piece, stores what it returns, and acknowledges the checkpoint only
-then. A piece may be called more than once and from another thread than the operator's, so it touches only what it
-owns; when it raises, the checkpoint fails and the operator goes on.
+then. Of state that is larger than memory it returns a reader, whose batches are written one by one. A piece may be
+called more than once and from another thread than the operator's, so it touches only what it owns; when it or its
+reader raises, the checkpoint fails and the operator goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from workbench.operators.base import Json
 
-Deferred = Callable[[], "pa.Table | Json"]
+Deferred = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
 """Computes a snapshot's value when the background writer calls it."""
 
 FILES = "$files"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,17 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, *pieces: Any) -> None:
-    """Write bytes (any buffers, one behind the other) so that `path` holds all of them or does not exist, whatever
-    happens meanwhile.
+def write_durably(path: Path, data: Any) -> None:
+    """Write bytes (any buffer) so that `path` holds all of them or does not exist, whatever happens meanwhile.
+
+    Raises:
+        SinkError: the file cannot be written (no space, no permission, disk error).
+    """
+    write_pieces_durably(path, (data,))
+
+
+def write_pieces_durably(path: Path, pieces: Iterable[Any]) -> None:
+    """Do so with buffers, one behind the other, each of which is let go before the next is taken.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
@@ -56,7 +64,9 @@ def write_durably(path: Path, *pieces: Any) -> None:
         temporary.replace(path)
         sync_path(path.parent)
     except OSError as error:
-        raise SinkError(f"cannot write {path}: {error.strerror}; free some space or choose another folder") from error
+        raise SinkError(
+            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder"
+        ) from error
 
 
 def read_verified(path: Path, expected: str) -> bytes:

@@ -57,7 +57,7 @@ class Probe:
             point: which.
             owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, ``"folder/task"`` where
                 state is written, the task where it is read, the folder of a manifest.
-            number: rows in ``process``, bytes of a state that is written, otherwise the checkpoint.
+            number: rows in ``process``, bytes of a state that is written (0 before), otherwise the checkpoint.
         """
 
 
@@ -173,9 +173,9 @@ class ProbedStorage:
         self._probe = probe
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
-        self._probe.reached("state write begins", f"{place}/{task}", len(state))
+        self._probe.reached("state write begins", f"{place}/{task}", 0)
         file = self._storage.write(place, task, state)
-        self._probe.reached("state write ends", f"{place}/{task}", len(state))
+        self._probe.reached("state write ends", f"{place}/{task}", file.size)
         return file
 
     def complete(self, place: str, manifest: Manifest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -19,8 +19,20 @@ def owned_table(
     Raises:
         CheckpointError: the tables are of other keys.
     """
+    owned = list(owned_parts(snapshots, name, keys, context))
+    rows = pa.concat_tables(owned, promote_options="none").combine_chunks() if owned else None
+    return rows if rows is not None and rows.num_rows else None
+
+
+def owned_parts(
+    snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], context: OperatorContext
+) -> Iterator[pa.Table]:
+    """These rows batch by batch, as they were written, so that all of them need not be in memory at once.
+
+    Raises:
+        CheckpointError: the tables are of other keys.
+    """
     columns = [f"key:{key}" for key in keys]
-    owned: list[pa.Table] = []
     for snapshot in snapshots:
         table = snapshot.get(name)
         if not isinstance(table, pa.Table):
@@ -31,9 +43,9 @@ def owned_table(
                 f"the state of operator {context.uid!r} is by {', '.join(found)}, and its keys are "
                 f"{', '.join(columns)} now: give the operator another uid to start it afresh"
             )
-        owned.append(owned_rows(table, columns, context.subtask, context.parallelism, context.max_parallelism))
-    rows = pa.concat_tables(owned, promote_options="none").combine_chunks() if owned else None
-    return rows if rows is not None and rows.num_rows else None
+        for batch in table.to_batches():
+            part = pa.Table.from_batches([batch])
+            yield owned_rows(part, columns, context.subtask, context.parallelism, context.max_parallelism)
 
 
 def key_rows(table: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import one_key
-from workbench.operators.keyed_snapshot import key_rows, owned_table
+from workbench.operators.keyed_snapshot import key_rows, owned_parts, owned_table
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
 from workbench.operators.record_loop import CHUNK, LoopError, add_rows, chunks, process_loop
@@ -259,8 +259,7 @@ class ProcessLogic(Operator):
         for snapshot in snapshots:
             if isinstance(table := snapshot.get("states"), pa.Table):
                 self._layout.check(table.schema, self._operator.uid)
-        rows = owned_table(snapshots, "states", keys, self._operator)
-        if rows is not None:
+        for rows in owned_parts(snapshots, "states", keys, self._operator):
             self._states.load(rows, key_rows(rows, keys))
         for name, timers in (("event_timers", self._event_timers), ("processing_timers", self._processing_timers)):
             rows = owned_table(snapshots, name, keys, self._operator)

@@ -9,7 +9,7 @@ metadata ``workbench.repeats`` of the table's schema names both.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,16 +29,14 @@ class Encoded:
     """A task's state as bytes.
 
     Attributes:
-        pieces: buffers, one behind the other; the large ones are the state's own columns, which are not copied.
+        pieces: buffers, one behind the other; the large ones are the state's own columns, which are not copied. They
+            may be taken once, because those of state that is larger than memory are made on the way.
         files: what the state refers to outside of these bytes: paths relative to the checkpoint directory. They are
             kept as long as a checkpoint that names them.
     """
 
-    pieces: tuple[Any, ...]
+    pieces: Iterable[Any]
     files: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return sum(len(piece) for piece in self.pieces)
 
     def join(self) -> bytes:
         """All bytes in one."""
@@ -46,30 +44,40 @@ class Encoded:
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
-    """The bytes of a task's state, by operator uid and name. Deferred values (callables) are called here."""
+    """The bytes of a task's state, by operator uid and name.
+
+    Deferred values (callables) are called here; a reader that one returns is read when its pieces are taken.
+    """
     rows: list[tuple[str, str, str | None]] = []
-    tables: list[pa.Table] = []
+    tables: list[pa.RecordBatchReader] = []
     files: list[str] = []
     for uid, snapshot in states.items():
         for name, value in snapshot.items():
             piece = value() if callable(value) else value
             if name == FILES:
                 files += cast(list[str], piece)
-            elif isinstance(piece, pa.Table):
+            elif isinstance(piece, pa.Table | pa.RecordBatchReader):
                 rows.append((uid, name, None))
-                tables.append(_without_repeats(piece))
+                tables.append(_without_repeats(piece).to_reader() if isinstance(piece, pa.Table) else piece)
             else:
                 rows.append((uid, name, json.dumps(piece, sort_keys=True)))
         if not snapshot:
             rows.append((uid, "", "null"))
     columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_INDEX)]
-    streams = [pa.Table.from_arrays(columns, schema=_INDEX), *tables]
+    index = pa.Table.from_arrays(columns, schema=_INDEX).to_reader()
+    return Encoded(_written([index, *tables]), tuple(files))
+
+
+def _written(tables: Iterable[pa.RecordBatchReader]) -> Iterator[Any]:
+    """The bytes of each table as a stream; a batch is let go before the next is read."""
     pieces = _Pieces()
     with pa.PythonFile(pieces, "w") as sink:
-        for table in streams:
+        for table in tables:
             with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-    return Encoded(pieces.all(), tuple(files))
+                for batch in table:
+                    writer.write_batch(batch)
+                    yield from pieces.taken()
+    yield from pieces.taken(last=True)
 
 
 def _without_repeats(table: pa.Table) -> pa.Table:
@@ -124,10 +132,12 @@ class _Pieces:
             self._pieces.append(bytes(self._small))
             self._small.clear()
 
-    def all(self) -> tuple[Any, ...]:
-        """What was written."""
-        self._flush_small()
-        return tuple(self._pieces)
+    def taken(self, *, last: bool = False) -> Iterator[Any]:
+        """What was written since the last time, but for small buffers that more will be put to."""
+        if last:
+            self._flush_small()
+        pieces, self._pieces = self._pieces, []
+        yield from pieces
 
     def flush(self) -> None:
         """Arrow asks for it; there is nothing to do."""

@@ -19,8 +19,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from workbench.connectors.checksum import checksum, matches
-from workbench.connectors.part_files import sync_path, write_durably
+import pyarrow as pa
+
+from workbench.connectors.checksum import RunningChecksum, agree
+from workbench.connectors.part_files import sync_path, write_durably, write_pieces_durably
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, check_name, folder_of, read_manifest
@@ -39,6 +41,7 @@ TAKEN_BACK = "taken-back.json"
 SHARED = "tables"
 """The folder of the files that checkpoints share."""
 _CHECKPOINT = re.compile(r"chk-([0-9]{8})")
+_AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
 
 
 class CheckpointStorage(Protocol):
@@ -65,7 +68,7 @@ class CheckpointStorage(Protocol):
         ...
 
     def read(self, manifest: Manifest, file: StateFile) -> Any:
-        """A file's bytes (a buffer), checked against its checksum."""
+        """A file's bytes (a buffer, of which memory need not hold all), checked against its checksum."""
         ...
 
     def path_of(self, place: str) -> str:
@@ -77,12 +80,12 @@ class MemoryStorage:
     """Keeps checkpoints in this process: tasks recover from them, the process does not."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str], Encoded] = {}
+        self._files: dict[tuple[str, str], tuple[Any, ...]] = {}
         self._manifests: dict[str, Manifest] = {}
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
-        self._files[place, task] = state
-        return StateFile(task, task, len(state), "")
+        pieces = self._files[place, task] = tuple(state.pieces)
+        return StateFile(task, task, sum(map(len, pieces)), "")
 
     def complete(self, place: str, manifest: Manifest) -> None:
         self._manifests[place] = manifest
@@ -100,7 +103,7 @@ class MemoryStorage:
         return self._manifests.get(f"savepoints/{name}")
 
     def read(self, manifest: Manifest, file: StateFile) -> Any:
-        return self._files[manifest.place, file.task].join()
+        return b"".join(self._files[manifest.place, file.task])
 
     def path_of(self, place: str) -> str:
         return ""
@@ -142,8 +145,9 @@ class DirectoryStorage:
         folder = self._folder(place)
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{_file_name(task)}.arrow"
-        write_durably(folder / name, *state.pieces)
-        return StateFile(task, name, len(state), checksum(*state.pieces), state.files)
+        running = RunningChecksum()
+        write_pieces_durably(folder / name, running.over(state.pieces))
+        return StateFile(task, name, running.size, running.text(), state.files)
 
     def complete(self, place: str, manifest: Manifest) -> None:
         folder = self._folder(place)
@@ -223,13 +227,17 @@ class DirectoryStorage:
 
     def read(self, manifest: Manifest, file: StateFile) -> Any:
         path = self._folder(manifest.place) / file.file
+        running = RunningChecksum()
         try:
-            data = path.read_bytes()
+            with path.open("rb") as content:  # read, not mapped, so that what the disk cannot read is an error
+                for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
+                    pass
+            data = _mapped(path)
         except OSError as error:
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} cannot be read ({error.strerror})"
             ) from error
-        if len(data) != file.size or not matches(data, file.checksum, str(path)):
+        if running.size != file.size or not agree(running.text(), file.checksum, str(path)):
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {path} does not match its checksum; "
                 "to go on from an earlier checkpoint, delete this one's folder yourself"
@@ -258,6 +266,12 @@ class DirectoryStorage:
     def _delete(self, files: Iterable[str]) -> None:
         for file in files:
             self._folder(file).unlink(missing_ok=True)
+
+
+def _mapped(path: Path) -> pa.Buffer:
+    """A file's bytes, which the system reads when they are looked at and may forget again."""
+    with pa.memory_map(str(path)) as file:
+        return file.read_buffer()
 
 
 def _file_name(task: str) -> str:

@@ -47,19 +47,22 @@ class KeyedStates(Protocol):
         """How many keys have state, and at most `limit` of them."""
         ...
 
-    def table(self) -> pa.Table | Callable[[], pa.Table]:
+    def table(self) -> pa.Table | Callable[[], pa.RecordBatchReader]:
         """All state there is now, a row for each key that has some: ``key:`` columns, then those of the layout.
 
         Raises:
             StateTypeError: a field holds what its type cannot; its `at` is a code.
 
         Returns:
-            The table, or what will read it in the background.
+            The table, or what will read it in the background, batch by batch.
         """
         ...
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
-        """Take over rows of such a table; `keys` has their key columns under their own names. No code is kept."""
+        """Take over rows of such a table; `keys` has their key columns under their own names. No code is kept.
+
+        What is not in memory may be taken over once only, before any key came.
+        """
         ...
 
     def close(self) -> None:

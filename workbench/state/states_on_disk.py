@@ -11,7 +11,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from workbench.elements import Int64s
 from workbench.errors import PlanError
 from workbench.state.key_columns import from_ints, is_text, plain, to_ints
 from workbench.state.key_index import KeyIndex
-from workbench.state.keyed_states import place, with_keys
-from workbench.state.layout import State, StateLayout
+from workbench.state.keyed_states import with_keys
+from workbench.state.layout import State, StateLayout, StateTypeError
 from workbench.state.packing import Packing
 
 RESIDENT_MAX = 65_536
@@ -107,18 +107,26 @@ class StatesOnDisk:
 
     def _write_back(self) -> None:
         """Make the rows of the keys in memory what their objects are."""
-        if not self.objects:
-            return
-        columns = self._layout.columns(self.objects)
+        for begin in range(0, len(self.objects), _AT_ONCE):
+            states = self.objects[begin : begin + _AT_ONCE]
+            keys = self._key_bytes(self.index.keys_table(np.arange(begin, begin + len(states))))
+            try:
+                rows = self._packed(self._layout.columns(states), len(states))
+            except StateTypeError as error:
+                error.at += begin
+                raise
+            writes = self._new_writes()
+            for key, state, row in zip(keys, states, rows, strict=True):
+                if self._layout.is_fresh(state):
+                    writes.delete(key)
+                else:
+                    writes.put(key, row)
+            self._rows.write(writes)
+
+    def _packed(self, columns: Sequence[pa.Array], count: int) -> Iterator[bytes]:
+        """The row of each key."""
         packed = [packing.pack(column) for packing, column in zip(self._packings.values(), columns, strict=True)]
-        rows = zip(*packed, strict=True) if packed else ((),) * len(self.objects)
-        writes = self._new_writes()
-        for key, state, row in zip(self._key_bytes(self.index.keys_table()), self.objects, rows, strict=True):
-            if self._layout.is_fresh(state):
-                writes.delete(key)
-            else:
-                writes.put(key, self._pack(row))
-        self._rows.write(writes)
+        return map(self._pack, zip(*packed, strict=True) if packed else repeat((), count))
 
     def _delete_expired(self) -> None:
         """Delete rows that a snapshot found expired, unless they were written again."""
@@ -143,21 +151,23 @@ class StatesOnDisk:
             some += live[: limit - len(some)]
         return count, self._key_batch(some).to_pylist()
 
-    def table(self) -> Callable[[], pa.Table]:
-        """Reads the rows as they are now, whenever it is called."""
+    def table(self) -> Callable[[], pa.RecordBatchReader]:
+        """Reads the rows as they are now, whenever it is called, with few of them in memory at a time."""
         self._write_back()
         rows = self._rows.iter()  # an iterator sees the rows that there were when it was made, however often it begins
-        return lambda: self._table(rows)
+        schema = self._table_of([], []).schema
+        return lambda: pa.RecordBatchReader.from_batches(schema, self._batches(rows))
 
-    def _table(self, rows: Any) -> pa.Table:
-        layout, parts = self._layout, []
+    def _batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        layout = self._layout
         for keys, states in self._chunks(_walk(rows)):
             live = [at for at, state in enumerate(states) if not layout.is_fresh(state)]
             if len(live) < len(states):
                 self._expired.extend(set(keys).difference(keys[at] for at in live))
-            columns = layout.columns([states[at] for at in live])
-            parts.append(with_keys(self._key_batch([keys[at] for at in live]), columns, layout.schema().names))
-        return pa.concat_tables([*parts, with_keys(self._key_batch([]), layout.columns([]), layout.schema().names)])
+            yield from self._table_of([keys[at] for at in live], [states[at] for at in live]).to_batches()
+
+    def _table_of(self, keys: Sequence[bytes], states: Sequence[State]) -> pa.Table:
+        return with_keys(self._key_batch(keys), self._layout.columns(states), self._layout.schema().names)
 
     def _chunks(self, items: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[State]]]:
         rest = iter(items)
@@ -165,12 +175,20 @@ class StatesOnDisk:
             yield [key for key, _ in chunk], self._objects(row for _, row in chunk)
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
+        """Puts the rows where they would be after a while, without making objects of them."""
+        fresh = dict(zip(self._packings, self._layout.columns([self._layout.make()]), strict=True))
         for begin in range(0, table.num_rows, _AT_ONCE):
             rows = table.slice(begin, _AT_ONCE)
-            columns = {name: rows.column(name).to_pylist() for name in rows.schema.names}
-            states = self._layout.objects(columns, rows.num_rows)
-            place(self.objects, self.codes(keys.slice(begin, _AT_ONCE)), states)
-            self.settle(lambda: np.empty(0, np.int64))
+            same = pa.array(np.zeros(rows.num_rows, np.int64))
+            columns = [
+                rows.column(name).combine_chunks() if name in rows.schema.names else value.take(same)
+                for name, value in fresh.items()
+            ]
+            writes = self._new_writes()
+            packed = self._packed(columns, rows.num_rows)
+            for key, row in zip(self._key_bytes(keys.slice(begin, _AT_ONCE)), packed, strict=True):
+                writes.put(key, row)
+            self._rows.write(writes)
 
     def close(self) -> None:
         self.objects.clear()

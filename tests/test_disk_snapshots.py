@@ -1,0 +1,156 @@
+"""State on disk that is larger than memory: its checkpoints are written and restored with little of it in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.clock import VirtualClock
+from workbench.elements import Records
+from workbench.operators.base import Operator, OperatorContext, Snapshot
+from workbench.operators.process import Process
+from workbench.runtime.encoding import Encoded, decode, encode
+from workbench.runtime.manifest import Manifest
+from workbench.runtime.storage import DirectoryStorage
+from workbench.state import states_on_disk
+
+EVENTS = pa.schema([("k", pa.int64())])
+MB = 1_000_000
+KEYS, STEP = 100_000, 4_096
+STATE = {"text": wb.ValueState(pa.string()), "items": wb.ListState(pa.int64())}
+
+
+def text_of(key: int) -> str:
+    return f"{key:08d}" * 120
+
+
+def put(record: dict[str, Any], state: wb.State) -> None:
+    state.text = text_of(record["k"])
+    state.items = [record["k"]]
+
+
+class NoOutput:
+    """An output that gets nothing."""
+
+    def emit(self, records: Records) -> None:
+        assert not len(records)
+
+    def emit_side(self, tag: str, records: Records) -> None:
+        raise AssertionError(tag)
+
+
+class Peak:
+    """Bytes at the worst moment, of Arrow's memory and Python's."""
+
+    bytes = 0
+
+
+@contextmanager
+def measured() -> Iterator[Peak]:
+    """Counts what is allocated inside, beyond what there was before."""
+    former, pool, peak = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool()), Peak()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        yield peak
+        peak.bytes = pool.max_memory() + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(former)
+
+
+def opened(subtask: int = 0, parallelism: int = 1) -> Operator:
+    spec = Process(("k",), put, {"n": pa.int64()}, STATE, state_backend="disk")
+    operator = spec.create([EVENTS])
+    operator.open(OperatorContext(subtask=subtask, parallelism=parallelism, clock=VirtualClock()))
+    return operator
+
+
+def filled(keys: int) -> Operator:
+    operator = opened()
+    for begin in range(0, keys, STEP):
+        column = np.arange(begin, min(begin + STEP, keys))
+        batch = pa.RecordBatch.from_arrays([pa.array(column)], schema=EVENTS)
+        operator.process(Records(batch, np.zeros(len(batch), np.int64)), 0, NoOutput())
+    return operator
+
+
+def test_a_checkpoint_of_much_state_needs_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(states_on_disk, "RESIDENT_MAX", STEP)
+    operator = filled(KEYS)
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        with measured() as writing:
+            file = storage.write("chk-00000001", "p[0]", encode({"p": operator.snapshot(1)}))
+        operator.close()
+        manifest = Manifest(1, "job", "periodic", 1, 2, {"p": 1}, (file,), place="chk-00000001")
+        with measured() as reading:
+            operators = [opened(subtask, 2) for subtask in range(2)]
+            snapshots = [decode(storage.read(manifest, file), file.file)["p"]]
+            for fresh in operators:
+                fresh.restore(snapshots)
+            del snapshots
+    assert file.size > 95 * MB
+    assert writing.bytes < 30 * MB
+    assert reading.bytes < 30 * MB
+    counts = [fresh.query_keys(0)[0] for fresh in operators]
+    assert sum(counts) == KEYS
+    assert min(counts) > 0.4 * KEYS
+    for key in (0, 1, STEP, 54_321, KEYS - 1):
+        found = [shown for fresh in operators if (shown := fresh.query({"k": key})) is not None]
+        assert found == [{"text": text_of(key), "items": [key]}]
+    for fresh in operators:
+        fresh.close()
+
+
+def test_a_checkpoint_is_of_the_moment_of_its_barrier_however_late_it_is_written(tmp_path: Path) -> None:
+    operator = filled(10)
+    snapshot = operator.snapshot(1)
+    operator.process(Records(pa.record_batch([[10, 11]], schema=EVENTS), np.zeros(2, np.int64)), 0, NoOutput())
+    later = operator.snapshot(2)
+    found = [decode(encode({"p": each}).join(), "f")["p"]["states"] for each in (snapshot, later, snapshot)]
+    assert [sorted(table.column("key:k").to_pylist()) for table in found if isinstance(table, pa.Table)] == [
+        list(range(10)),
+        list(range(12)),
+        list(range(10)),
+    ]
+    operator.close()
+
+
+def test_state_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
+    schema = pa.schema([("key:k", pa.int64())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([np.arange(100_000)], schema=schema)
+        raise RuntimeError("the disk is gone")
+
+    states: dict[str, Any] = {"p": {"states": lambda: pa.RecordBatchReader.from_batches(schema, batches())}}
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        with pytest.raises(RuntimeError, match="the disk is gone"):
+            storage.write("chk-00000001", "p[0]", encode(states))
+        assert not list(tmp_path.rglob("*.arrow"))
+
+
+def test_fields_that_a_checkpoint_did_not_have_are_fresh_on_disk() -> None:
+    table = pa.table({"key:k": [1, 2], "state:text": ["a", None]})
+    operator = opened()
+    snapshot: Snapshot = {"states": table}
+    operator.restore([snapshot])
+    assert operator.query({"k": 1}) == {"text": "a", "items": []}
+    assert operator.query_keys(9) == (1, [{"k": 1}])
+    operator.close()
+
+
+def test_a_file_that_is_restored_may_be_deleted_meanwhile(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        file = storage.write("chk-00000001", "p[0]", Encoded((b"sta", b"te")))
+        data = storage.read(Manifest(1, "job", "periodic", 1, 2, {}, (file,), place="chk-00000001"), file)
+        storage.discard("chk-00000001")
+        assert data == b"state"
