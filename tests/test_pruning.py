@@ -300,7 +300,7 @@ def streams(draw: st.DrawFn) -> tuple[wb.Stream, list[wb.Stream]]:
             totals = {f"sum_{name}": wb.sum(name) for name in measured[:1] if f"sum_{name}" not in keys}
             if keys and "n" not in keys:
                 stream = stream.key_by(*keys).aggregate(n=wb.count(), **totals)
-        elif "window_start" not in schema.names and "m" not in schema.names:
+        elif not {"window_start", "window_end", "m"} & set(schema.names):
             windows = stream.key_by(schema.names[0]).window(wb.tumbling("1s")).aggregate(m=wb.count())
             if draw(st.booleans()):
                 ended.append(windows.side_output("late"))

@@ -75,7 +75,7 @@ class KeyedStream:
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even", "odd"], "n": [1, 2, 3]}))
             >>> sums = numbers.key_by("parity").aggregate(total=wb.sum("n"))
-            >>> job = sums.sink_to(wb.TableSink("sums")).run("aggregate")
+            >>> job = sums.sink_to(wb.TableSink("sums")).run("totals")
             >>> job.wait("60s"), job.table()["total"].to_pylist()
             ('FINISHED', [1, 2, 4])
         """
