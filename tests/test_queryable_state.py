@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import threading
 from collections import Counter
 from datetime import UTC, date, datetime
@@ -12,6 +15,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job import Job
+from workbench.kernel import protocol
 from workbench.kernel.verbs import run_verb
 
 ROWS = 700
@@ -230,3 +234,12 @@ def test_the_magic_asks_like_its_twin() -> None:
     assert run_verb(["state", "asked", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "asked", "aggregate"]) == job.state("aggregate").keys()
+
+
+def test_a_copy_of_a_jobs_state_is_plain_text_so_that_it_can_be_sent() -> None:
+    job = stepped(rolling("n"))
+    for copied in (copy.deepcopy(job.state), pickle.loads(pickle.dumps(job.state))):
+        assert copied == job.state
+        assert type(copied) is str
+    message = protocol.jobs_message([protocol.summarise("asked", job)])
+    assert json.loads(json.dumps(message))["jobs"][0]["state"] == job.state

@@ -32,6 +32,10 @@ class JobState(str):
 
     _view: Callable[[str], StateView]
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """A copy is plain text: it goes to other processes and into messages, where there is no job to ask."""
+        return str, (str(self),)
+
     def __call__(self, operator: str) -> StateView:
         """What an operator of the running job holds by key.
 
