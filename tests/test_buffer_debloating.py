@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from workbench.elements import Records
+from workbench.elements import Records, Watermark
 from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.output import EdgeOutput
 from workbench.runtime.partial import SMALLEST_BUFFER
@@ -66,6 +66,16 @@ def test_records_that_are_few_do_not_wait_for_a_large_buffer_to_fill() -> None:
         sender.send(1)
         sender.output.ship_due(sender.now_us)
     assert sender.output.partials[0].size == SMALLEST_BUFFER
+
+
+def test_watermarks_that_ship_what_is_before_them_do_not_hide_the_pace() -> None:
+    sender = Sender(keyed=False, ship_after_us=None)
+    for step in range(1_000):  # 1,000 records in 10 ms: 1,500 in 15 ms; the watermarks leave no buffer time to fill
+        sender.now_us += 1_000
+        sender.send(100)
+        if step % 50 == 0:
+            sender.output.emit_watermark(Watermark(step))
+    assert 1_200 <= sender.output.partials[0].size <= 1_800
 
 
 def test_what_comes_at_once_leaves_in_one_buffer_however_long_the_pause_before_it() -> None:

@@ -145,7 +145,7 @@ class EdgeOutput:
         now = self._now_us()
         partials = self.partials
         for partial in partials:
-            self._let_watermark_go(partial)
+            self._let_watermark_go(partial, now)
         row, full = 0, spreader.full
         totals = [0] * len(partials)
         while True:
@@ -186,13 +186,14 @@ class EdgeOutput:
         for target, partial in enumerate(self.partials):
             self._seal(partial, target)
 
-    def _let_watermark_go(self, partial: Partial) -> None:
+    def _let_watermark_go(self, partial: Partial, now_us: int) -> None:
         if partial.watermark is not None and partial.rows <= partial.size and self._has_free():
-            self._ship(partial)  # without room the watermark waits behind the next records too, which is safe
+            self._ship_and_fit(partial, now_us)
+        # Without room the watermark waits behind the next records too, which is safe.
 
     def _append(self, partial: Partial, records: Records) -> None:
         now = self._now_us()
-        self._let_watermark_go(partial)
+        self._let_watermark_go(partial, now)
         partial.parts.append(records)
         partial.note(len(records))
         partial.rows += len(records)
