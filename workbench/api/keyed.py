@@ -60,6 +60,9 @@ class KeyedStream:
             evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
                 `wb.Evictor` of your own; None: all.
 
+        Raises:
+            SettingError: a lateness that is no duration, or settings that do not go together.
+
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "a"], "t": [0, 1]}), event_time="t")
             >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=wb.early("1min"))
@@ -71,6 +74,10 @@ class KeyedStream:
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
+
+        Raises:
+            PlanError: no aggregate, or one that is not defined for the column's type.
+            ExpressionError: an unknown column.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even", "odd"], "n": [1, 2, 3]}))

@@ -138,6 +138,11 @@ class StreamSources:
             limit: number of rows; None for a stream without end.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
 
+        Raises:
+            PlanError: no such event-time column.
+            SettingError: a rate or limit that is not above zero.
+            RecordError: while it runs, when the function fails or returns other rows.
+
         Example:
             >>> def squares(first, n):
             ...     numbers = range(first, first + n)

@@ -127,6 +127,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
 
+        Raises:
+            ExpressionError: an unknown column or a type that does not fit.
+
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"dep_delay": [20, 3]}))
             >>> flights.with_columns(late=col("dep_delay") > 15, hours="dep_delay / 60").columns
@@ -138,6 +141,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
 
     def select(self, *columns: str, **named: str | Expression) -> Stream:
         """Keep these columns, in this order, and computed ones after them.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name, or two of one name.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
@@ -192,6 +198,10 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     def flat_map(self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike) -> Stream:
         """Turn each record into any number of records with a Python function.
 
+        Raises:
+            PlanError: no schema that can be used.
+            RecordError: while it runs, when the function fails or returns something else; with the record.
+
         Example:
             >>> lines = wb.Stream.from_table(pa.table({"line": ["a b"]}))
             >>> schema = {"word": pa.string()}
@@ -212,6 +222,10 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     ) -> Stream:
         """Turn each Arrow batch into another; with another number of rows, name the column with their event times.
 
+        Raises:
+            PlanError: no schema that can be used.
+            RecordError: while it runs, when the function fails or returns another schema.
+
         Example:
             >>> def doubled(batch):
             ...     return pa.RecordBatch.from_arrays([pa.compute.multiply(batch.column("n"), 2)], names=["n"])
@@ -224,6 +238,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and of others with the same columns.
 
+        Raises:
+            PlanError: the streams' columns differ.
+
         Example:
             >>> here, there = (wb.Stream.from_table(pa.table({"n": [n]})) for n in (1, 2))
             >>> job = here.union(there).sink_to(wb.TableSink("both")).run("union")
@@ -235,6 +252,10 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
 
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
+
+        Raises:
+            PlanError: no key.
+            ExpressionError: an unknown column, with the nearest name.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
@@ -261,6 +282,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     ) -> WindowedStream:
         """Group all records by windows, in one subtask; see `KeyedStream.window`.
 
+        Raises:
+            SettingError: a lateness that is no duration, or settings that do not go together.
+
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"t": [0, 1, 1_000_000]}), event_time="t")
             >>> job = clicks.window(wb.tumbling("1s")).aggregate(n=wb.count()).sink_to(wb.TableSink("n")).run("window")
@@ -272,6 +296,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
 
     def side_output(self, tag: str) -> Stream:
         """A side output of the operator that made this stream: ``"late"`` of a window aggregate.
+
+        Raises:
+            PlanError: the operator has no such side output; names those that it has.
 
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"t": [0]}), event_time="t")
@@ -296,6 +323,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
     def with_parallelism(self, parallelism: int) -> Stream:
         """The number of subtasks of the operator that made this stream; otherwise it is the job's.
 
+        Raises:
+            SettingError: a number below 1.
+
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(1)
             >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # one reads, four write
@@ -319,6 +349,9 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
 
     def sink_to(self, sink: Sink) -> Pipeline:
         """End the stream in a sink; what comes back can be run.
+
+        Raises:
+            SinkError: the sink cannot write these columns.
 
         Example:
             >>> wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("numbers"))

@@ -72,6 +72,10 @@ class WindowedStream:
         minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect`` among
         them, or an evictor, the window keeps its records until it ends.
 
+        Raises:
+            PlanError: no aggregate, or one that is not defined for the column's type.
+            ExpressionError: an unknown column.
+
         Example:
             >>> import pyarrow as pa
             >>> import workbench as wb
@@ -108,6 +112,10 @@ class WindowedStream:
                 `wb.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record (a dict),
                 several, or None.
             schema: of what it returns; the keys, ``window_start`` and ``window_end`` are put before it.
+
+        Raises:
+            PlanError: no schema that can be used.
+            RecordError: while it runs, when the function fails or returns something else.
 
         Example:
             >>> import pyarrow as pa
