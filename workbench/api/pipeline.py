@@ -90,9 +90,9 @@ class Pipeline:
         Args:
             name: of the job, one at a time.
             parallelism: subtasks of every operator.
-            buffer_timeout: a partial buffer is shipped after this time; ``"0ms"``: every record at once; None or
-                ``"disabled"``: only full buffers.
-            buffer_size: records in a full buffer.
+            buffer_timeout: a record waits at most about so long for its buffer to fill and to reach the next task;
+                ``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.
+            buffer_size: records in a full buffer, at most; a channel with little traffic has smaller ones.
             checkpoint_interval: time between checkpoints; None or ``"disabled"``: only the final one.
             speed: of the replay, from its first record on; None: as the stream says.
             checkpoint_dir: where checkpoints are kept; without it they live in memory, so the job recovers from a
