@@ -17,8 +17,19 @@ Ttl = str | timedelta | None
 """How long state lives after it was last written, by processing time: ``"1h"``; None: for ever."""
 
 
+class _Lasting:
+    """What all descriptors share: how long their values live."""
+
+    ttl: Ttl
+
+    @property
+    def ttl_us(self) -> int | None:
+        """The time to live in microseconds."""
+        return _ttl_us(self.ttl)
+
+
 @dataclass(frozen=True)
-class ValueState:
+class ValueState(_Lasting):
     """One value per key: ``state.n`` is the value, ``state.n += 1`` changes it.
 
     Args:
@@ -48,14 +59,9 @@ class ValueState:
                 f"the default {self.default!r} of a ValueState does not fit its type {self.type}: change one of them"
             ) from None
 
-    @property
-    def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
-        return _ttl_us(self.ttl)
-
 
 @dataclass(frozen=True)
-class ListState:
+class ListState(_Lasting):
     """A list per key: ``state.items.append(x)``.
 
     Args:
@@ -77,14 +83,9 @@ class ListState:
         _check_type(self, self.type)
         _ = self.ttl_us
 
-    @property
-    def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
-        return _ttl_us(self.ttl)
-
 
 @dataclass(frozen=True)
-class MapState:
+class MapState(_Lasting):
     """A dict per key: ``state.seen[x] = y``.
 
     Args:
@@ -108,14 +109,9 @@ class MapState:
         _check_type(self, self.type)
         _ = self.ttl_us
 
-    @property
-    def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
-        return _ttl_us(self.ttl)
-
 
 @dataclass(frozen=True)
-class ReducingState:
+class ReducingState(_Lasting):
     """Values folded into one per key: ``state.highest.add(x)``, ``state.highest.get()`` (None before the first).
 
     Args:
@@ -139,14 +135,9 @@ class ReducingState:
         _check_type(self, self.type)
         _ = self.ttl_us
 
-    @property
-    def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
-        return _ttl_us(self.ttl)
-
 
 @dataclass(frozen=True)
-class AggregatingState:
+class AggregatingState(_Lasting):
     """Values folded into an accumulator of another type: ``state.mean.add(x)``, ``state.mean.get()``.
 
     Args:
@@ -177,11 +168,6 @@ class AggregatingState:
     def __post_init__(self) -> None:
         _check_type(self, self.type)
         _ = self.ttl_us
-
-    @property
-    def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
-        return _ttl_us(self.ttl)
 
 
 Descriptor: TypeAlias = ValueState | ListState | MapState | ReducingState | AggregatingState
