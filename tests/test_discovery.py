@@ -29,7 +29,6 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 
 def test_the_marker_is_in_the_wheel(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling")
     build = "import sys; from hatchling.builders.wheel import WheelBuilder; "
     build += "print(next(WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=['standard'])))"
     ran = subprocess.run([sys.executable, "-c", build, ROOT, tmp_path], capture_output=True, text=True, check=True)
