@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import accumulate, permutations
 from typing import Any
 
 import numpy as np
@@ -134,5 +135,7 @@ def test_a_job() -> None:
     job = best.sink_to(wb.TableSink("best")).run("best", parallelism=2)
     job.wait("30s")
     rows = job.table("best").to_pylist()
-    assert [row["score"] for row in rows if row["user"] == "a"] == [3, 9, 9]
+    # Two subtasks share the table, so in which order a's scores meet is open: the best ones in any such order.
+    possible = [list(accumulate(scores, max)) for scores in permutations([3, 9, 4])]
+    assert [row["score"] for row in rows if row["user"] == "a"] in possible
     assert [row["score"] for row in rows if row["user"] == "b"] == [5]
