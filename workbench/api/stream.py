@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from workbench.api.building import expression, located, operator_node
+from workbench.api.building import located, operator_node
 from workbench.api.event_time import StreamEventTime
 from workbench.api.exchanging import StreamExchanges
 from workbench.api.joining import StreamJoins
 from workbench.api.keyed import KeyedStream
 from workbench.api.pipeline import Pipeline
-from workbench.api.preparing import compiling
 from workbench.api.sources import StreamSources
+from workbench.api.transforming import StreamTransforms
 from workbench.api.windowed import WindowedStream
 from workbench.connectors.base import Sink
 from workbench.durations import parse_duration
 from workbench.errors import ExpressionError, PlanError, SettingError, WorkbenchError, unknown
-from workbench.expressions import Expression, col
 from workbench.operators.base import OperatorSpec
-from workbench.operators.column_function import ColumnFunction, takes_columns
-from workbench.operators.filter import Filter
-from workbench.operators.filter_function import FilterFunction
-from workbench.operators.flat_map import FlatMap
-from workbench.operators.map import Map
-from workbench.operators.map_batches import MapBatches
-from workbench.operators.map_columns import MapColumns
-from workbench.operators.select import Select
-from workbench.operators.union import Union
-from workbench.operators.user_function import SchemaLike
-from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
-if TYPE_CHECKING:
-    pass
 
-Record = dict[str, Any]
-
-
-class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
+class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, StreamJoins):
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
@@ -95,160 +76,7 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
         fields = ", ".join(f"{field.name} {field.type}" for field in self.schema)
         return f"Stream({fields}); nothing runs until sink_to(...).run(...)"
 
-    # operators ---------------------------------------------------------------------------------------------------
-
-    def filter(self, condition: str | Expression | Callable[..., bool | None], *, compiled: bool = False) -> Stream:
-        """Keep the records for which a condition holds: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
-
-        Args:
-            condition: an expression, or a Python function of columns by their names: ``def late(dep_delay)``.
-            compiled: make the function machine code; see `map`.
-
-        Raises:
-            ExpressionError, PlanError: the condition does not fit the columns, or cannot be compiled.
-
-        Example:
-            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, None, 3]}))
-            >>> job = numbers.filter("n > 1").sink_to(wb.TableSink("large")).run("filter")
-            >>> job.wait("60s"), job.table()["n"].to_pylist()
-            ('FINISHED', [3])
-        """
-        origin = caller()
-        if callable(condition) and not isinstance(condition, Expression):
-            return self._of_columns(FilterFunction(ColumnFunction("filter", condition, compiled, origin)), origin)
-        if compiled:
-            raise PlanError(
-                "filter compiles functions, such as def late(dep_delay); expressions run compiled as they are: leave "
-                "out compiled=True",
-                origin=origin,
-            )
-        return self._then(Filter(expression(condition, origin), origin), origin)
-
-    def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
-        """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
-
-        Raises:
-            ExpressionError: an unknown column or a type that does not fit.
-
-        Example:
-            >>> flights = wb.Stream.from_table(pa.table({"dep_delay": [20, 3]}))
-            >>> flights.with_columns(late=col("dep_delay") > 15, hours="dep_delay / 60").columns
-            ['dep_delay', 'late', 'hours']
-        """
-        origin = caller()
-        named = tuple((name, expression(value, origin)) for name, value in columns.items())
-        return self._then(WithColumns(named, origin), origin)
-
-    def select(self, *columns: str, **named: str | Expression) -> Stream:
-        """Keep these columns, in this order, and computed ones after them.
-
-        Raises:
-            ExpressionError: an unknown column, with the nearest name, or two of one name.
-
-        Example:
-            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
-            >>> flights.select("origin", hours="dep_delay / 60").columns
-            ['origin', 'hours']
-        """
-        origin = caller()
-        for name in columns:
-            self._check_column(name, origin)
-        chosen = [(name, col(name)) for name in columns]
-        chosen += [(name, expression(value, origin)) for name, value in named.items()]
-        return self._then(Select(tuple(chosen), origin), origin)
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        schema: SchemaLike | None = None,
-        *,
-        keep: Sequence[str] = (),
-        compiled: bool = False,
-    ) -> Stream:
-        """Turn each record into another with a Python function.
-
-        Args:
-            function: from a record (a dict) to a record; or of columns, when its parameters are named like columns, as
-                in ``def fare(distance, minutes)``: then it gives the value of the declared column, or a tuple with a
-                value for each, and gets whole microseconds (since 1970) for instants and durations. It is not called
-                where one of its columns is null: what it would have given is null.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
-            keep: for a function of columns, the input columns that come first in the output, unchanged.
-            compiled: make a function of columns machine code. It takes and gives integers, floats, booleans, instants
-                and durations; computes with int64 and float64; and whole numbers beyond int64 wrap around. What it
-                reads from outside, such as a global number, stays as it is now.
-
-        Raises:
-            PlanError: the function does not fit the columns, or cannot be compiled; with its line and the reason.
-            RecordError: while running, when the function raises or returns something else.
-
-        Example:
-            >>> def fare(distance, minutes):
-            ...     return distance * 1.2 + minutes * 0.3
-            >>> trips = Stream.from_table(pa.table({"cab": ["a"], "distance": [8.5], "minutes": [20]}))
-            >>> trips.map(fare, {"fare": pa.float64()}, keep=["cab"], compiled=True).columns
-            ['cab', 'fare']
-        """
-        origin = caller()
-        if compiled or keep or takes_columns(function, self.schema):
-            spec = MapColumns(ColumnFunction("map", function, compiled, origin), schema, tuple(keep))
-            return self._of_columns(spec, origin)
-        return self._then(Map(function, schema, origin), origin)
-
-    def flat_map(self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike) -> Stream:
-        """Turn each record into any number of records with a Python function.
-
-        Raises:
-            PlanError: no schema that can be used.
-            RecordError: while it runs, when the function fails or returns something else; with the record.
-
-        Example:
-            >>> lines = wb.Stream.from_table(pa.table({"line": ["a b"]}))
-            >>> schema = {"word": pa.string()}
-            >>> words = lines.flat_map(lambda record: [{"word": word} for word in record["line"].split()], schema)
-            >>> job = words.sink_to(wb.TableSink("words")).run("flat_map")
-            >>> job.wait("60s"), job.table()["word"].to_pylist()
-            ('FINISHED', ['a', 'b'])
-        """
-        origin = caller()
-        return self._then(FlatMap(function, schema, origin), origin)
-
-    def map_batches(
-        self,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: SchemaLike | None = None,
-        *,
-        event_time: str | None = None,
-    ) -> Stream:
-        """Turn each Arrow batch into another; with another number of rows, name the column with their event times.
-
-        Raises:
-            PlanError: no schema that can be used.
-            RecordError: while it runs, when the function fails or returns another schema.
-
-        Example:
-            >>> def doubled(batch):
-            ...     return pa.RecordBatch.from_arrays([pa.compute.multiply(batch.column("n"), 2)], names=["n"])
-            >>> wb.Stream.from_table(pa.table({"n": [1, 2]})).map_batches(doubled).columns
-            ['n']
-        """
-        origin = caller()
-        return self._then(MapBatches(function, schema, event_time, origin), origin)
-
-    def union(self, *others: Stream) -> Stream:
-        """The records of this stream and of others with the same columns.
-
-        Raises:
-            PlanError: the streams' columns differ.
-
-        Example:
-            >>> here, there = (wb.Stream.from_table(pa.table({"n": [n]})) for n in (1, 2))
-            >>> job = here.union(there).sink_to(wb.TableSink("both")).run("union")
-            >>> job.wait("60s"), sorted(job.table()["n"].to_pylist())
-            ('FINISHED', [1, 2])
-        """
-        origin = caller()
-        return self._then(Union(origin), origin, *others)
+    # what follows -----------------------------------------------------------------------------------------------
 
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
@@ -382,12 +210,6 @@ class Stream(StreamSources, StreamEventTime, StreamExchanges, StreamJoins):
 
     def _then(self, spec: OperatorSpec, origin: Origin | None, *others: Stream) -> Stream:
         return Stream(operator_node(spec, (self._input(), *(other._input() for other in others)), origin))
-
-    def _of_columns(self, spec: MapColumns | FilterFunction, origin: Origin | None) -> Stream:
-        if not spec.function.compiled:
-            return self._then(spec, origin)
-        with compiling(spec.describe()):
-            return self._then(spec, origin)
 
     def _check_column(self, name: str, origin: Origin | None) -> None:
         if name not in self.schema.names:

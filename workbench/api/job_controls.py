@@ -1,0 +1,98 @@
+"""What can be changed while a job runs: the methods of `Job` that tune, rescale, pause and seek."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+
+from workbench.api.job_views import JobViews
+from workbench.api.status import Status
+from workbench.api.tuning import Tuning, plan_for
+from workbench.durations import parse_duration, parse_instant
+from workbench.errors import JobError
+from workbench.runtime.rescaling import Rescale
+
+
+class JobControls(JobViews):
+    """The knobs of a job; `Job` inherits them. Whoever calls one goes on when it is in force."""
+
+    def tune(self, **settings: object) -> Status:
+        """Change settings of the running job, whose names are in ``wb.SETTINGS``.
+
+        All are checked before any is applied; when this returns they are in force.
+
+        Args:
+            buffer_timeout: ``"50ms"``; ``"0ms"``: every record at once; ``"disabled"``: only full buffers.
+            buffer_size: records in a full buffer.
+            checkpoint_interval: ``"5s"``, or ``"disabled"``.
+            speed: of a replay, ``"600x"`` or ``"max"``.
+            rate: records per second of each source that reads at a rate, or ``"max"``; of one of several sources:
+                ``{"clicks": 50_000}`` or ``"clicks:50000"``.
+            parallelism: see `rescale`.
+
+        Raises:
+            SettingError: an unknown setting or a bad value.
+            JobError: the job has ended, or cannot be rescaled.
+        """
+        self._check_running()
+        tuning = Tuning.of(self._master, settings)
+        if tuning.parallelism is not None:
+            plan_for(self._name, self._master, tuning.parallelism)
+        self._apply(lambda: tuning.apply(self._master))
+        return self.status() if tuning.parallelism is None else self.rescale(tuning.parallelism)
+
+    def rescale(self, parallelism: int, *, timeout: str = "60s") -> Status:
+        """Go on at another parallelism, from a checkpoint taken for it, without losing the place.
+
+        Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
+
+        Raises:
+            SettingError: not a whole number above zero.
+            PlanError: the pipeline cannot run at this parallelism.
+            JobError: a source cannot be read again from a position, the job is about to end, or the checkpoint failed
+                or was not complete in time.
+        """
+        self._check_running()
+        master = self._master
+        wanted = master.settings.with_value("parallelism", parallelism).parallelism
+        graph = plan_for(self._name, master, wanted)
+        before = master.settings.parallelism
+        if wanted == before:
+            return self.status()
+        reasons: list[str | None] = []
+        ended = threading.Event()
+
+        def done(reason: str | None) -> None:
+            reasons.append(reason)
+            ended.set()
+
+        master.call(lambda: master.rescale(Rescale(wanted, graph, done)))
+        if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
+            raise JobError(
+                f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint is still "
+                "under way, see job.checkpoints()"
+            )
+        if reasons[0] is not None:
+            raise JobError(f"the job {self._name!r} stays at parallelism {before}: {reasons[0]}")
+        return self.status()
+
+    def pause(self) -> None:
+        """Stop reading the sources; what is in flight goes on."""
+        self._check_running()
+        self._apply(lambda: self._master.sources.set_paused(True))
+
+    def resume(self) -> None:
+        """Read on."""
+        self._check_running()
+        self._apply(lambda: self._master.sources.set_paused(False))
+
+    def seek(self, position: str | datetime) -> None:
+        """Go to another arrival time of the replayed history, forwards or backwards.
+
+        Event time never goes back: after a jump backwards the records read again are late.
+        """
+        self._check_running()
+        if not self._master.services.paces:
+            raise JobError("only a replayed history can be sought, and this job replays none")
+        position_us = parse_instant(position, "position")
+        self._apply(lambda: self._master.sources.seek(position_us))

@@ -1,0 +1,37 @@
+"""How a job ends: the methods of `Job` that stop it, cancel it and wait for its end."""
+
+from __future__ import annotations
+
+from workbench.api.job_handle import JobHandle
+from workbench.durations import parse_duration
+from workbench.errors import JobError
+
+
+class JobEndings(JobHandle):
+    """The ends of a job; `Job` inherits them."""
+
+    def stop(self) -> None:
+        """Take a last checkpoint, so that everything processed is committed, then end; returns at once."""
+        if not self.over:
+            self._master.call(self._master.stop)
+
+    def cancel(self) -> None:
+        """End without a last checkpoint; returns at once."""
+        if not self.over:
+            self._master.call(self._master.cancel)
+
+    def wait(self, timeout: str | None = None) -> str:
+        """Wait until the job has ended; an interrupt ends the waiting, never the job.
+
+        Returns:
+            FINISHED or CANCELED.
+
+        Raises:
+            JobError: the job failed, or has not ended within `timeout`.
+        """
+        seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
+        if not self._driver.wait_for(self._driver.ended, seconds):
+            raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}")
+        if self.state == "FAILED":
+            raise JobError(f"the job {self._name!r} failed: {self._master.failure}")
+        return self.state

@@ -1,0 +1,81 @@
+"""What every part of a job's handle needs: the job's master, to be asked and told, and its driver, to be waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.api.state_view import JobState, StateView
+from workbench.drivers.driver import Driver
+from workbench.errors import JobError
+from workbench.runtime.master import ACTIVE, Master
+from workbench.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from workbench.api.job import Job
+
+
+APPLY_TIMEOUT_S = 2.0
+"""How long a command waits until the master has applied it; the master never waits, so this is only for a busy
+machine."""
+
+
+class JobHandle:
+    """Who the job is and whether it lives; the parts of `Job` inherit it."""
+
+    def __init__(
+        self, name: str, master: Master, driver: Driver, recorder: Recorder, rerun: Callable[[str], Job]
+    ) -> None:
+        self._name = name
+        self._master = master
+        self._driver = driver
+        self._rerun = rerun
+        self.recorder = recorder
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._name
+
+    @property
+    def state(self) -> JobState:
+        """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
+        FAILED.
+
+        Called with the name of an operator it gives what that operator holds by key, to be asked while the job runs:
+        ``job.state("aggregate").get("JFK")``; see `StateView`.
+        """
+        return JobState(self._master.state, self._view)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended for good."""
+        return self.state not in ACTIVE
+
+    def _view(self, operator: str) -> StateView:
+        self._check_running()
+        master = self._master
+        return StateView.of(
+            operator,
+            master.logical,
+            lambda question: master.call(lambda: master.query(question)),
+            lambda event, seconds: self._driver.wait_for(event, seconds),
+        )
+
+    def _check_running(self) -> None:
+        if self.over:
+            raise JobError(f"the job {self._name!r} has ended ({self.state}): run its pipeline again")
+
+    def _apply(self, action: Callable[[], None]) -> None:
+        """Have the master run `action`, and wait until it has."""
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                action()
+            finally:
+                done.set()
+
+        self._master.call(run)
+        self._driver.wait_for(done, APPLY_TIMEOUT_S)

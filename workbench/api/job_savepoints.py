@@ -1,0 +1,68 @@
+"""How a job is kept and gone back to: the methods of `Job` that take checkpoints and restore savepoints."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from workbench.api.job_endings import JobEndings
+from workbench.durations import parse_duration
+from workbench.errors import JobError
+from workbench.runtime.storage import check_name
+
+if TYPE_CHECKING:
+    from workbench.api.job import Job
+
+
+class JobSavepoints(JobEndings):
+    """Checkpoints on demand, and the way back; `Job` inherits them."""
+
+    def checkpoint(self) -> None:
+        """Take a checkpoint now."""
+        self._check_running()
+        self._apply(self._master.checkpoint)
+
+    def savepoint(self, name: str, timeout: str = "60s") -> str:
+        """Take a checkpoint that is kept until you delete it, and wait for it.
+
+        Returns:
+            Its folder; empty when checkpoints are kept in memory.
+
+        Raises:
+            CheckpointError: the name cannot be a file name.
+            JobError: it exists already, was not complete in time, or failed.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
+            >>> slow = numbers.sink_to(wb.TableSink("numbers"))
+            >>> import tempfile
+            >>> job = slow.run("slow", checkpoint_dir=tempfile.mkdtemp())
+            >>> folder = job.savepoint("before-fix")
+            >>> again = job.restore("before-fix")  # ends the job and goes back
+            >>> job.state, again.name
+            ('CANCELED', 'slow')
+            >>> again.cancel(); again.wait("60s")
+            'CANCELED'
+        """
+        self._check_running()
+        check_name(name, "savepoint")
+        if self._master.storage.savepoint(name) is not None:
+            raise JobError(f"the savepoint {name!r} exists already: choose another name")
+        done = threading.Event()
+        self._master.on_savepoint(name, done.set)
+        self._apply(lambda: self._master.checkpoint("savepoint", name))
+        self._driver.wait_for(done, parse_duration(timeout, "timeout") / 1e6)
+        manifest = self._master.storage.savepoint(name)
+        if manifest is None and self.over:
+            raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({self.state})")
+        if manifest is None:
+            raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
+        return self._master.storage.path_of(manifest.place)
+
+    def restore(self, savepoint: str) -> Job:
+        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name."""
+        if self._master.storage.savepoint(savepoint) is None:
+            raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
+        self.cancel()
+        self.wait()
+        return self._rerun(savepoint)

@@ -1,0 +1,77 @@
+"""What is seen of a job: the methods of `Job` that give facts, all from telemetry frames."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.job_handle import JobHandle
+from workbench.api.plan_view import PlanView
+from workbench.api.report import write_report
+from workbench.api.status import Status, Table
+from workbench.errors import JobError, unknown
+from workbench.telemetry.frames import CheckpointFrame
+
+
+class JobViews(JobHandle):
+    """The facts of a job; `Job` inherits them."""
+
+    def status(self) -> Status:
+        """State, settings in force, progress and health in one dictionary."""
+        settings = {**self._master.settings.shown(), **self._master.sources.shown()}
+        return Status.of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+
+    def metrics(self) -> Table:
+        """One row per task, with Flink's metric names."""
+        frame = self.recorder.latest()
+        tasks = () if frame is None else frame.tasks
+        return Table([{"task": task.name, "slot": task.slot, "state": task.state, **task.metrics} for task in tasks])
+
+    def checkpoints(self) -> list[CheckpointFrame]:
+        """The most recent checkpoints, oldest first."""
+        frame = self.recorder.latest()
+        return [] if frame is None else list(frame.checkpoints)
+
+    def graph(self) -> PlanView:
+        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data."""
+        return PlanView(self._master.graph, self._name, self._master.settings, self.recorder.latest())
+
+    def table(self, name: str | None = None) -> pa.Table:
+        """The committed rows of a TableSink; the name may be left out when there is only one.
+
+        Raises:
+            JobError: no such table.
+        """
+        tables = self._master.services.tables
+        names = tables.names()
+        if name is None:
+            if len(names) != 1:
+                raise JobError(f"the job has {len(names)} tables: name one of {', '.join(names) or 'none'}")
+            name = names[0]
+        if name not in names:
+            raise JobError(unknown("table", name, names))
+        return tables.read(name)
+
+    def dashboard(self) -> Any:
+        """The live dashboard, to be displayed in a cell."""
+        return import_module("workbench.dashboard").dashboard(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file.
+
+        Example:
+            >>> import tempfile
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("reported")
+            >>> job.wait("60s"), job.report(tempfile.mkdtemp() + "/run.html").name
+            ('FINISHED', 'run.html')
+        """
+        return write_report(Path(path), self._master.graph, self.status(), self.recorder.latest())
+
+    def __repr__(self) -> str:
+        return repr(self.status())
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_() + self.graph().svg
