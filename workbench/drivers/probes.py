@@ -62,26 +62,36 @@ class Probe:
 
 
 class Probes(Probe):
-    """Several probes, told in their order."""
+    """Several probes, told in their order; each is only told what it listens to."""
 
     def __init__(self, *probes: Probe) -> None:
-        self._probes = probes
+        self._attached = [probe.attached for probe in probes]
+        self._sent = [hook for probe in probes for hook in _listening(probe, "sent")]
+        self._received = [hook for probe in probes for hook in _listening(probe, "received")]
+        self._reached = [hook for probe in probes for hook in _listening(probe, "reached")]
 
     def attached(self, execution: Execution) -> None:
-        for probe in self._probes:
-            probe.attached(execution)
+        for hook in self._attached:
+            hook(execution)
 
     def sent(self, channel: Channel, element: Element) -> None:
-        for probe in self._probes:
-            probe.sent(channel, element)
+        for hook in self._sent:
+            hook(channel, element)
 
     def received(self, channel: Channel, element: Element) -> None:
-        for probe in self._probes:
-            probe.received(channel, element)
+        for hook in self._received:
+            hook(channel, element)
 
     def reached(self, point: Point, owner: str, number: int) -> None:
-        for probe in self._probes:
-            probe.reached(point, owner, number)
+        for hook in self._reached:
+            hook(point, owner, number)
+
+
+def _listening(probe: Probe, name: str) -> list[Any]:
+    """The hooks of that name that do something; several probes in one are taken apart."""
+    if type(probe).__dict__.get(name) is None and isinstance(probe, Probes):
+        return list(getattr(probe, f"_{name}"))
+    return [] if getattr(type(probe), name) is getattr(Probe, name) else [getattr(probe, name)]
 
 
 class _ProbedChannel(Channel):

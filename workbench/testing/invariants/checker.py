@@ -1,0 +1,68 @@
+"""The checker: all invariants of one run, in the order in which they look at what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from workbench.drivers.probes import Probes
+from workbench.runtime.master import Master
+from workbench.testing.invariants.accounting import Accounting
+from workbench.testing.invariants.buffers import Buffers
+from workbench.testing.invariants.channels import OrderOnChannels
+from workbench.testing.invariants.commits import Commits
+from workbench.testing.invariants.consistent_cut import Alignment, ConsistentCut
+from workbench.testing.invariants.event_time import EventTime
+from workbench.testing.invariants.invariant import Invariant
+from workbench.testing.invariants.model import Model
+
+
+class Checker(Probes):
+    """Collects violations of one run, over all its attempts and restarts.
+
+    Args:
+        on_time: whether no record of the run is late, so that no watermark may overtake one.
+        folders: of the sinks that commit files, by uid.
+
+    Attributes:
+        violations: one sentence each, beginning with the invariant's number.
+    """
+
+    def __init__(self, *, on_time: bool, folders: Mapping[str, Path]) -> None:
+        self.violations: list[str] = []
+        report = self.violations.append
+        model = self._model = Model()
+        self._buffers = Buffers(model, report)
+        before: tuple[Invariant, ...] = (OrderOnChannels(model, report), Alignment(model, report))
+        behind: tuple[Invariant, ...] = (
+            ConsistentCut(model, report),
+            EventTime(model, report, on_time=on_time),
+            Commits(model, report, folders=folders),
+            self._buffers,
+            Accounting(model, report),
+        )
+        super().__init__(*before, model, *behind)
+        self._invariants = (*before, *behind)
+        self._after_step = [i.after_step for i in self._invariants if type(i).after_step is not Invariant.after_step]
+
+    @property
+    def overshoot(self) -> int:
+        """The most buffers by which a task exceeded its output pool within one step."""
+        return self._buffers.overshoot
+
+    def watch(self, master: Master) -> None:
+        """A new process runs the job; what an earlier one kept in memory is gone, and rows become visible anew."""
+        self._model.watch(master)
+        for invariant in self._invariants:
+            invariant.process_begins()
+
+    def after_step(self, actor: str) -> None:
+        """Compare a task that was stepped with its model."""
+        if actor in self._model.tasks:
+            for check in self._after_step:
+                check(actor)
+
+    def finished(self) -> None:
+        """Check what must hold when a job has read everything."""
+        for invariant in self._invariants:
+            invariant.finished()

@@ -1,0 +1,35 @@
+"""What every invariant is: a probe that compares what happens with the model, and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workbench.drivers.probes import Probe
+from workbench.testing.invariants.model import Model
+
+
+class Invariant(Probe):
+    """Watches one concern; every hook has a do-nothing default.
+
+    Args:
+        model: of the attempt; an invariant that stands before it in the checker's list sees it as it was before an
+            element, one behind it as it is afterwards.
+        report: takes one sentence on each violation.
+    """
+
+    def __init__(self, model: Model, report: Callable[[str], None]) -> None:
+        self.model = model
+        self._report = report
+
+    def violated(self, invariant: str, text: str) -> None:
+        """Say what is wrong."""
+        self._report(f"{invariant}: {text}")
+
+    def process_begins(self) -> None:
+        """A new process runs the job; what an earlier one kept in memory is gone."""
+
+    def after_step(self, actor: str) -> None:
+        """Somebody was stepped."""
+
+    def finished(self) -> None:
+        """The job has read everything and has ended."""

@@ -1,0 +1,166 @@
+"""What the checker knows of a running attempt by itself: what lies on each channel, and which barriers came where."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from workbench.drivers.probes import Point, Probe
+from workbench.durations import NO_TIME
+from workbench.elements import CheckpointBarrier, Element, EndOfStream, Records, Watermark, WatermarkStatus
+from workbench.runtime.chain import Link
+from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
+from workbench.runtime.master import Master
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.task import Task
+
+
+@dataclass(slots=True)
+class OutputModel:
+    """One edge's end in one task: which operator feeds it, and what a record becomes on it.
+
+    Attributes:
+        side: it takes a side output, whose records are not counted.
+        copies: of each record, on a broadcast.
+    """
+
+    task: Task
+    link: Link
+    output: EdgeOutput
+    side: bool
+    copies: int
+    lines: list[Line] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Line:
+    """The model of one channel.
+
+    Attributes:
+        rows_before: records sent before each barrier, by checkpoint.
+        buffers: of records, queued now.
+        finished: the receiver has taken the end; `ended`: the sender has sent it.
+    """
+
+    channel: Channel
+    output: OutputModel
+    queue: deque[Element] = field(default_factory=deque)
+    rows_sent: int = 0
+    rows_received: int = 0
+    rows_before: dict[int, int] = field(default_factory=dict)
+    buffers: int = 0
+    barrier_sent: int = 0
+    barrier_received: int = 0
+    watermark_sent: int = NO_TIME
+    watermark_received: int = NO_TIME
+    idle: bool = False
+    ended: bool = False
+    finished: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.channel.source} -> {self.channel.target}"
+
+
+class Model(Probe):
+    """The channels of the running attempt and what has moved on them.
+
+    Attributes:
+        tasks: by name.
+        lines: by the identity of the channel.
+        inputs: of each task.
+        outputs: of all tasks.
+        snapshots: the last checkpoint that each task has taken a snapshot for.
+        attempt: of which process (from 1), and its number there.
+        attempt_of: the attempt that took a checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self._master: Master | None = None
+        self.tasks: dict[str, Task] = {}
+        self.lines: dict[int, Line] = {}
+        self.inputs: dict[str, list[Line]] = {}
+        self.outputs: list[OutputModel] = []
+        self.outputs_of: dict[str, list[OutputModel]] = {}
+        self.snapshots: dict[str, int] = {}
+        self.attempt = (0, 0)
+        self.attempt_of: dict[int, tuple[int, int]] = {}
+
+    @property
+    def master(self) -> Master:
+        """Of the process that runs now."""
+        assert self._master is not None
+        return self._master
+
+    def watch(self, master: Master) -> None:
+        """A new process runs the job."""
+        self._master = master
+        self.attempt = (self.attempt[0] + 1, 0)
+
+    def in_progress(self, checkpoint_id: int) -> bool:
+        """Whether a checkpoint is neither complete nor given up."""
+        pending = self.master.coordinator.pending
+        return pending is not None and pending.checkpoint_id == checkpoint_id
+
+    def attached(self, execution: Execution) -> None:
+        self.attempt = (self.attempt[0], execution.number)
+        broadcast = {edge.id for edge in self.master.graph.edges if edge.exchange == "broadcast"}
+        self.tasks = {task.name: task for task in execution.tasks}
+        self.lines = {}
+        self.inputs = {task.name: [] for task in execution.tasks}
+        self.outputs = []
+        self.outputs_of = {task.name: [] for task in execution.tasks}
+        self.snapshots = dict.fromkeys(self.tasks, 0)
+        for task in execution.tasks:
+            for link in task.links:
+                for output in link.edges:
+                    self._add(task, link, output, broadcast, side=False)
+                for output in (output for outputs in link.side_edges.values() for output in outputs):
+                    self._add(task, link, output, broadcast, side=True)
+
+    def _add(self, task: Task, link: Link, output: EdgeOutput, broadcast: set[str], *, side: bool) -> None:
+        copies = len(output.channels) if output.channels[0].edge in broadcast else 1
+        model = OutputModel(task, link, output, side, copies)
+        self.outputs.append(model)
+        self.outputs_of[task.name].append(model)
+        for channel in output.channels:
+            line = self.lines[id(channel)] = Line(channel, model)
+            model.lines.append(line)
+            self.inputs[channel.target].append(line)
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        line = self.lines[id(channel)]
+        line.queue.append(element)
+        match element:
+            case Records():
+                line.rows_sent += len(element)
+                line.buffers += 1
+            case Watermark(timestamp_us):
+                line.watermark_sent = timestamp_us
+            case CheckpointBarrier(checkpoint_id):
+                line.barrier_sent = checkpoint_id
+                line.rows_before[checkpoint_id] = line.rows_sent
+            case EndOfStream():
+                line.ended = True
+
+    def received(self, channel: Channel, element: Element) -> None:
+        line = self.lines[id(channel)]
+        if line.queue:
+            line.queue.popleft()
+        match element:
+            case Records():
+                line.rows_received += len(element)
+                line.buffers -= 1
+            case Watermark(timestamp_us):
+                line.watermark_received = timestamp_us
+            case WatermarkStatus(idle):
+                line.idle = idle
+            case CheckpointBarrier(checkpoint_id):
+                line.barrier_received = checkpoint_id
+            case EndOfStream():
+                line.finished = True
+
+    def reached(self, point: Point, owner: str, number: int) -> None:
+        if point == "snapshot begins":
+            self.snapshots[owner.partition("/")[0]] = number
+            self.attempt_of[number] = self.attempt
