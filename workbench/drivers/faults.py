@@ -107,6 +107,8 @@ class FaultInjector(Probe):
 
     def reached(self, point: FaultPoint, owner: str, number: int) -> None:
         """Count the point, and let what is due there happen."""
+        if not self._waiting:
+            return
         self._counts[point] += 1
         for fault in [f for f in self._waiting if f.point == point and f.occurrence == self._counts[point]]:
             self._waiting.remove(fault)

@@ -96,7 +96,12 @@ class SerialDriver:
         """The tasks that may have something to do."""
         if self.execution is None:
             return []
-        return [task for task in self.execution.tasks if task.name not in self._asleep and self._alive(task)]
+        asleep, dead = self._asleep, self._dead
+        return [
+            task
+            for task in self.execution.tasks
+            if not task.finished and task.name not in asleep and task.name not in dead
+        ]
 
     def _alive(self, task: Task) -> bool:
         return not task.finished and task.name not in self._dead

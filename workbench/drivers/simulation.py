@@ -143,7 +143,13 @@ class SimulationDriver(SerialDriver):
     def _pick(self, actors: list[str]) -> str:
         if len(actors) == 1:
             return actors[0]
-        return self._chance.choices(actors, [self._willing.get(actor, 1.0) for actor in actors])[0]
+        willing = [self._willing.get(actor, 1.0) for actor in actors]
+        left = self._chance.random() * sum(willing)
+        for actor, share in zip(actors, willing, strict=True):
+            left -= share
+            if left < 0:
+                return actor
+        return actors[-1]
 
     def _draw(self, tasks: list[str]) -> None:
         self._willing = {actor: self._chance.choice(_WILLINGNESS) for actor in (MASTER, WRITER, *tasks)}

@@ -79,16 +79,23 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
         [False, None, True]
     """
     try:
-        return _compile(expression, schema, origin)
+        text = expression if isinstance(expression, str) else expression.sql
+        compiled = _COMPILED.get((text, schema))
+        return _compile(expression, text, schema, origin) if compiled is None else compiled
     except RecursionError:
         raise ExpressionError(
             "the expression is nested too deeply: use is_in for many values, or several with_columns", origin=origin
         ) from None
 
 
-def _compile(expression: Expression | str, schema: pa.Schema, origin: Origin | None) -> Compiled:
+_COMPILED: dict[tuple[str, pa.Schema], Compiled] = {}
+"""What was compiled last: a plan asks for the same expression when it is built, narrowed and run in each subtask. What
+reads dictionaries is not kept, because it remembers the one that it met last, and each subtask meets others."""
+_COMPILED_MAX = 512
+
+
+def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin: Origin | None) -> Compiled:
     tree = parse_sql(expression, origin) if isinstance(expression, str) else expression.tree
-    text = expression if isinstance(expression, str) else expression.sql
     while isinstance(tree, exp.Alias | exp.Paren):
         tree = tree.this
     scope = Scope(schema, text, _BUILDERS, _SUPPORTED, origin)
@@ -107,7 +114,12 @@ def _compile(expression: Expression | str, schema: pa.Schema, origin: Origin | N
             f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
         ) from None
     accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
-    return Compiled(node.type, text, node, accepted)
+    compiled = Compiled(node.type, text, node, accepted)
+    if not any(pa.types.is_dictionary(item.type) for item in schema):
+        while len(_COMPILED) >= _COMPILED_MAX:
+            _COMPILED.pop(next(iter(_COMPILED)), None)
+        _COMPILED[text, schema] = compiled
+    return compiled
 
 
 def _cast(scope: Scope, tree: Tree) -> Node:

@@ -31,10 +31,11 @@ class Expression:
         "(dep_delay > 15) AND (carrier IN ('AA', 'UA'))"
     """
 
-    __slots__ = ("_tree",)
+    __slots__ = ("_sql", "_tree")
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        self._sql: str | None = None
 
     @property
     def tree(self) -> Tree:
@@ -44,7 +45,9 @@ class Expression:
     @property
     def sql(self) -> str:
         """The expression as Spark SQL text."""
-        return render(self._tree)
+        if self._sql is None:
+            self._sql = render(self._tree)
+        return self._sql
 
     @property
     def columns(self) -> tuple[str, ...]:

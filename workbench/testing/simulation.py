@@ -43,6 +43,8 @@ START_US = 1_000_000
 STEPS_MAX = 30_000
 PROCESSES_MAX = 12
 STORY_LINES = 40
+_DURABLE = 0.35
+"""How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
 SILENCE_US_MAX = 60_000_000
 """Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
 
@@ -133,7 +135,8 @@ class _Simulation:
         self.name = chance.choice(names)
         self.folder = folder
         self.trial: Trial = TOPOLOGIES[self.name](chance, folder)
-        self.durable = bool(self.trial.folders) or chance.random() < 0.5
+        self.logical = self.trial.pipeline.logical_graph()
+        self.durable = bool(self.trial.folders) or chance.random() < _DURABLE
         self.settings = _draw_settings(chance, self.durable)
         self.faults = FaultInjector(FaultPlan.draw(chance, kills=self.durable))
         self.person = Person(chance, may_stop=self.durable, parallelisms=self.trial.parallelisms)
@@ -193,7 +196,7 @@ class _Simulation:
 
     def _start(self, process: ExitStack) -> Master:
         chance, checker = self.chance, self.checker
-        logical = self.trial.pipeline.logical_graph()
+        logical = self.logical
         settings = replace(self.settings, parallelism=chance.choice(self.trial.parallelisms))
         graph = build_physical_graph(logical, settings.parallelism)
         directory = self.folder / "checkpoints" if self.durable else None
