@@ -89,3 +89,8 @@ def test_standard_output_is_that_of_the_moment(capsys: pytest.CaptureFixture[str
 def test_a_negative_limit_is_refused() -> None:
     with pytest.raises(SettingError, match="limit is -1"):
         PrintSink(limit=-1)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(SettingError, match="CallbackSink got 'print'"):
+        CallbackSink("print")  # type: ignore[arg-type]

@@ -348,3 +348,9 @@ def test_like_matches_as_its_two_wildcards_say(column: list[str | None], pattern
     assert values(col("s").like(pattern), batch) == [
         None if text is None else matches(text, pattern) for text in column
     ]
+
+
+@pytest.mark.parametrize("name", ["", 3])
+def test_an_alias_is_a_name(name: object) -> None:
+    with pytest.raises(ExpressionError, match="alias takes a column's name"):
+        col("n").alias(name)  # type: ignore[arg-type]

@@ -233,3 +233,12 @@ def test_a_plan_tells_itself_in_words() -> None:
         "slots": "tm-0/slot-0, tm-0/slot-1",
     }
     assert view.svg.startswith("<svg")
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_operators_and_groups_have_names(name: object) -> None:
+    stream = wb.Stream.from_table(pa.table({"n": [1]}))
+    with pytest.raises(wb.SettingError, match="uid is "):
+        stream.uid(name)  # type: ignore[arg-type]
+    with pytest.raises(wb.SettingError, match="slot_sharing_group is "):
+        stream.slot_sharing_group(name)  # type: ignore[arg-type]

@@ -358,3 +358,8 @@ def test_a_users_evictor_takes_records_out_of_the_window():
     assert spec.columns_read() == {"k", "v"}
     assert spec.describe() == "tumbling 10us, on count 2, Positive: count()"
     assert job.operators[0].snapshot(1)["members"].num_rows == 2
+
+
+def test_only_a_trigger_can_purge() -> None:
+    with pytest.raises(SettingError, match=r"purging\(3\): pass a trigger"):
+        purging(3)  # type: ignore[arg-type]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class ConnectedStreams:
     """Two streams, to be processed together; made by `Stream.connect`.
 
+    Source: F1-4; Flink's ``ConnectedStreams``.
+
     Example:
         >>> words, numbers = wb.Stream.from_table(pa.table({"w": ["a"]})), wb.Stream.from_table(pa.table({"n": [1]}))
         >>> words.connect(numbers)
@@ -45,6 +47,8 @@ class ConnectedStreams:
         side_outputs: Mapping[str, SchemaLike] | None = None,
     ) -> Stream:
         """Call ``process1`` for each record of the first stream and ``process2`` for each of the second.
+
+        Source: Flink's ``KeyedCoProcessFunction`` and ``BroadcastProcessFunction``.
 
         Args:
             function: a `CoProcessFunction`. What it gives has the event time of the record that it is called for.
@@ -87,6 +91,13 @@ class ConnectedStreams:
 
     def map(self, first: Callable[[Record], Record], second: Callable[[Record], Record], schema: SchemaLike) -> Stream:
         """Turn each record of both streams into one of `schema`, with a function for each stream.
+
+        Source: F1-4; Flink's ``CoMapFunction``.
+
+        Args:
+            first: from a record (a dict) of the first stream to a record of `schema`.
+            second: the same for the second stream.
+            schema: of what both give, a pyarrow.Schema or a dict of Arrow types by name.
 
         Raises:
             PlanError: a bad schema.

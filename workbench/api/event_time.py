@@ -55,14 +55,16 @@ class StreamEventTime:
 
         Watermarks of the input end here, only the one at its end goes on.
 
+        Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
+
         Args:
             event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
                 time at which a record comes here.
-            out_of_orderness: how much later than a record with a later event time a record may come.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
             watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
                 `wb.WatermarkGenerator`.
-            idle_after: a subtask without records for so long (of the clock) no longer holds event time back; say it
-                where some subtasks may get no records.
+            idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
+                time back; say it where some subtasks may get no records.
 
         Raises:
             ExpressionError: the event time is no time, or does not fit the columns.

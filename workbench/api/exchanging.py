@@ -31,6 +31,8 @@ class StreamExchanges:
     def rebalance(self) -> Stream:
         """Send the records to the next operator's subtasks in turn (F1-3).
 
+        Source: Flink's ``rebalance``.
+
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
             >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
@@ -40,6 +42,8 @@ class StreamExchanges:
 
     def broadcast(self) -> Stream:
         """Send every record to every subtask of the next operator (F1-3).
+
+        Source: Flink's ``broadcast``.
 
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [7]})).broadcast().filter("n > 0")
@@ -52,6 +56,8 @@ class StreamExchanges:
     def rescale(self) -> Stream:
         """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
 
+        Source: Flink's ``rescale``.
+
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
             >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
@@ -61,6 +67,8 @@ class StreamExchanges:
 
     def shuffle(self) -> Stream:
         """Send each record to a random subtask of the next operator (F1-3).
+
+        Source: Flink's ``shuffle``.
 
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).shuffle().filter("n > 0")
@@ -72,12 +80,16 @@ class StreamExchanges:
     def partition_by(self, target: str | Expression | Callable[[pa.RecordBatch], Any]) -> Stream:
         """Send each record to a subtask of your choice (F1-3).
 
+        Source: Flink's ``partitionCustom``.
+
         Args:
             target: an integer expression such as ``"length(origin)"``, or a function from a batch to one integer per
                 row; the subtask is that number modulo the number of subtasks.
 
         Raises:
-            PlanError, ExpressionError: the expression does not give integers, or does not fit the columns.
+            PlanError: the expression does not give integers.
+            ExpressionError: it does not fit the columns.
+            RecordError: while running, when the function fails or gives no integer for a row.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"]}))

@@ -8,13 +8,20 @@ from workbench.api.job_controls import JobControls
 from workbench.api.job_endings import JobEndings
 from workbench.api.job_failures import JobFailures
 from workbench.api.job_savepoints import JobSavepoints
-from workbench.api.job_slowness import JobSlowness
 from workbench.api.job_steps import JobSteps
 from workbench.api.job_views import JobViews
 
 
-class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobViews, JobEndings):
+class Job(JobControls, JobSavepoints, JobFailures, JobSteps, JobViews, JobEndings):
     """A running or ended job; made by ``Pipeline.run``.
+
+    Facts come from telemetry, a tenth of a second old at most; what is asked of it is posted to the job and applied
+    between two steps.
+
+    Source: F2-1; Flink's ``JobClient``.
+
+    Attributes:
+        recorder: the job's flight recorder, its telemetry frames, from which dashboard and report are drawn.
 
     Example:
         >>> clicks = pa.table({"user": ["a", "b"] * 500, "t": range(1000)})

@@ -21,11 +21,14 @@ class JobControls(JobViews):
 
         All are checked before any is applied; when this returns they are in force.
 
+        Source: E4 for the buffer timeout, E7 for the checkpoint interval, which never changes results.
+
         Args:
-            buffer_timeout: ``"50ms"``; ``"0ms"``: every record at once; ``"disabled"``: only full buffers.
-            buffer_size: records in a full buffer.
-            checkpoint_interval: ``"5s"``, or ``"disabled"``.
-            speed: of a replay, ``"600x"`` or ``"max"``.
+            buffer_timeout: how long a record waits at most for its buffer to fill: ``"50ms"``; ``"0ms"``: every record
+                ships at once; ``"disabled"``: only full buffers do.
+            buffer_size: records in a full buffer, at most.
+            checkpoint_interval: time between checkpoints, ``"5s"``, or ``"disabled"``.
+            speed: seconds of a replayed history per second, ``"600x"``, or ``"max"``.
             rate: records per second of each source that reads at a rate, or ``"max"``; of one of several sources:
                 ``{"clicks": 50_000}`` or ``"clicks:50000"``.
             parallelism: see `rescale`.
@@ -46,11 +49,17 @@ class JobControls(JobViews):
 
         Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
 
+        Source: Flink's rescaling from a savepoint; state is dealt anew by key group.
+
+        Args:
+            parallelism: subtasks of every operator, above zero.
+            timeout: how long to wait until the job goes on so, such as ``"60s"``.
+
         Raises:
-            SettingError: not a whole number above zero.
+            SettingError: not a whole number above zero, or a timeout that is no duration.
             PlanError: the pipeline cannot run at this parallelism.
-            JobError: a source cannot be read again from a position, the job is about to end, or the checkpoint failed
-                or was not complete in time.
+            JobError: the job has ended or is about to, a source cannot be read again from a position, or the checkpoint
+                failed or was not complete in time.
         """
         self._check_running()
         master = self._master
@@ -77,12 +86,22 @@ class JobControls(JobViews):
         return self.status()
 
     def pause(self) -> None:
-        """Stop reading the sources; what is in flight goes on."""
+        """Stop reading the sources; what is in flight goes on, and so do checkpoints.
+
+        A paused source is not idle: it holds event time where it is.
+
+        Raises:
+            JobError: the job has ended.
+        """
         self._check_running()
         self._apply(lambda: self._master.sources.set_paused(True))
 
     def resume(self) -> None:
-        """Read on."""
+        """Read on after `pause`.
+
+        Raises:
+            JobError: the job has ended.
+        """
         self._check_running()
         self._apply(lambda: self._master.sources.set_paused(False))
 
@@ -90,6 +109,15 @@ class JobControls(JobViews):
         """Go to another arrival time of the replayed history, forwards or backwards.
 
         Event time never goes back: after a jump backwards the records read again are late.
+
+        Source: F1-11 to F1-13: the past is played again as if it were live.
+
+        Args:
+            position: an arrival time, such as ``"2013-02-08 06:00"`` or a datetime; without a zone UTC is meant.
+
+        Raises:
+            SettingError: no time.
+            JobError: the job has ended, or replays no history.
         """
         self._check_running()
         if not self._master.services.paces:

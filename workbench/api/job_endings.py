@@ -11,22 +11,34 @@ class JobEndings(JobHandle):
     """The ends of a job; `Job` inherits them."""
 
     def stop(self) -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end; returns at once."""
+        """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
+
+        Source: Flink's stop with a savepoint.
+        """
         if not self.over:
             self._master.call(self._master.stop)
 
     def cancel(self) -> None:
-        """End without a last checkpoint; returns at once."""
+        """End without a last checkpoint; returns at once.
+
+        What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again.
+
+        Source: Flink's cancel.
+        """
         if not self.over:
             self._master.call(self._master.cancel)
 
     def wait(self, timeout: str | None = None) -> str:
         """Wait until the job has ended; an interrupt ends the waiting, never the job.
 
+        Args:
+            timeout: how long, such as ``"60s"``; None: for ever.
+
         Returns:
             FINISHED or CANCELED.
 
         Raises:
+            SettingError: a timeout that is no duration.
             JobError: the job failed, or has not ended within `timeout`.
         """
         seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6

@@ -14,8 +14,14 @@ class JobFailures(JobHandle):
 
         The job recovers from its latest complete checkpoint.
 
+        Source: D1, F2-7.
+
+        Args:
+            task: an operator's subtask, ``"aggregate[1]"``.
+            taskmanager: ``"tm-1"``: all its tasks die with it (F2-2).
+
         Raises:
-            JobError: no such task or TaskManager.
+            JobError: the job has ended, there is no such task or TaskManager, or not exactly one of them was named.
         """
         self._check_running()
         if (task is None) == (taskmanager is None):

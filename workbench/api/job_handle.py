@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from workbench.api.state_view import JobState, StateView
+from workbench.api.state_view import JobState, StateView, state_view
 from workbench.drivers.driver import Driver
 from workbench.errors import JobError
 from workbench.runtime.master import ACTIVE, Master
@@ -45,6 +45,8 @@ class JobHandle:
 
         Called with the name of an operator it gives what that operator holds by key, to be asked while the job runs:
         ``job.state("aggregate").get("JFK")``; see `StateView`.
+
+        Source: Flink's ``JobStatus``; what it gives by operator is Flink's queryable state.
         """
         return JobState(self._master.state, self._view)
 
@@ -56,7 +58,7 @@ class JobHandle:
     def _view(self, operator: str) -> StateView:
         self._check_running()
         master = self._master
-        return StateView.of(
+        return state_view(
             operator,
             master.logical,
             lambda question: master.call(lambda: master.query(question)),

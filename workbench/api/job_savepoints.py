@@ -18,19 +18,32 @@ class JobSavepoints(JobEndings):
     """Checkpoints on demand, and the way back; `Job` inherits them."""
 
     def checkpoint(self) -> None:
-        """Take a checkpoint now."""
+        """Ask for a checkpoint now, beside the periodic ones; returns at once, see `checkpoints` for what became of it.
+
+        Source: F2-9.
+
+        Raises:
+            JobError: the job has ended.
+        """
         self._check_running()
         self._apply(self._master.checkpoint)
 
     def savepoint(self, name: str, timeout: str = "60s") -> str:
         """Take a checkpoint that is kept until you delete it, and wait for it.
 
+        Source: E10; Flink's savepoints.
+
+        Args:
+            name: of its folder: letters, digits, ``_``, ``-`` and ``.``.
+            timeout: how long to wait until it is complete, such as ``"60s"``.
+
         Returns:
             Its folder; empty when checkpoints are kept in memory.
 
         Raises:
             CheckpointError: the name cannot be a file name.
-            JobError: it exists already, was not complete in time, or failed.
+            SettingError: a timeout that is no duration.
+            JobError: it exists already, was not complete in time, or the job ended before.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
@@ -38,8 +51,6 @@ class JobSavepoints(JobEndings):
             >>> import tempfile
             >>> job = slow.run("slow", checkpoint_dir=tempfile.mkdtemp())
             >>> folder = job.savepoint("before-fix")
-            >>> job.savepoints()
-            ['before-fix']
             >>> again = job.restore("before-fix")  # ends the job and goes back
             >>> job.state, again.name
             ('CANCELED', 'slow')
@@ -61,12 +72,21 @@ class JobSavepoints(JobEndings):
             raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
         return self._master.storage.path_of(manifest.place)
 
-    def savepoints(self) -> list[str]:
-        """The names of the savepoints in this job's checkpoint directory, oldest first."""
-        return [manifest.place.rpartition("/")[2] for manifest in self._master.storage.savepoints()]
-
     def restore(self, savepoint: str) -> Job:
-        """Stop this job and run its pipeline again from a savepoint; returns the new job, under the same name."""
+        """Stop this job and run its pipeline again from a savepoint, at the present parallelism.
+
+        Source: E10, F2-8.
+
+        Args:
+            savepoint: its name.
+
+        Returns:
+            The new job, under the same name.
+
+        Raises:
+            WorkbenchError: the job cannot start from it; see `Pipeline.run`.
+            JobError: there is no such savepoint.
+        """
         if self._master.storage.savepoint(savepoint) is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
         self.cancel()

@@ -26,6 +26,11 @@ class JobSteps(JobHandle):
     def step(self, count: int = 1) -> list[Step]:
         """Take this many steps of a job that runs with ``driver="stepping"``; fewer when nothing can happen any more.
 
+        Source: ours; what it shows is F2-9 to F2-15.
+
+        Args:
+            count: steps; each takes at most one element of one task.
+
         Raises:
             JobError: the job runs live.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from workbench.api.job_handle import JobHandle
 from workbench.api.plan_view import PlanView
 from workbench.api.report import write_report
-from workbench.api.status import Status, Table
+from workbench.api.status import Status, Table, status_of
 from workbench.errors import JobError, unknown
 from workbench.telemetry.frames import CheckpointFrame
 
@@ -20,27 +20,49 @@ class JobViews(JobHandle):
     """The facts of a job; `Job` inherits them."""
 
     def status(self) -> Status:
-        """State, settings in force, progress and health in one dictionary."""
+        """State, settings in force, progress and health in one dictionary.
+
+        Durations are written as people write them (``"50ms"``), times are UTC text, rates are per second. It is at most
+        a tenth of a second old.
+
+        Source: F2-1.
+        """
         settings = {**self._master.settings.shown(), **self._master.sources.shown()}
-        return Status.of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+        return status_of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
 
     def metrics(self) -> Table:
-        """One row per task, with Flink's metric names."""
+        """One row per task, with Flink's metric names.
+
+        Times such as ``busyTimeMsPerSecond`` are milliseconds per second, watermarks microseconds since 1970.
+
+        Source: Flink's metrics, by its names.
+        """
         frame = self.recorder.latest()
         tasks = () if frame is None else frame.tasks
         return Table([{"task": task.name, "slot": task.slot, "state": task.state, **task.metrics} for task in tasks])
 
     def checkpoints(self) -> list[CheckpointFrame]:
-        """The most recent checkpoints, oldest first."""
+        """The most recent checkpoints, oldest first.
+
+        Source: F2-9 to F2-15; Flink's checkpoint history.
+        """
         frame = self.recorder.latest()
         return [] if frame is None else list(frame.checkpoints)
 
     def graph(self) -> PlanView:
-        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data."""
+        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data.
+
+        Source: F1-2, F2-2.
+        """
         return PlanView(self._master.graph, self._name, self._master.settings, self.recorder.latest())
 
     def table(self, name: str | None = None) -> pa.Table:
         """The committed rows of a TableSink; the name may be left out when there is only one.
+
+        Source: D1: rows are here once the checkpoint that ends their epoch is complete, and each once.
+
+        Args:
+            name: of the `TableSink`.
 
         Raises:
             JobError: no such table.
@@ -56,11 +78,20 @@ class JobViews(JobHandle):
         return tables.read(name)
 
     def dashboard(self) -> Any:
-        """The live dashboard, to be displayed in a cell."""
+        """The live dashboard, to be displayed in a cell.
+
+        Source: Flink's web dashboard.
+        """
         return import_module("workbench.dashboard").dashboard(self)
 
     def report(self, path: str | Path) -> Path:
         """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file.
+
+        Args:
+            path: of the HTML file; one that exists is replaced.
+
+        Raises:
+            OSError: the file cannot be written.
 
         Example:
             >>> import tempfile

@@ -79,11 +79,14 @@ class StreamJoins:
         whose window the watermark has ended (of an interval join: all that come at or behind the watermark) are dropped
         and counted in ``numLateRecordsDropped``.
 
+        Source: Flink's window join, interval join and lookup join.
+
         Args:
             other: the right side.
             on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
             window: of both sides, such as ``wb.tumbling("1h")`` or ``wb.sliding("1h", "10min")``.
-            between: the right record's event time relative to the left one's, at least and at most.
+            between: the right record's event time relative to the left one's, at least and at most: two durations such
+                as ``("-5min", "10min")``.
             how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark
                 says that none will come; ``"outer"`` (with a window): those of both sides.
             suffix: for right columns whose name the left side has as well.
@@ -127,6 +130,8 @@ class StreamJoins:
     def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
         """Bring two streams to one function that may keep state for both.
 
+        Source: F1-4; Flink's ``connect``.
+
         Args:
             other: the second stream. With ``other.broadcast()`` each of its records goes to every subtask, for
                 broadcast state: rules for the records of this stream (F1-3).
@@ -169,19 +174,22 @@ class StreamJoins:
         event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
         still out are asked about again.
 
+        Source: Flink's asynchronous I/O; E6 enriches ad events so.
+
         Args:
             function: called with the key's value (with several keys: one argument each); returns a dict of exactly the
                 columns of `schema`, or None where it knows nothing.
             key: the key columns; a record with a null key is not asked about.
             schema: the columns that the answers add.
             concurrency: how many calls may be under way at a time, in each subtask.
-            timeout: a call that takes longer fails the job's attempt.
+            timeout: such as ``"5s"``; a call that takes longer fails the job's attempt.
             ordered: results in the order of the records; otherwise as the answers come, but not across watermarks.
             how: ``"left"``: nulls where nothing is known; ``"inner"``: such records are dropped.
 
         Raises:
             PlanError: a column that does not exist, cannot be a key or clashes.
             SettingError: a bad concurrency, timeout or `how`.
+            RecordError: while running, when a call fails, takes too long or answers something else.
 
         Example:
             >>> from workbench import Stream
@@ -203,6 +211,8 @@ class StreamJoins:
 
     def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
         """Part the stream: each record goes to the stream of the first condition that is true for it.
+
+        Source: F1-4; Flink's side outputs.
 
         Args:
             conditions: by the name of the stream, in the order in which they are tried.

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class KeyedStream:
     """A stream partitioned by key; what follows keeps its state per key.
 
+    Source: F1-3; Flink's ``KeyedStream``.
+
     Example:
         >>> wb.Stream.from_table(pa.table({"origin": ["JFK"]})).key_by("origin")
         KeyedStream by origin of Stream(origin string); nothing runs until sink_to(...).run(...)
@@ -50,11 +52,13 @@ class KeyedStream:
     ) -> WindowedStream:
         """Group the records of each key by windows.
 
+        Source: F1-6 to F1-10; Flink's ``window``, with its assigner, trigger and evictor.
+
         Args:
             window: for example ``wb.tumbling("1h")``, or a `wb.WindowAssigner` of your own.
             time: ``"event"``: a record's event time; ``"processing"``: the clock's when the record gets here.
-            allowed_lateness: how long after its end a window takes further records; each makes it fire again with
-                the corrected result. Records that come later still go to the side output ``"late"``.
+            allowed_lateness: how long after its end a window takes further records, such as ``"1h"``; each makes it
+                fire again with the corrected result. Records that come later still go to the side output ``"late"``.
             trigger: when windows fire, for example ``wb.early("1min")``, or a `wb.Trigger` of your own; None: once, at
                 their end.
             evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
@@ -74,6 +78,12 @@ class KeyedStream:
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
+
+        Source: E2 is such a job.
+
+        Args:
+            aggregates: by the name of the column: ``n=wb.count()``, ``worst=wb.max("dep_delay")``; those of whole
+                windows, such as the median, need a window.
 
         Raises:
             PlanError: no aggregate, or one that is not defined for the column's type.

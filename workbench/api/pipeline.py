@@ -18,6 +18,8 @@ from workbench.runtime.settings import Settings
 class Pipeline:
     """What `Stream.sink_to` gives; add pipelines to run several sinks as one job.
 
+    Source: F2-1; Flink's ``StreamExecutionEnvironment``, as far as it starts jobs.
+
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2]}))
         >>> both = numbers.sink_to(wb.TableSink("all")) + numbers.filter("n > 1").sink_to(wb.TableSink("large"))
@@ -52,8 +54,15 @@ class Pipeline:
     def explain(self, parallelism: int = 1, *, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER) -> PlanView:
         """What would run where: the physical graph as a picture, as text and as data; nothing runs.
 
+        Source: F1-2, F2-2.
+
+        Args:
+            parallelism: subtasks of every operator.
+            slots_per_taskmanager: slots of one TaskManager.
+
         Raises:
             PlanError: the pipeline cannot run at this parallelism.
+            SettingError: a number that is not above zero.
 
         Example:
             >>> counts = wb.Stream.from_table(pa.table({"k": ["a"]})).key_by("k").aggregate(n=wb.count())
@@ -87,14 +96,17 @@ class Pipeline:
     ) -> Job:
         """Run it as a job in this process; returns at once.
 
+        Source: F2-1; E4 for the buffer timeout, D1 for the guarantee.
+
         Args:
             name: of the job, one at a time.
             parallelism: subtasks of every operator.
             buffer_timeout: a record waits at most about so long for its buffer to fill and to reach the next task;
                 ``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.
             buffer_size: records in a full buffer, at most; a channel with little traffic has smaller ones.
-            checkpoint_interval: time between checkpoints; None or ``"disabled"``: only the final one.
-            speed: of the replay, from its first record on; None: as the stream says.
+            checkpoint_interval: time between checkpoints, such as ``"5s"``; None or ``"disabled"``: only the final one.
+            speed: seconds of a replayed history per second (``"600x"``) or ``"max"``, from its first record on; None:
+                as the stream says.
             checkpoint_dir: where checkpoints are kept; without it they live in memory, so the job recovers from a
                 failed task but not from the end of the process.
             resume: continue from the latest complete checkpoint of `checkpoint_dir` (start afresh where there is
@@ -108,8 +120,12 @@ class Pipeline:
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
 
         Raises:
-            SettingError, PlanError, CheckpointError: a setting, the pipeline or the directory cannot be used.
+            SettingError: a setting that cannot be.
+            PlanError: the pipeline cannot run, or cannot keep the guarantee.
+            SinkError: a sink's folder holds rows of another run.
+            SourceError: what is to be read is not there.
             JobError: a job of that name is running.
+            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints.
 
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("numbers"))

@@ -12,6 +12,8 @@ from workbench.telemetry.frames import Frame
 class PlanView:
     """What runs where; made by ``Pipeline.explain`` and ``Job.graph``.
 
+    Source: F1-2, F2-2, F2-3.
+
     Attributes:
         svg: the picture; with a frame also the rates of its moment.
         slots: the tasks in each slot, by the slot's name (``"tm-0/slot-1"``).

@@ -25,6 +25,9 @@ def jobs() -> dict[str, Job]:
 def job(name: str) -> Job:
     """The job of that name.
 
+    Args:
+        name: that it was run under.
+
     Raises:
         JobError: there is none; the error lists all names.
 

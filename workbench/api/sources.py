@@ -51,11 +51,13 @@ class StreamSources:
     ) -> Self:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
 
+        Source: F1-13: the past is replayed as if it were live; Flink's serving-speed factor.
+
         Args:
             history: a `History`, an open replay log, or the path of one (no JVM is needed).
             speed: seconds of history per second (``"600x"``), or ``"max"``; a running job can be tuned.
-            out_of_orderness: how much later than a record with a later event time a record may come; the watermark
-                stays that far behind the largest event time seen on each channel.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``;
+                the watermark stays that far behind the largest event time seen on each channel.
             watermarks, idle_after, align, max_drift: as for `from_table`, for each channel.
 
         Raises:
@@ -89,11 +91,13 @@ class StreamSources:
     ) -> Self:
         """Stream the rows of an Arrow table in order.
 
+        Source: F2-5 for event time and watermarks; Flink's ``WatermarkStrategy``.
+
         Args:
             table: the rows.
             event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
                 the time at which a record is read, or None.
-            out_of_orderness: how much later than a record with a later event time a record may come.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
             watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
                 `wb.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
@@ -132,11 +136,13 @@ class StreamSources:
     ) -> Self:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
 
+        Source: Flink's ``DataGeneratorSource``.
+
         Args:
             function: deterministic, so that a recovery reads the same rows again.
             schema: of the rows.
-            limit: number of rows; None for a stream without end.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+            limit: rows in all; None for a stream without end.
 
         Raises:
             PlanError: no such event-time column.
@@ -178,6 +184,8 @@ class StreamSources:
         Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
         an event time of its own. A recovery goes on at the row where it was.
 
+        Source: Flink's ``FileSource``.
+
         Args:
             paths: a file, a folder, a pattern such as ``"data/*.csv.gz"``, or several of them.
             schema: names and types of the columns to be read; None takes them from the first file.
@@ -187,6 +195,7 @@ class StreamSources:
         Raises:
             SourceError: no such files, one that cannot be read, or files of different formats.
             PlanError: no such event-time column, or not of a time type.
+            SettingError: a rate or duration that cannot be, or an unknown format.
 
         Example::
 
@@ -219,6 +228,8 @@ class StreamSources:
 
         Not resettable: what came between the last checkpoint and a failure is lost.
 
+        Source: F2-8: recovery needs resettable sources, and a socket is none; Flink's ``socketTextStream``.
+
         Args:
             host, port: of the server; this side connects.
             schema: names and types of the columns, for ``"json"`` and ``"csv"``; text has one column, ``line``.
@@ -226,8 +237,13 @@ class StreamSources:
             delimiter: ends a record.
             retries: how often in a row to connect again when the server refuses or ends the connection; None for
                 ever. With 0 the stream ends when the server closes the connection.
-            retry_delay: time before each of them.
+            retry_delay: time before each of them, such as ``"500ms"``.
             event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
+
+        Raises:
+            SettingError: a port, format, delimiter, number or duration that cannot be.
+            PlanError: a schema that the format does not take, or no such event-time column.
+            SourceError: while running, when there is no connection, or a line that cannot be read.
 
         Example::
 
@@ -250,12 +266,16 @@ class StreamSources:
     def hybrid(cls, history: StreamSources, live: StreamSources) -> Self:
         """Read a history to its end, then go on with a live source: the same program catches up with the present.
 
+
+        There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
+
+        with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
+
+        Source: F1-13: fast-forward; Flink's ``HybridSource``.
+
         Args:
             history: a stream just made from a bounded source: ``replay``, ``from_files``, ``from_table``, ...
             live: one just made from the source of the present, with the same columns.
-
-        There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
-        with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
 
         Raises:
             PlanError: one of them is more than a source, or they differ in columns or in how event time is told.

@@ -51,6 +51,8 @@ class StateView:
     Every answer is what the operator's owner found between two of its steps, so it is never half updated: all records
     before some record have been counted, and none after it. Records that wait in buffers are not in it yet.
 
+    Source: Flink's queryable state.
+
     Example::
 
         state = job.state("aggregate")
@@ -66,24 +68,13 @@ class StateView:
         item = next((item for item in node.inputs if item.exchange == "hash"), None)
         self._fields = [] if item is None else [item.schema.field(name) for name in item.keys]
 
-    @staticmethod
-    def of(uid: str, logical: LogicalGraph, ask: Ask, wait: Wait) -> StateView:
-        """The view of the operator `uid`.
-
-        Raises:
-            JobError: no such operator.
-        """
-        nodes = {own: node for node, own in logical.uids.items() if node.role == "operator"}
-        if uid not in nodes:
-            raise JobError(unknown("operator", uid, nodes))
-        return StateView(uid, nodes[uid], ask, wait)
-
     def get(self, *key: object, timeout: str = "5s", **named: object) -> dict[str, Any] | None:
         """What the state holds for a key, or None when it does not know it.
 
         Args:
-            key: the key's values in the order of ``key_by``, or by column: ``get("JFK")``, ``get(origin="JFK")``.
-            timeout: how long to wait for the operator's owner.
+            key, named: the key's values in the order of ``key_by``, or by column: ``get("JFK")``,
+                ``get(origin="JFK")``.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
 
         Raises:
             JobError: the key does not fit, the operator keeps no such state, or nobody answered in time.
@@ -92,12 +83,27 @@ class StateView:
         return next((dict(found) for found in answers if found is not None), None)
 
     def keys(self, limit: int = 100, *, timeout: str = "5s") -> list[dict[str, Any]]:
-        """At most `limit` of the keys that the state knows, each as a dictionary that ``get(**key)`` takes."""
+        """At most `limit` of the keys that the state knows, each as a dictionary that ``get(**key)`` takes.
+
+        Args:
+            limit: keys at most; any of those that there are.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
         found = [key for _, keys in self._answers(None, max(0, limit), timeout) for key in keys]
         return found[: max(0, limit)]
 
     def size(self, *, timeout: str = "5s") -> int:
-        """How many keys the state knows; each subtask is asked for its own at a moment of its own."""
+        """How many keys the state knows; each subtask is asked for its own at a moment of its own.
+
+        Args:
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
         return sum(count for count, _ in self._answers(None, 0, timeout))
 
     def __repr__(self) -> str:
@@ -141,3 +147,15 @@ class StateView:
             if isinstance(found, Exception):
                 raise JobError(f"the state of {self._uid!r} could not be read: {found!r}") from found
         return [question.answers[task] for task in sorted(question.answers)]
+
+
+def state_view(uid: str, logical: LogicalGraph, ask: Ask, wait: Wait) -> StateView:
+    """The view of the operator `uid`.
+
+    Raises:
+        JobError: no such operator.
+    """
+    nodes = {own: node for node, own in logical.uids.items() if node.role == "operator"}
+    if uid not in nodes:
+        raise JobError(unknown("operator", uid, nodes))
+    return StateView(uid, nodes[uid], ask, wait)

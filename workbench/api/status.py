@@ -17,37 +17,9 @@ class Status(dict[str, Any]):
 
     Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed, rate;
     position and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
-    records_out_per_second; late_records; restarts; last_checkpoint (id), checkpoints (complete); backpressure; failure.
+    records_out_per_second; late_records; restarts; last_checkpoint (id), checkpoints (complete); committed_rows (by
+    table); backpressure; failure.
     """
-
-    @staticmethod
-    def of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
-        """The status from the newest frame; settings are those in force now."""
-        status = Status(job=job, state=state, paused=paused, **settings)
-        if frame is None:
-            return status
-        sources = {edge.source for edge in frame.edges} - {edge.target for edge in frame.edges}
-        inputs = [v for v in frame.vertices if v.id in sources or len(frame.vertices) == 1]
-        ends = {edge.target for edge in frame.edges} - {edge.source for edge in frame.edges}
-        outputs = [v for v in frame.vertices if v.id in ends or len(frame.vertices) == 1]
-        watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
-        known = [int(w) for w in watermarks if w is not None]
-        status.update(
-            position=None if frame.replay is None else format_instant(frame.replay.position_us),
-            watermark=format_instant(min(known) if known else None),
-            records_in=sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
-            records_out=sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
-            records_in_per_second=round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
-            records_out_per_second=round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
-            late_records=sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
-            restarts=frame.metrics["numRestarts"],
-            last_checkpoint=frame.metrics["lastCompletedCheckpointId"],
-            checkpoints=frame.metrics["numberOfCompletedCheckpoints"],
-            committed_rows=dict(frame.tables),
-            backpressure=frame.backpressure,
-            failure=frame.failure,
-        )
-        return status
 
     def __repr__(self) -> str:
         width = max(len(name) for name in self)
@@ -60,6 +32,35 @@ class Status(dict[str, Any]):
             if value not in (None, "")
         )
         return f"<table>{rows}</table>"
+
+
+def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
+    """The status from the newest frame; settings are those in force now."""
+    status = Status(job=job, state=state, paused=paused, **settings)
+    if frame is None:
+        return status
+    sources = {edge.source for edge in frame.edges} - {edge.target for edge in frame.edges}
+    inputs = [v for v in frame.vertices if v.id in sources or len(frame.vertices) == 1]
+    ends = {edge.target for edge in frame.edges} - {edge.source for edge in frame.edges}
+    outputs = [v for v in frame.vertices if v.id in ends or len(frame.vertices) == 1]
+    watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
+    known = [int(w) for w in watermarks if w is not None]
+    status.update(
+        position=None if frame.replay is None else format_instant(frame.replay.position_us),
+        watermark=format_instant(min(known) if known else None),
+        records_in=sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
+        records_out=sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
+        records_in_per_second=round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
+        records_out_per_second=round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
+        late_records=sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
+        restarts=frame.metrics["numRestarts"],
+        last_checkpoint=frame.metrics["lastCompletedCheckpointId"],
+        checkpoints=frame.metrics["numberOfCompletedCheckpoints"],
+        committed_rows=dict(frame.tables),
+        backpressure=frame.backpressure,
+        failure=frame.failure,
+    )
+    return status
 
 
 class Table(list[dict[str, Any]]):

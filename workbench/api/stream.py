@@ -31,6 +31,8 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
     operators of other streams. A stream remembers how it was made and nothing else.
 
+    Source: F1-1: the logical graph is what streams remember; Flink's ``DataStream``.
+
     Example:
         >>> table = pa.table({"n": [1, 2, 3]})
         >>> Stream.from_table(table).filter("n > 1").columns
@@ -81,6 +83,12 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
 
+        Source: F1-3; Flink's ``keyBy``. Keys belong to 128 key groups by a stable hash.
+
+        Args:
+            keys: names of columns; records with equal values in all of them have the same key, and null is a value like
+                any other.
+
         Raises:
             PlanError: no key.
             ExpressionError: an unknown column, with the nearest name.
@@ -110,6 +118,12 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     ) -> WindowedStream:
         """Group all records by windows, in one subtask; see `KeyedStream.window`.
 
+        Source: F1-6 to F1-9; Flink's ``windowAll``.
+
+        Args:
+            window: for example ``wb.tumbling("1h")``.
+            time, allowed_lateness, trigger, evictor: as for `KeyedStream.window`.
+
         Raises:
             SettingError: a lateness that is no duration, or settings that do not go together.
 
@@ -124,6 +138,11 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
 
     def side_output(self, tag: str) -> Stream:
         """A side output of the operator that made this stream: ``"late"`` of a window aggregate.
+
+        Source: Flink's side outputs.
+
+        Args:
+            tag: its name.
 
         Raises:
             PlanError: the operator has no such side output; names those that it has.
@@ -141,15 +160,29 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     def uid(self, uid: str) -> Stream:
         """Name the operator that made this stream; a checkpoint finds its state by this name.
 
+        Source: Flink's ``uid``: what a program that was changed finds its state by (E10).
+
+        Args:
+            uid: a name that no other operator of the pipeline has; it is also the one in graphs and metrics.
+
+        Raises:
+            SettingError: an empty name.
+            PlanError: when the pipeline is run or explained, two operators of one name.
+
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).uid("numbers")
             >>> stream.sink_to(wb.DiscardSink())
             Pipeline: numbers -> discard
         """
-        return self._with_node(replace(self._node, uid=uid))
+        return self._with_node(replace(self._node, uid=_named(uid, "uid")))
 
     def with_parallelism(self, parallelism: int) -> Stream:
         """The number of subtasks of the operator that made this stream; otherwise it is the job's.
+
+        Source: F1-2, F2-2; Flink's ``setParallelism``.
+
+        Args:
+            parallelism: above zero.
 
         Raises:
             SettingError: a number below 1.
@@ -168,15 +201,28 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
 
         By default all operators share slots, so a slot holds one parallel slice of the whole pipeline.
 
+        Source: Flink's ``slotSharingGroup``.
+
+        Args:
+            name: of the group; ``"default"`` is that of all operators that do not say otherwise.
+
+        Raises:
+            SettingError: an empty name.
+
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).filter("n > 0").slot_sharing_group("filters")
             >>> len(stream.sink_to(wb.DiscardSink()).explain(parallelism=2).slots)  # two for the source, two more
             4
         """
-        return self._with_node(replace(self._node, slot_sharing_group=name))
+        return self._with_node(replace(self._node, slot_sharing_group=_named(name, "slot_sharing_group")))
 
     def sink_to(self, sink: Sink) -> Pipeline:
         """End the stream in a sink; what comes back can be run.
+
+        Source: F1-1; Flink's ``sinkTo``.
+
+        Args:
+            sink: for example ``wb.TableSink("delays")``, ``wb.ParquetSink("out/delays")`` or a `wb.CallbackSink`.
 
         Raises:
             SinkError: the sink cannot write these columns.
@@ -214,3 +260,9 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     def _check_column(self, name: str, origin: Origin | None) -> None:
         if name not in self.schema.names:
             raise ExpressionError(unknown("column", name, self.schema.names), origin=origin)
+
+
+def _named(name: object, what: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise SettingError(f"{what} is {name!r}: write a name, for example {what}('delays')")
+    return name

@@ -44,12 +44,18 @@ class StreamTransforms:
     def filter(self, condition: str | Expression | Callable[..., bool | None], *, compiled: bool = False) -> Stream:
         """Keep the records for which a condition holds: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
 
+        A record for which the condition is null is dropped, as in SQL.
+
+        Source: E1 (grep); Flink's ``filter``.
+
         Args:
             condition: an expression, or a Python function of columns by their names: ``def late(dep_delay)``.
             compiled: make the function machine code; see `map`.
 
         Raises:
-            ExpressionError, PlanError: the condition does not fit the columns, or cannot be compiled.
+            ExpressionError: an unknown column, or no condition.
+            PlanError: a function whose parameters are no columns, or that cannot be compiled.
+            RecordError: while running, when a function fails; with the record.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, None, 3]}))
@@ -71,6 +77,12 @@ class StreamTransforms:
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
 
+        Source: Spark's ``withColumns``.
+
+        Args:
+            columns: by name: an expression, SQL text or a constant number; None is a null. Existing columns keep their
+                place.
+
         Raises:
             ExpressionError: an unknown column or a type that does not fit.
 
@@ -85,6 +97,12 @@ class StreamTransforms:
 
     def select(self, *columns: str, **named: str | Expression) -> Stream:
         """Keep these columns, in this order, and computed ones after them.
+
+        Source: Spark's ``select``.
+
+        Args:
+            columns: names of columns to keep.
+            named: computed columns by name, as expressions or SQL text.
 
         Raises:
             ExpressionError: an unknown column, with the nearest name, or two of one name.
@@ -110,6 +128,8 @@ class StreamTransforms:
         compiled: bool = False,
     ) -> Stream:
         """Turn each record into another with a Python function.
+
+        Source: F1-4; Flink's ``map``.
 
         Args:
             function: from a record (a dict) to a record; or of columns, when its parameters are named like columns, as
@@ -142,6 +162,13 @@ class StreamTransforms:
     def flat_map(self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike) -> Stream:
         """Turn each record into any number of records with a Python function.
 
+        Source: F1-4; Flink's ``flatMap``.
+
+        Args:
+            function: from a record (a dict) to any number of records: a list, a generator, or nothing. Each has the
+                event time of the record that it was called for.
+            schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+
         Raises:
             PlanError: no schema that can be used.
             RecordError: while it runs, when the function fails or returns something else; with the record.
@@ -164,11 +191,20 @@ class StreamTransforms:
         *,
         event_time: str | None = None,
     ) -> Stream:
-        """Turn each Arrow batch into another; with another number of rows, name the column with their event times.
+        """Turn each Arrow batch into another.
+
+        Source: F1-4; Spark's ``mapInArrow``.
+
+        Args:
+            function: from a `pyarrow.RecordBatch` (n rows) to another; how records are cut into batches must not matter
+                to it.
+            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None: that of the input.
+            event_time: column of the result that holds the event times, needed where rows are added, dropped or
+                reordered; None: row i keeps the event time of row i.
 
         Raises:
-            PlanError: no schema that can be used.
-            RecordError: while it runs, when the function fails or returns another schema.
+            PlanError: no schema that can be used, or no such event-time column.
+            RecordError: while it runs, when the function fails, or returns another schema or number of rows.
 
         Example:
             >>> def doubled(batch):
@@ -181,6 +217,14 @@ class StreamTransforms:
 
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and of others with the same columns.
+
+        Records of one stream keep their order; which stream's comes first is open. Event time is as far as that of the
+        slowest (F2-6).
+
+        Source: F1-4; Flink's ``union``.
+
+        Args:
+            others: streams with the same columns.
 
         Raises:
             PlanError: the streams' columns differ.

@@ -28,6 +28,8 @@ LATE = "late"
 class WindowedStream:
     """A stream grouped by windows, to be aggregated.
 
+    Source: F1-6 to F1-10; Flink's ``WindowedStream``.
+
     Args:
         stream: the records.
         keys: the key columns; none: all records are one group, and one subtask handles them.
@@ -72,6 +74,11 @@ class WindowedStream:
         minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect`` among
         them, or an evictor, the window keeps its records until it ends.
 
+        Source: F1-7; Flink's ``aggregate``.
+
+        Args:
+            aggregates: by the name of the column: ``n=wb.count()``, ``middle=wb.median("dep_delay")``.
+
         Raises:
             PlanError: no aggregate, or one that is not defined for the column's type.
             ExpressionError: an unknown column.
@@ -106,6 +113,8 @@ class WindowedStream:
 
     def apply(self, function: Applied, schema: SchemaLike) -> Stream:
         """Call a Python function with all records of a window when it fires.
+
+        Source: F1-6 to F1-9; Flink's ``ProcessWindowFunction``.
 
         Args:
             function: ``function(key, window, records)``: the key's value (a tuple of several, None without keys), the

@@ -109,9 +109,7 @@ class Sink(Protocol):
     """
 
     kind: ClassVar[str]
-
-    @property
-    def guarantee(self) -> Guarantee: ...
+    guarantee: ClassVar[Guarantee]
 
     @property
     def name(self) -> str: ...

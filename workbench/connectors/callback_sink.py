@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from workbench.connectors.base import Guarantee
 from workbench.elements import Records
-from workbench.errors import RecordError
+from workbench.errors import RecordError, SettingError
 from workbench.operators.base import Operator, Output
 
 
@@ -18,11 +18,16 @@ from workbench.operators.base import Operator, Output
 class CallbackSink:
     """Calls ``function(batch)`` with every record batch; after a recovery rows may come again.
 
+    Source: D1: at least once, as Flink calls it; with idempotent calls the effect is exactly once.
+
     Args:
         function: takes a `pyarrow.RecordBatch`; called from the job's threads, by each subtask on its own.
         name: of the sink in graphs.
         event_times: call ``function(batch, times)`` instead, with the event times of the rows in microseconds since
             1970, shape (n,), or None where the stream has none.
+
+    Raises:
+        SettingError: no function.
 
     Example:
         >>> CallbackSink(print).describe()
@@ -34,6 +39,10 @@ class CallbackSink:
     event_times: bool = False
     kind: ClassVar[str] = "sink"
     guarantee: ClassVar[Guarantee] = "at-least-once"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise SettingError(f"CallbackSink got {self.function!r}: pass a function of a batch, such as print")
 
     def check(self, schema: pa.Schema) -> None:
         """Every schema will do."""
@@ -65,6 +74,11 @@ class _CallbackSinkLogic(Operator):
 @dataclass(frozen=True, slots=True)
 class DiscardSink:
     """Drops every record: for measuring what comes before.
+
+    Source: E1, E2: what the throughput of a job is measured with; Flink's ``DiscardingSink``.
+
+    Args:
+        name: of the sink in graphs.
 
     Example:
         >>> DiscardSink().describe()

@@ -17,6 +17,8 @@ class FileSink(PartSink):
     What another program finds under these names are the committed rows, at every moment; `Stream.from_files` reads
     them.
 
+    Source: D1: exactly once, by Flink's two-phase commit; Flink's ``FileSink``.
+
     Args:
         path: a folder of the sink's own; created when the job starts.
         format: ``"csv"`` (the first line names the columns, an empty value is a null), ``"json"`` (an object to a
@@ -24,6 +26,8 @@ class FileSink(PartSink):
 
     Raises:
         SettingError: no such format.
+        SinkError: where the stream ends in it or the job starts: columns that the format cannot hold, or a folder that
+            cannot be written or holds rows of another run.
 
     Example:
         >>> FileSink("out/delays", "csv").name

@@ -17,12 +17,16 @@ _COMPRESSIONS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 class ParquetSink(PartSink):
     """Writes committed rows to ``path/part-<epoch>-<subtask>-<file>.parquet``; an epoch is a checkpoint's number.
 
+    Source: D1: exactly once, by Flink's two-phase commit.
+
     Args:
         path: a folder of the sink's own; created when the job starts.
         compression: ``"zstd"``, ``"snappy"``, ``"lz4"``, ``"gzip"``, ``"brotli"`` or ``"none"``.
 
     Raises:
         SettingError: no such compression.
+        SinkError: where the stream ends in it or the job starts: columns that Parquet cannot hold, or a folder that
+            cannot be written or holds rows of another run.
 
     Example:
         >>> ParquetSink("out/delays").name

@@ -64,6 +64,7 @@ class PartSink:
 
     @property
     def name(self) -> str:
+        """Of the sink in graphs: the last part of its path."""
         return self.folder.name
 
     @property

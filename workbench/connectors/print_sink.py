@@ -23,6 +23,8 @@ def _write_to_stdout(text: str) -> None:
 class PrintSink:
     """Prints rows as ``1> origin=JFK, flights=3``, where 1 is the first subtask, as Flink does.
 
+    Source: Flink's ``PrintSink``.
+
     Args:
         limit: rows that each subtask prints, after which it says that it stops; None for all.
         write: takes each text with its line ends; by default it goes to the standard output of the moment.

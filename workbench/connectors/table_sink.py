@@ -40,6 +40,8 @@ _FOLDER = "tables"
 class TableSink:
     """Keeps committed rows in the job: ``job.table(name)``.
 
+    Source: D1: exactly once; rows are visible when the checkpoint that ends their epoch is complete.
+
     Args:
         name: of the table: letters, digits, ``_``, ``-`` and ``.``, not starting with a dot.
         upsert: key columns; with them the table keeps only the latest row of each key. The input must be partitioned by
@@ -47,6 +49,7 @@ class TableSink:
 
     Raises:
         SettingError: the name has other characters.
+        PlanError: where the stream ends in it: an unknown key column, or one that cannot be a key.
 
     Example:
         >>> TableSink("delays", upsert=["origin"]).describe()

@@ -14,13 +14,23 @@ from workbench.origin import Origin, caller
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition that still lacks its value: ``when(condition).then(value)``."""
+    """A condition that still lacks its value: ``when(condition).then(value)``.
+
+    Source: Spark's ``when``.
+    """
 
     condition: Expression
     before: tuple[tuple[Expression, object], ...] = ()
 
     def then(self, value: object) -> Case:
-        """The value where the condition is true."""
+        """The value where the condition is true.
+
+        Args:
+            value: an expression or a constant.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return Case((*self.before, (self.condition, value)))
 
 
@@ -47,6 +57,14 @@ class Case(Expression):
 def col(name: str) -> Expression:
     """The column `name`, exactly as the schema writes it.
 
+    Source: Spark's ``col``.
+
+    Args:
+        name: of the column; whether there is one is known where the expression is used.
+
+    Raises:
+        ExpressionError: no name.
+
     Example:
         >>> (col("dep_delay") > 15).sql
         'dep_delay > 15'
@@ -59,6 +77,14 @@ def col(name: str) -> Expression:
 def lit(value: object) -> Expression:
     """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant).
 
+    Source: Spark's ``lit``.
+
+    Args:
+        value: the constant; a numpy scalar will do.
+
+    Raises:
+        ExpressionError: a value of another type.
+
     Example:
         >>> (col("n") * lit(2)).sql
         'n * 2'
@@ -68,6 +94,12 @@ def lit(value: object) -> Expression:
 
 def expr(text: str, origin: Origin | None = None) -> Expression:
     """An expression from Spark SQL text.
+
+    Source: Spark's ``expr``.
+
+    Args:
+        text: such as ``"dep_delay > 15 AND carrier <> 'AA'"``.
+        origin: the line to name in an error; None: the caller's.
 
     Raises:
         ExpressionError: the text is not one SQL expression.
@@ -82,6 +114,14 @@ def expr(text: str, origin: Origin | None = None) -> Expression:
 def when(condition: Expression | str) -> When:
     """Begin a choice.
 
+    Source: Spark's ``when``.
+
+    Args:
+        condition: an expression or SQL text.
+
+    Raises:
+        ExpressionError: text that is no SQL expression.
+
     Example:
         >>> when(col("delay") > 60).then("bad").when(col("delay") > 15).then("late").otherwise("good").sql
         "CASE WHEN delay > 60 THEN 'bad' WHEN delay > 15 THEN 'late' ELSE 'good' END"
@@ -91,6 +131,15 @@ def when(condition: Expression | str) -> When:
 
 def coalesce(first: Expression, *others: object) -> Expression:
     """The first value that is not null.
+
+    Source: Spark's ``coalesce``.
+
+    Args:
+        first: looked at first.
+        others: expressions or constants, looked at in this order.
+
+    Raises:
+        ExpressionError: a constant of a type that cannot stand in an expression.
 
     Example:
         >>> coalesce(col("delay"), 0).sql

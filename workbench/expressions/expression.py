@@ -25,6 +25,8 @@ class Expression:
     ``& | ~`` are AND, OR and NOT with SQL's three-valued logic; ``==`` and ``!=`` build comparisons, so two
     expressions are compared as text (``a.sql == b.sql``).
 
+    Source: Spark's ``Column``; nulls, NaN, division and casts are as in Spark's SQL.
+
     Example:
         >>> late = (col("dep_delay") > 15) & col("carrier").is_in(["AA", "UA"])
         >>> late.sql
@@ -113,13 +115,18 @@ class Expression:
         return Expression(exp.Neg(this=_operand(self)))
 
     def abs(self) -> Expression:
+        """The value without its sign."""
         return Expression(exp.Abs(this=tree_of(self)))
 
     def __abs__(self) -> Expression:
         return self.abs()
 
     def round(self, decimals: int = 0) -> Expression:
-        """Rounded half away from zero, as SQL does."""
+        """Rounded half away from zero, as SQL does.
+
+        Args:
+            decimals: digits behind the point; negative ones round to tens, hundreds, ...
+        """
         return Expression(exp.Round(this=tree_of(self), decimals=tree_of(decimals)))
 
     # Comparison
@@ -143,15 +150,37 @@ class Expression:
         return _binary(exp.GTE, self, other)
 
     def eq_null_safe(self, other: object) -> Expression:
-        """``<=>``: like ``==``, but null equals null and the result is never null."""
+        """``<=>``: like ``==``, but null equals null and the result is never null.
+
+        Args:
+            other: an expression or a constant.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return _binary(exp.NullSafeEQ, self, other)
 
     def between(self, low: object, high: object) -> Expression:
-        """Whether the value lies in [low, high]."""
+        """Whether the value lies in [low, high].
+
+        Args:
+            low: an expression or a constant.
+            high: the same; both ends belong to the range.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return Expression(exp.Between(this=_operand(self), low=_operand(low), high=_operand(high)))
 
     def is_in(self, values: Iterable[object]) -> Expression:
-        """Whether the value is one of `values`."""
+        """Whether the value is one of `values`.
+
+        Args:
+            values: expressions or constants.
+
+        Raises:
+            ExpressionError: text instead of a list, or a constant of a type that cannot stand in an expression.
+        """
         if isinstance(values, str):
             raise ExpressionError(
                 f"is_in takes a list of values, not the text {values!r}: write is_in([{values!r}])", origin=caller()
@@ -159,9 +188,11 @@ class Expression:
         return Expression(exp.In(this=_operand(self), expressions=[tree_of(value) for value in values]))
 
     def is_null(self) -> Expression:
+        """Whether there is no value; itself never null."""
         return Expression(exp.Is(this=_operand(self), expression=exp.Null()))
 
     def is_not_null(self) -> Expression:
+        """Whether there is a value; itself never null."""
         return Expression(exp.Not(this=self.is_null().tree))
 
     # Logic
@@ -184,9 +215,11 @@ class Expression:
     # Text
 
     def lower(self) -> Expression:
+        """The text in lower case."""
         return Expression(exp.Lower(this=tree_of(self)))
 
     def upper(self) -> Expression:
+        """The text in upper case."""
         return Expression(exp.Upper(this=tree_of(self)))
 
     def length(self) -> Expression:
@@ -194,32 +227,85 @@ class Expression:
         return Expression(exp.Length(this=tree_of(self)))
 
     def contains(self, text: object) -> Expression:
+        """Whether `text` stands anywhere in the text.
+
+        Args:
+            text: an expression or a constant; capitals matter.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return Expression(exp.Contains(this=tree_of(self), expression=tree_of(text)))
 
     def startswith(self, text: object) -> Expression:
+        """Whether `text` is the beginning of the text.
+
+        Args:
+            text: an expression or a constant; capitals matter.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return Expression(exp.StartsWith(this=tree_of(self), expression=tree_of(text)))
 
     def endswith(self, text: object) -> Expression:
+        """Whether `text` is the end of the text.
+
+        Args:
+            text: an expression or a constant; capitals matter.
+
+        Raises:
+            ExpressionError: a constant of a type that cannot stand in an expression.
+        """
         return Expression(exp.EndsWith(this=tree_of(self), expression=tree_of(text)))
 
     def rlike(self, pattern: str) -> Expression:
-        """Whether the regular expression `pattern` is found anywhere in the text."""
+        """Whether the regular expression `pattern` is found anywhere in the text.
+
+        Args:
+            pattern: in RE2's syntax, without look-around.
+
+        Raises:
+            ExpressionError: where it is used, a pattern that is not valid.
+        """
         return Expression(exp.RegexpLike(this=_operand(self), expression=tree_of(pattern)))
 
     def like(self, pattern: str) -> Expression:
-        """Whether the whole text matches `pattern`, in which ``%`` is any text and ``_`` any character."""
+        """Whether the whole text matches `pattern`, in which ``%`` is any text and ``_`` any character.
+
+        Args:
+            pattern: with ``\\%`` and ``\\_`` for the characters themselves.
+        """
         return Expression(exp.Like(this=_operand(self), expression=tree_of(pattern)))
 
     # Types and names
 
     def cast(self, type_name: str) -> Expression:
-        """Converted to a Spark SQL type: int, bigint, float, double, string, boolean, timestamp, date and others."""
+        """Converted to a Spark SQL type: int, bigint, float, double, string, boolean, timestamp, date and others.
+
+        Text that is no value of the type becomes null, as in Spark without ANSI mode.
+
+        Args:
+            type_name: such as ``"bigint"``.
+
+        Raises:
+            ExpressionError: no type of Spark SQL.
+        """
         tree = parse_sql(f"CAST(NULL AS {type_name})", caller())
         tree.set("this", tree_of(self))
         return Expression(tree)
 
     def alias(self, name: str) -> Expression:
-        """The same value under the name `name` in ``select``."""
+        """The same value under the name `name` in ``select``.
+
+        Args:
+            name: of the column.
+
+        Raises:
+            ExpressionError: no name.
+        """
+        if not isinstance(name, str) or not name:
+            raise ExpressionError(f"alias takes a column's name, not {name!r}", origin=caller())
         return Expression(exp.Alias(this=tree_of(self), alias=identifier(name)))
 
 

@@ -57,6 +57,11 @@ class Aggregation:
 def count(column: str | None = None) -> Aggregation:
     """The number of rows, or of values of `column` that are not null.
 
+    Source: SQL's ``COUNT``; as a rolling count, E2.
+
+    Args:
+        column: whose values are counted, those that are not null; None: rows are.
+
     Example:
         >>> wb.count().describe()
         'count()'
@@ -66,6 +71,11 @@ def count(column: str | None = None) -> Aggregation:
 
 def sum(column: str) -> Aggregation:
     """The sum: int64 of integers, float64 of floats; null of no values.
+
+    Source: SQL's ``SUM``; NaN as in Spark's.
+
+    Args:
+        column: of integers or floats.
 
     Example:
         >>> wb.sum("n").describe()
@@ -77,6 +87,11 @@ def sum(column: str) -> Aggregation:
 def min(column: str) -> Aggregation:
     """The smallest number, date or timestamp; null of no values.
 
+    Source: SQL's ``MIN``; F1-5 shows the rolling minimum.
+
+    Args:
+        column: of integers or floats, dates or timestamps.
+
     Example:
         >>> wb.min("n").describe()
         'min(n)'
@@ -87,6 +102,11 @@ def min(column: str) -> Aggregation:
 def max(column: str) -> Aggregation:
     """The largest number, date or timestamp (NaN is larger than any number); null of no values.
 
+    Source: SQL's ``MAX``; NaN as in Spark's.
+
+    Args:
+        column: of integers or floats, dates or timestamps.
+
     Example:
         >>> wb.max("n").describe()
         'max(n)'
@@ -96,6 +116,11 @@ def max(column: str) -> Aggregation:
 
 def mean(column: str) -> Aggregation:
     """The arithmetic mean as float64, of integers from their exact sum; null of no values.
+
+    Source: SQL's ``AVG``; NaN as in Spark's.
+
+    Args:
+        column: of integers or floats.
 
     Example:
         >>> wb.mean("n").describe()

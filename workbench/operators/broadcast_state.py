@@ -25,6 +25,8 @@ class BroadcastState:
 
     ``process2`` gets it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
 
+    Source: F1-3; Flink's broadcast state.
+
     Args:
         key_type, type: Arrow types of a key and of a value of the dict.
 

@@ -34,6 +34,8 @@ class CoProcessFunction(ProcessFunction):
     Keyed state (`ValueState`, ...) belongs to the key of the record at hand, whichever stream it came from. Broadcast
     state (`BroadcastState`) belongs to no key and is the same on every subtask: only ``process2`` may change it.
 
+    Source: Flink's ``KeyedCoProcessFunction`` and ``KeyedBroadcastProcessFunction``.
+
     Example:
         >>> import workbench as wb
         >>> class Alarms(wb.CoProcessFunction):
@@ -52,16 +54,36 @@ class CoProcessFunction(ProcessFunction):
     """
 
     def process1(self, record: Record, state: State, ctx: ConnectedContext) -> Rows:
-        """Handle a record of the first stream; may be written without `ctx`."""
+        """Handle a record of the first stream; may be written without `ctx`.
+
+        Args:
+            record: a dict of its columns.
+            state: of the record's key; without keys it is empty.
+            ctx: time, timers, side outputs, and the broadcast state to be read.
+
+        Returns:
+            None, one record (a dict), or several (a list, or a generator).
+        """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def process2(self, record: Record, state: State, ctx: ConnectedContext) -> Rows:
-        """Handle a record of the second stream; where that is broadcast, `state` is the broadcast state."""
+        """Handle a record of the second stream; where that is broadcast, `state` is the broadcast state.
+
+        Args:
+            record: a dict of its columns.
+            state: of the record's key, or the broadcast state, which it may change.
+            ctx: time, timers and side outputs.
+
+        Returns:
+            As ``process1`` does.
+        """
         raise NotImplementedError(type(self).__name__)  # abstract
 
 
 class ConnectedContext(ProcessContext):
     """What a `CoProcessFunction` may ask and do besides its record and state.
+
+    Source: Flink's ``KeyedCoProcessFunction.Context``.
 
     Attributes:
         broadcast: the broadcast state, to be read: ``ctx.broadcast.limits["a"]``.

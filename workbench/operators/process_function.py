@@ -34,6 +34,8 @@ class ProcessFunction:
     One copy of the object serves each subtask, so what is to survive a failure, or belongs to a key, goes into declared
     state and not into attributes of ``self``.
 
+    Source: F1-10, F2-7 for its state; Flink's ``KeyedProcessFunction``.
+
     Example:
         >>> import workbench as wb
         >>> class Sessions(wb.ProcessFunction):
@@ -56,7 +58,16 @@ class ProcessFunction:
         """Called once for each subtask, before the first record."""
 
     def process(self, record: Record, state: State, ctx: ProcessContext) -> Rows:
-        """Handle a record; what comes out has the record's event time. May be written without `ctx`."""
+        """Handle a record; what comes out has the record's event time. May be written without `ctx`.
+
+        Args:
+            record: a dict of its columns.
+            state: of the record's key; what is changed in it is kept.
+            ctx: the record's time, timers and side outputs.
+
+        Returns:
+            None, one record (a dict), or several (a list, or a generator).
+        """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def on_timer(self, time: int, state: State, ctx: ProcessContext) -> Rows:
@@ -65,7 +76,10 @@ class ProcessFunction:
         Args:
             time: in microseconds since 1970, as it was registered.
             state: of the timer's key.
-            ctx: ``ctx.domain`` is ``"event"`` or ``"processing"``.
+            ctx: ``ctx.domain`` is ``"event"`` or ``"processing"``, ``ctx.key`` the timer's key.
+
+        Returns:
+            As ``process`` does.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 
@@ -75,6 +89,8 @@ class ProcessFunction:
 
 class ProcessContext:
     """What a process function may ask and do besides its record and state.
+
+    Source: Flink's ``KeyedProcessFunction.Context`` with its ``TimerService``.
 
     Attributes:
         timestamp: event time of the record in microseconds since 1970, None where it has none; in ``on_timer`` the
@@ -135,28 +151,67 @@ class ProcessContext:
     def register_event_timer(self, time: int | datetime) -> None:
         """Have ``on_timer`` called for this key when the watermark reaches `time`; once, however often it is said.
 
+        Source: Flink's ``registerEventTimeTimer``.
+
         Args:
             time: microseconds since 1970 or a datetime (without a zone UTC is meant). One that the watermark has
                 reached already fires at the next watermark.
+
+        Raises:
+            TypeError: no whole number and no datetime, or a function without ``on_timer``.
         """
         self._check_timers()
         self._event_timers.add(_microseconds(time), self._code)
 
     def register_processing_timer(self, time: int | datetime) -> None:
-        """Have ``on_timer`` called for this key when the clock reaches `time`."""
+        """Have ``on_timer`` called for this key when the clock reaches `time`.
+
+        Source: Flink's ``registerProcessingTimeTimer``.
+
+        Args:
+            time: microseconds since 1970 or a datetime (without a zone UTC is meant).
+
+        Raises:
+            TypeError: no whole number and no datetime, or a function without ``on_timer``.
+        """
         self._check_timers()
         self._processing_timers.add(_microseconds(time), self._code)
 
     def delete_event_timer(self, time: int | datetime) -> None:
-        """Take back a timer of this key; nothing happens when there is none."""
+        """Take back a timer of this key; nothing happens when there is none.
+
+        Args:
+            time: as it was registered.
+
+        Raises:
+            TypeError: no whole number and no datetime.
+        """
         self._event_timers.remove(_microseconds(time), self._code)
 
     def delete_processing_timer(self, time: int | datetime) -> None:
-        """Take back a timer of this key; nothing happens when there is none."""
+        """Take back a timer of this key; nothing happens when there is none.
+
+        Args:
+            time: as it was registered.
+
+        Raises:
+            TypeError: no whole number and no datetime.
+        """
         self._processing_timers.remove(_microseconds(time), self._code)
 
     def output(self, tag: str, record: Record) -> None:
-        """Send a record to the side output `tag`, with the event time of what is being handled."""
+        """Send a record to the side output `tag`, with the event time of what is being handled.
+
+        Source: Flink's side outputs.
+
+        Args:
+            tag: one of those declared in ``side_outputs``.
+            record: a dict of the columns declared for it.
+
+        Raises:
+            TypeError: no such side output, or a record that is not a dict of exactly its columns.
+            RecordError: at the end of the batch, a value that does not fit its column.
+        """
         self._side(tag, record)
 
     def _check_timers(self) -> None:

@@ -92,9 +92,14 @@ class PunctuatedGenerator(WatermarkGenerator):
 def punctuated(mark: str | Expression) -> Watermarks:
     """Watermarks that records carry.
 
+    Source: F2-5; punctuations are of Tucker et al., 2003.
+
     Args:
         mark: a column or expression. A condition marks the records behind which nothing at or before their own event
             time comes; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
+
+    Raises:
+        ExpressionError: where the stream is made: it does not fit the columns, or is neither a condition nor a time.
 
     Example:
         >>> punctuated("kind = 'heartbeat'").describe()

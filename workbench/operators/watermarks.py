@@ -50,6 +50,8 @@ class WatermarkGenerator:
     Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
     expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone.
 
+    Source: F2-5; Flink's ``WatermarkGenerator``.
+
     Example:
         >>> class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
         ...     def on_batch(self, batch, times):
@@ -63,7 +65,11 @@ class WatermarkGenerator:
     """Whether ``on_periodic`` may say something new although no record has come."""
 
     def on_batch(self, batch: pa.RecordBatch, times: Int64s) -> int | None:
-        """A batch has come; `times`, shape (n,), are its event times, NO_TIME where a record has none.
+        """Called for every batch of records.
+
+        Args:
+            batch: n records, in the order of their arrival.
+            times: shape (n,), their event times in microseconds since 1970, NO_TIME where a record has none.
 
         Returns:
             The watermark behind the batch's last record, or None to say nothing now.
@@ -71,15 +77,26 @@ class WatermarkGenerator:
         return None
 
     def on_periodic(self, now_us: int) -> int | None:
-        """How far event time is at processing time `now_us`; None: as far as before. Asked about ten times a second."""
+        """Called about ten times a second of processing time, also while no records come.
+
+        Args:
+            now_us: processing time in microseconds since 1970.
+
+        Returns:
+            How far event time is, in microseconds since 1970, or None: as far as before.
+        """
         return None
 
     def snapshot(self) -> Json:
-        """What must survive, as JSON values."""
+        """What must survive a failure, as JSON values; None where nothing must."""
         return None
 
     def restore(self, state: Json) -> None:
-        """Go on from what an earlier generator's ``snapshot`` gave."""
+        """Go on from what an earlier generator's ``snapshot`` gave.
+
+        Args:
+            state: never None.
+        """
 
     def observe(self, records: Records) -> Marks:
         """All watermarks that a batch brings, each with its place in the batch."""
@@ -226,6 +243,8 @@ def no_times(records: Records) -> Int64s:
 
 def monotonous() -> Watermarks:
     """Event times that never go back within a split: the watermark is right behind the largest one seen.
+
+    Source: F2-5; Flink's ``forMonotonousTimestamps``.
 
     Example:
         >>> monotonous().describe()

@@ -132,6 +132,13 @@ def aggregate_types(aggregates: Sequence[tuple[str, AnyAggregation]], schema: pa
 def median(column: str) -> HolisticAggregation:
     """The median as float64, of an even number of values the mean of the two in the middle; null of no values.
 
+    Needs all records of a window at once, so the window keeps them until it ends.
+
+    Source: SQL's ``MEDIAN``; a holistic aggregate (Gray et al., 1997).
+
+    Args:
+        column: of integers or floats.
+
     Example:
         >>> median("dep_delay").describe()
         'median(dep_delay)'
@@ -141,6 +148,14 @@ def median(column: str) -> HolisticAggregation:
 
 def top_k(column: str, k: int) -> HolisticAggregation:
     """A list of the `k` largest values, the largest first; nulls are skipped, NaN is larger than any number.
+
+    Needs all records of a window at once, so the window keeps them until it ends.
+
+    Source: a holistic aggregate (Gray et al., 1997).
+
+    Args:
+        column: of values that have an order.
+        k: values at most.
 
     Raises:
         SettingError: `k` is not a whole number above zero.
@@ -156,6 +171,13 @@ def top_k(column: str, k: int) -> HolisticAggregation:
 
 def collect(column: str) -> HolisticAggregation:
     """A list of all values in the order of their arrival, nulls included.
+
+    Needs all records of a window at once, so the window keeps them until it ends.
+
+    Source: Spark's ``collect_list``.
+
+    Args:
+        column: of any type.
 
     Example:
         >>> collect("flight").describe()

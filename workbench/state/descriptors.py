@@ -24,7 +24,7 @@ class _Lasting:
 
     @property
     def ttl_us(self) -> int | None:
-        """The time to live in microseconds."""
+        """The time to live in microseconds of processing time; None: for ever."""
         return _ttl_us(self.ttl)
 
 
@@ -32,10 +32,12 @@ class _Lasting:
 class ValueState(_Lasting):
     """One value per key: ``state.n`` is the value, ``state.n += 1`` changes it.
 
+    Source: Flink's ``ValueState``; F2-7 holds running sums in it.
+
     Args:
         type: Arrow type of the value.
         default: what is read as long as nothing was written; None is null.
-        ttl: time after the last write after which `default` is read again.
+        ttl: time, such as ``"1h"``, after the last write after which `default` is read again; None: never.
 
     Raises:
         SettingError: no Arrow type, a default that does not fit it, or a time that is no duration.
@@ -64,9 +66,11 @@ class ValueState(_Lasting):
 class ListState(_Lasting):
     """A list per key: ``state.items.append(x)``.
 
+    Source: Flink's ``ListState``.
+
     Args:
         type: Arrow type of an element.
-        ttl: time after which an element disappears.
+        ttl: time, such as ``"1h"``, after which an element disappears; None: never.
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
@@ -88,9 +92,11 @@ class ListState(_Lasting):
 class MapState(_Lasting):
     """A dict per key: ``state.seen[x] = y``.
 
+    Source: Flink's ``MapState``.
+
     Args:
         key_type, type: Arrow types of a key and of a value of the dict.
-        ttl: time after its last write after which an entry disappears.
+        ttl: time, such as ``"1h"``, after its last write after which an entry disappears; None: never.
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
@@ -114,10 +120,12 @@ class MapState(_Lasting):
 class ReducingState(_Lasting):
     """Values folded into one per key: ``state.highest.add(x)``, ``state.highest.get()`` (None before the first).
 
+    Source: Flink's ``ReducingState``.
+
     Args:
         type: Arrow type of the values.
         function: from what is held and a new value to what is held then, such as ``max``.
-        ttl: time after the last ``add`` after which nothing is held.
+        ttl: time, such as ``"1h"``, after the last ``add`` after which nothing is held; None: never.
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.
@@ -140,12 +148,14 @@ class ReducingState(_Lasting):
 class AggregatingState(_Lasting):
     """Values folded into an accumulator of another type: ``state.mean.add(x)``, ``state.mean.get()``.
 
+    Source: Flink's ``AggregatingState``.
+
     Args:
         type: Arrow type of the accumulator, which is what a checkpoint holds.
         create: gives an empty accumulator.
         add: from an accumulator and a value to the accumulator then.
         result: from an accumulator to what ``get`` gives; ``get`` gives None before the first ``add``.
-        ttl: time after the last ``add`` after which nothing is held.
+        ttl: time, such as ``"1h"``, after the last ``add`` after which nothing is held; None: never.
 
     Raises:
         SettingError: no Arrow type, or a time that is no duration.

@@ -25,7 +25,10 @@ RESERVED = frozenset({"clear"})
 
 
 class State:
-    """The state of one key: an attribute for each declared field, and ``clear()``, which forgets all of it."""
+    """The state of one key: an attribute for each declared field, and ``clear()``, which forgets all of it.
+
+    Source: F2-7; Flink's keyed state.
+    """
 
     __slots__ = ()
 

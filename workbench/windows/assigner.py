@@ -21,6 +21,8 @@ class WindowAssigner:
 
     The same object serves event time and processing time: which of them it is given is said at ``.window(time=...)``.
 
+    Source: F1-7; Flink's ``WindowAssigner``.
+
     Example:
         >>> class Shifts(WindowAssigner):
         ...     '''Early shift from 6 to 14 h, late shift from 14 to 22 h (UTC); the night belongs to no window.'''
@@ -41,13 +43,23 @@ class WindowAssigner:
     """Whether a record without a time belongs to no window."""
 
     def windows(self, time_us: int) -> Iterable[tuple[int, int]]:
-        """The windows (start, end) that `time_us` belongs to, in microseconds since 1970; there may be none."""
+        """The windows that a time belongs to; there may be none.
+
+        Args:
+            time_us: microseconds since 1970 (of count windows a position, from 0).
+
+        Returns:
+            Pairs of start and end, in microseconds since 1970; the end no longer belongs to the window.
+        """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def panes(self, times: Int64s) -> Int64s:
         """Shape (n,): for each time one of those that belong to the same windows, so that windows are told for few.
 
         The default tells them for every time.
+
+        Args:
+            times: shape (n,), microseconds since 1970.
         """
         return times
 

@@ -58,6 +58,11 @@ def count_tumbling(length: int) -> CountWindows:
 
     ``window_start`` and ``window_end`` of the results are positions among the key's records, int64.
 
+    Source: F1-6, F1-10; Flink's ``countWindow``.
+
+    Args:
+        length: records in a window.
+
     Raises:
         SettingError: a length that is not a whole number above zero.
 
@@ -70,6 +75,14 @@ def count_tumbling(length: int) -> CountWindows:
 
 def count_sliding(length: int, slide: int) -> CountWindows:
     """Windows of so many records of a key, a new one beginning every `slide` records.
+
+    ``window_start`` and ``window_end`` of the results are positions among the key's records, int64.
+
+    Source: F1-8; Flink's ``countWindow``.
+
+    Args:
+        length: records in a window.
+        slide: records from one start to the next.
 
     Raises:
         SettingError: a length or slide that is not a whole number above zero.

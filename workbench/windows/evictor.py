@@ -22,6 +22,8 @@ class Evictor:
 
     A window with an evictor keeps its records until it ends, instead of running aggregates.
 
+    Source: Flink's ``Evictor``.
+
     Example:
         >>> class Positive(Evictor):
         ...     columns = ("v",)
@@ -49,8 +51,12 @@ class Evictor:
         """The same for many windows at once.
 
         Args:
-            records, times: as above, window after window.
+            records: n rows, window after window.
+            times: shape (n,), in microseconds since 1970; NO_TIME where a record has none.
             bounds: shape (windows + 1,): window w has the rows [bounds[w], bounds[w + 1]).
+
+        Returns:
+            Shape (n,): which records stay.
         """
         masks = [
             np.asarray(self.keep(records.slice(begin, end - begin), times[begin:end]), np.bool_)
@@ -111,6 +117,11 @@ class KeepSince(Evictor):
 def keep_last(n: int) -> KeepLast:
     """Keep the `n` records that came last.
 
+    Source: Flink's ``CountEvictor``.
+
+    Args:
+        n: records, above zero.
+
     Raises:
         SettingError: `n` is not above zero.
 
@@ -123,6 +134,11 @@ def keep_last(n: int) -> KeepLast:
 
 def keep_since(span: str | timedelta) -> KeepSince:
     """Keep the records whose time is less than `span` before the latest time in the window.
+
+    Source: Flink's ``TimeEvictor``.
+
+    Args:
+        span: a duration above zero, such as ``"10s"``.
 
     Raises:
         SettingError: not a duration above zero.

@@ -40,6 +40,8 @@ class GlobalWindow(WindowAssigner):
 def global_window() -> GlobalWindow:
     """One window per key; it fires when the input ends, or as its trigger says.
 
+    Source: Flink's ``GlobalWindows``.
+
     Example:
         >>> global_window().describe()
         'global'

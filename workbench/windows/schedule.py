@@ -63,6 +63,8 @@ AT_END = Schedule()
 def on_event_time() -> Schedule:
     """Fire when the watermark passes the window's end: the default of event-time windows.
 
+    Source: F1-12; Flink's ``EventTimeTrigger``.
+
     Example:
         >>> on_event_time().describe()
         'on event time'
@@ -73,6 +75,8 @@ def on_event_time() -> Schedule:
 def on_processing_time() -> Schedule:
     """Fire when the clock passes the window's end: the default of processing-time windows.
 
+    Source: F1-11; Flink's ``ProcessingTimeTrigger``.
+
     Example:
         >>> on_processing_time().describe()
         'on processing time'
@@ -82,6 +86,11 @@ def on_processing_time() -> Schedule:
 
 def on_count(n: int) -> Schedule:
     """Fire whenever `n` further records have come into a window, and at no other moment.
+
+    Source: Flink's ``CountTrigger``.
+
+    Args:
+        n: records, above zero.
 
     Raises:
         SettingError: `n` is not above zero.
@@ -95,6 +104,8 @@ def on_count(n: int) -> Schedule:
 
 def early(every: str | timedelta, time: TimeKind = "processing") -> Schedule:
     """Fire at the window's end, and before it again and again with the result so far, when there are new records.
+
+    Source: Flink's ``ContinuousEventTimeTrigger`` and ``ContinuousProcessingTimeTrigger``.
 
     Args:
         every: such as ``"1min"``.
@@ -115,10 +126,20 @@ def early(every: str | timedelta, time: TimeKind = "processing") -> Schedule:
 def purging(trigger: Schedule | Trigger) -> Schedule | Trigger:
     """The same trigger, but a window forgets its records after each firing, so that each result is of new records.
 
+    Source: Flink's ``PurgingTrigger``.
+
+    Args:
+        trigger: for example ``wb.on_count(100)``, or a `wb.Trigger` of your own.
+
+    Raises:
+        SettingError: no trigger.
+
     Example:
         >>> purging(early("10s", "event")).describe()
         'early 10s, purging'
     """
+    if not isinstance(trigger, Schedule | Trigger):
+        raise SettingError(f"purging({trigger!r}): pass a trigger, for example purging(on_count(100))")
     return replace(trigger, purge=True) if isinstance(trigger, Schedule) else _Purging(trigger)
 
 

@@ -40,6 +40,8 @@ class Session(WindowAssigner):
 def session(gap: str | timedelta | None = None, *, column: str | None = None) -> Session:
     """Windows that end when a key has been silent for a while.
 
+    Source: F1-9; Flink's session windows.
+
     Args:
         gap: how long, such as ``"30min"``.
         column: instead, a column that says it for each record: a duration, or whole microseconds.

@@ -80,10 +80,12 @@ class Sliding(WindowAssigner):
 def sliding(size: str | timedelta, slide: str | timedelta, offset: str | timedelta = "0s") -> Sliding:
     """Windows of one size, a new one beginning every `slide`.
 
+    Source: F1-8; Flink's sliding windows.
+
     Args:
         size: length of a window, such as ``"1h"``.
         slide: from one start to the next, such as ``"10min"``: a record then belongs to six windows.
-        offset: moves all windows.
+        offset: moves all windows, such as ``"5min"``.
 
     Raises:
         SettingError: a size or slide that is not above zero, or an offset that is not shorter than the slide.

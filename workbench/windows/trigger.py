@@ -12,6 +12,14 @@ from workbench.windows.window import Window
 class Action(Enum):
     """What a trigger does with a window.
 
+    Source: Flink's ``TriggerResult``.
+
+    Attributes:
+        CONTINUE: nothing happens.
+        FIRE: the result is emitted, and the records are kept.
+        PURGE: the records are forgotten without a result.
+        FIRE_AND_PURGE: the result is emitted, then the records are forgotten.
+
     Example:
         >>> Action.FIRE_AND_PURGE.fires, Action.FIRE.purges
         (True, False)
@@ -36,6 +44,8 @@ class Action(Enum):
 class TriggerContext:
     """What a trigger knows and keeps of one window of one key.
 
+    Source: Flink's ``Trigger.TriggerContext``.
+
     Attributes:
         state: values that survive failures; JSON values only.
         event_timers, processing_timers: the times at which the trigger is called.
@@ -52,19 +62,35 @@ class TriggerContext:
         self.now_us = 0
 
     def register_event_timer(self, time_us: int) -> None:
-        """Ask for ``on_event_time`` when the watermark reaches `time_us`; asking twice is asking once."""
+        """Ask for ``on_event_time`` when the watermark reaches `time_us`; asking twice is asking once.
+
+        Args:
+            time_us: microseconds since 1970.
+        """
         self.event_timers.add(time_us)
 
     def delete_event_timer(self, time_us: int) -> None:
-        """Take it back."""
+        """Take back a time that was asked for; nothing happens when it was not.
+
+        Args:
+            time_us: as it was registered, microseconds since 1970.
+        """
         self.event_timers.discard(time_us)
 
     def register_processing_timer(self, time_us: int) -> None:
-        """Ask for ``on_processing_time`` when the clock reaches `time_us`."""
+        """Ask for ``on_processing_time`` when the clock reaches `time_us`.
+
+        Args:
+            time_us: microseconds since 1970.
+        """
         self.processing_timers.add(time_us)
 
     def delete_processing_timer(self, time_us: int) -> None:
-        """Take it back."""
+        """Take back a time that was asked for; nothing happens when it was not.
+
+        Args:
+            time_us: as it was registered, microseconds since 1970.
+        """
         self.processing_timers.discard(time_us)
 
 
@@ -73,6 +99,8 @@ class Trigger:
 
     One object serves all windows; what differs from window to window goes into ``context.state``. Each method may
     return an `Action`, or None for CONTINUE. A window that ends (its lateness included) is forgotten without a call.
+
+    Source: Flink's ``Trigger``.
 
     Example:
         >>> class AtMost(Trigger):
@@ -90,21 +118,46 @@ class Trigger:
     __slots__ = ()
 
     def on_record(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """A record with this time was put into the window; a session already includes it and what it merged."""
+        """A record with this time was put into the window; a session already includes it and what it merged.
+
+        Args:
+            time_us: the record's, microseconds since 1970.
+            window: the one that it was put into.
+            context: the window's state, timers and times.
+        """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def on_event_time(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """The watermark has reached a time that was asked for."""
+        """The watermark has reached a time that was asked for.
+
+        Args:
+            time_us: as it was registered, microseconds since 1970.
+            window: whose timer it is.
+            context: the window's state, timers and times.
+        """
         return None
 
     def on_processing_time(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """The clock has reached a time that was asked for."""
+        """The clock has reached a time that was asked for.
+
+        Args:
+            time_us: as it was registered, microseconds since 1970.
+            window: whose timer it is.
+            context: the window's state, timers and times.
+        """
         return None
 
     def on_merge(self, window: Window, context: TriggerContext, absorbed: Sequence[TriggerContext]) -> None:
-        """Sessions have become one: `absorbed` are the contexts of those that are no more, with their timers.
+        """Sessions have become one.
 
         ``on_record`` for the record that joined them follows.
+
+        ``on_record`` for the record that joined them follows.
+
+        Args:
+            window: the one that they have become.
+            context: of that window; it is the context of one of them, or new.
+            absorbed: the contexts of those that are no more, with their timers.
         """
 
     def describe(self) -> str:

@@ -71,6 +71,8 @@ class Tumbling(WindowAssigner):
 def tumbling(size: str | timedelta, offset: str | timedelta = "0s") -> Tumbling:
     """Windows of one size that follow each other without gap or overlap.
 
+    Source: F1-7; Flink's tumbling windows.
+
     Args:
         size: length of a window, such as ``"1h"``.
         offset: moves all windows, such as ``"6h"`` for days that begin at six o'clock (UTC).

@@ -12,6 +12,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Window:
     """The half-open piece [start, end) of time, or of a key's records when windows count.
 
+    Source: F1-7; Flink's ``TimeWindow``.
+
     Attributes:
         start: microseconds since 1970 in UTC; for count windows the position of the first record, from 0.
         end: the first that no longer belongs to the window.
@@ -26,7 +28,7 @@ class Window:
 
     @property
     def start_time(self) -> datetime:
-        """The start of a window in time.
+        """The start of a window in time (UTC).
 
         Example:
             >>> Window(0, 60_000_000).start_time.isoformat()
@@ -36,5 +38,5 @@ class Window:
 
     @property
     def end_time(self) -> datetime:
-        """The end of a window in time."""
+        """The end of a window in time, which no longer belongs to it (UTC)."""
         return _EPOCH + timedelta(microseconds=self.end)
