@@ -92,6 +92,9 @@ class FakeJob:
     def fail(self, task):
         self.calls.append(("fail", task))
 
+    def savepoint(self, name):
+        self.calls.append(("savepoint", name))
+
 
 class FakeComm:
     def __init__(self, comm_id="c", send=None):
@@ -214,6 +217,7 @@ def test_each_request_calls_its_twin_and_answers_with_the_jobs_after_it():
         "resume",
         "checkpoint",
         ("fail", "aggregate[1]"),
+        ("savepoint", "before-fix"),
     ]
 
 

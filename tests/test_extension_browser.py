@@ -273,3 +273,45 @@ def test_the_dashboard_of_a_job_that_is_not_there_is_a_sentence(front):
     front.execute("workbench:open-dashboard", job='o\'clock "x"')
     notice = front.appears(".wb-Dashboard-notice", "unknown job").inner_text()
     assert notice.startswith('There is no dashboard of o\'clock "x": unknown job')
+
+
+def test_a_failure_is_announced_and_the_status_bar_tells_of_the_jobs(front):
+    front.open("noticed.ipynb", START.format(name="noticed"))
+    front.run_cell(0)
+    status = front.appears(".wb-Status button", "1 job")
+    assert status.get_attribute("aria-label").startswith("Streaming: 1 job · ")
+    assert "noticed RUNNING" in status.get_attribute("aria-label")
+
+    front.execute("workbench:fail", job="noticed", task="aggregate[1]")
+    notice = front.appears(".jp-Notification-Toast-warning", "noticed started again from its latest checkpoint")
+    assert "aggregate[1] was failed on purpose" in notice.inner_text()
+    front.page.get_by_role("button", name="Open Dashboard").click()
+    front.appears(".wb-Dashboard .wb-Dashboard-content .bk-Column")
+
+
+def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
+    front.open("menu.ipynb", START.format(name="menu"))
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=menu]")
+    front.page.get_by_role("menuitem", name="Streaming", exact=True).click()
+    front.page.locator(".lm-Menu-itemLabel", has_text="Open View").hover()
+    front.appears("#jp-mainmenu-workbench-views")
+    views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
+    assert ", ".join(views) == "Graph, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events"
+    front.page.keyboard.press("Escape")
+    front.page.keyboard.press("Escape")
+
+    front.execute("workbench:savepoint", job="menu", name="no/slash")
+    assert "savepoint 'no/slash' cannot be a file name" in front.appears(".wb-mod-refusal").inner_text()
+
+
+def test_the_launcher_opens_the_tutorial_and_never_overwrites_it(front):
+    front.execute("launcher:create", wait=False)
+    front.page.locator(".jp-LauncherCard", has_text="Streaming Tutorial").first.click()
+    front.page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.path === 'streaming-tutorial.ipynb'")
+    written = front.root / "streaming-tutorial.ipynb"
+    assert nbformat.read(written, 4).cells[0].source.startswith("# Streaming in five cells")
+
+    written.write_text(written.read_text().replace("# Streaming in five cells", "# Mine"))
+    front.execute("workbench:open-tutorial")
+    assert "# Mine" in written.read_text()

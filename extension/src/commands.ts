@@ -11,9 +11,12 @@ export const CATEGORY = 'Streaming Workbench';
 export namespace CommandIDs {
   export const showJobs = 'workbench:show-jobs';
   export const openDashboard = 'workbench:open-dashboard';
+  export const openView = 'workbench:open-view';
+  export const openTutorial = 'workbench:open-tutorial';
   export const pause = 'workbench:pause';
   export const resume = 'workbench:resume';
   export const checkpoint = 'workbench:checkpoint';
+  export const savepoint = 'workbench:savepoint';
   export const stop = 'workbench:stop';
   export const tune = 'workbench:tune';
   export const fail = 'workbench:fail';
@@ -46,6 +49,14 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
   add(CommandIDs.checkpoint, 'Take a Checkpoint of a Job', alive, job => ({ request: 'checkpoint', job }));
   add(CommandIDs.stop, 'Stop a Job', alive, job => ({ request: 'stop', job }));
 
+  commands.addCommand(CommandIDs.savepoint, {
+    label: 'Take a Savepoint of a Job…',
+    execute: async args => {
+      const job = await choose(args, alive);
+      const name = job === null ? null : await chooseName(args, job);
+      return job !== null && name !== null && (await model.perform({ request: 'savepoint', job, name }));
+    }
+  });
   commands.addCommand(CommandIDs.tune, {
     label: 'Change a Setting of a Job…',
     execute: async args => {
@@ -62,7 +73,15 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
       return job !== null && task !== null && (await model.perform({ request: 'fail', job, task }));
     }
   });
-  return [CommandIDs.pause, CommandIDs.resume, CommandIDs.checkpoint, CommandIDs.stop, CommandIDs.tune, CommandIDs.fail];
+  return [
+    CommandIDs.pause,
+    CommandIDs.resume,
+    CommandIDs.checkpoint,
+    CommandIDs.savepoint,
+    CommandIDs.stop,
+    CommandIDs.tune,
+    CommandIDs.fail
+  ];
 }
 
 /**
@@ -116,4 +135,12 @@ async function chooseTask(args: ReadonlyPartialJSONObject, job: string): Promise
   }
   const title = `Which task of ${job} is to fail?`;
   return (await InputDialog.getText({ title, placeholder: 'such as aggregate[1]' })).value || null;
+}
+
+async function chooseName(args: ReadonlyPartialJSONObject, job: string): Promise<string | null> {
+  if (typeof args.name === 'string') {
+    return args.name;
+  }
+  const title = `Name of the savepoint of ${job}`;
+  return (await InputDialog.getText({ title, placeholder: "letters, digits, '.', '-' and '_'" })).value || null;
 }

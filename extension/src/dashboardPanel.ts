@@ -7,29 +7,26 @@ import { Panel, Widget } from '@lumino/widgets';
 
 import { dashboardIcon } from './icons';
 import { saysCellEnded, sentence } from './kernelTalk';
-
-/** The code whose result is a job's dashboard. */
-export function dashboardCode(job: string): string {
-  // A JSON string is a Python string too, whatever the name holds.
-  return `import workbench as _wb; _wb.job(${JSON.stringify(job)}).dashboard()`;
-}
+import { VIEWS, displayCode } from './views';
 
 /**
- * The dashboard of one job, docked: an output area like that of a cell, on the notebook's own kernel connection.
+ * The dashboard of one job or a single view of it, docked: an output area like that of a cell, on the notebook's own kernel connection.
  *
  * The view belongs to the kernel that made it. So the code is executed again when the notebook is opened again, when its
  * kernel was changed, when the job was started anew, and, while there is no such job (as after a restart), after each cell
  * that might have started it.
  */
 export class DashboardPanel extends MainAreaWidget<Panel> {
-  constructor(options: { job: string; path: string; tracker: INotebookTracker }) {
+  constructor(options: { job: string; view: string; path: string; tracker: INotebookTracker }) {
     super({ content: new Panel() });
     this.job = options.job;
+    this.view = options.view;
+    this._what = options.view ? `The view ${VIEWS[options.view] ?? options.view}` : 'The dashboard';
     this._path = options.path;
     this._tracker = options.tracker;
     this.addClass('wb-Dashboard');
-    this.title.label = options.job;
-    this.title.caption = `Dashboard of the streaming job ${options.job} in ${options.path}`;
+    this.title.label = options.view ? `${options.job}: ${VIEWS[options.view] ?? options.view}` : options.job;
+    this.title.caption = `${this._what} of the streaming job ${options.job} in ${options.path}`;
     this.title.icon = dashboardIcon;
     this.title.closable = true;
     this.node.setAttribute('aria-label', this.title.caption);
@@ -43,6 +40,9 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
 
   /** Name of the job. */
   readonly job: string;
+
+  /** Name of the view that is shown; empty for the whole dashboard. */
+  readonly view: string;
 
   /** Path of the notebook in whose kernel the job is. */
   get path(): string {
@@ -58,7 +58,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     const turn = ++this._turn;
     const superseded = () => turn !== this._turn || this.isDisposed;
     this._pending = true;
-    this._say(`Asking the kernel for the dashboard of ${this.job} …`);
+    this._say(`Asking the kernel for ${this._lower} of ${this.job} …`);
     try {
       await notebook.sessionContext.ready;
       if (!superseded()) {
@@ -67,7 +67,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     } catch (reason) {
       if (!superseded()) {
         this._dropOutput();
-        this._say(`The dashboard of ${this.job} cannot be shown: ${sentence(reason)}.`);
+        this._say(`${this._what} of ${this.job} cannot be shown: ${sentence(reason)}.`);
       }
     } finally {
       if (!superseded()) {
@@ -113,10 +113,10 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
         return;
       }
       if (!subshell) {
-        this._say(`The dashboard of ${this.job} appears when the running cell has ended.`);
+        this._say(`${this._what} of ${this.job} appears when the running cell has ended.`);
       }
       const output = this._emptyOutput(notebook);
-      const future = execute(kernel, dashboardCode(this.job), subshell);
+      const future = execute(kernel, displayCode(this.job, this.view), subshell);
       this._ownRequest = future.msg.header.msg_id;
       output.future = future;
       const { content } = await future.done;
@@ -128,7 +128,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       if (this._gone) {
         this._dropOutput();
         const why = 'evalue' in content ? content.evalue : 'the code was interrupted';
-        this._say(`There is no dashboard of ${this.job}: ${why}. It appears here when a cell has started the job.`);
+        this._say(`There is no ${this._lower.replace('the ', '')} of ${this.job}: ${why}. It appears here when a cell has started the job.`);
       } else {
         this._say('');
       }
@@ -145,7 +145,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       return;
     }
     if (!found) {
-      this._say(`Open ${this._path} to see the dashboard of its job ${this.job}.`);
+      this._say(`Open ${this._path} to see ${this._lower} of its job ${this.job}.`);
       return;
     }
     this._notebook = found;
@@ -215,7 +215,13 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     this._output = null;
   }
 
+  private get _lower(): string {
+    return this._what[0].toLowerCase() + this._what.slice(1);
+  }
+
   private readonly _tracker: INotebookTracker;
+  /** How sentences that begin with it call what is shown. */
+  private readonly _what: string;
   private readonly _notice = new Widget();
   private _path: string;
   private _notebook: NotebookPanel | null = null;

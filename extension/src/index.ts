@@ -1,85 +1,119 @@
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
 
 import { CATEGORY, CommandIDs, addJobCommands, chooseJob } from './commands';
-import { DashboardPanel } from './dashboardPanel';
+import { Docking } from './docking';
 import { dashboardIcon, streamIcon } from './icons';
+import { followInterest } from './interest';
 import { JobsModel } from './jobsModel';
+import { onNewJobs } from './newJobs';
+import { announceFailures } from './notices';
+import { Preferences } from './preferences';
 import { JobsSidebar } from './sidebar';
+import { JobsStatus } from './statusBar';
+import { openTutorial } from './tutorial';
+import { VIEWS } from './views';
 
-/** The sidebar with the jobs of the active notebook, their commands, and their dashboards docked beside it. */
+const PLUGIN = 'workbench-jupyterlab:plugin';
+
+/** The sidebar with the jobs of the active notebook, their commands, their views docked beside it, and notices. */
 const plugin: JupyterFrontEndPlugin<void> = {
-  id: 'workbench-jupyterlab:plugin',
-  description: 'Streaming jobs of the active notebook: list, control, docked dashboards.',
+  id: PLUGIN,
+  description: 'Streaming jobs of the active notebook: list, control, docked dashboards and views, notices.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, ILayoutRestorer],
+  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry, IStatusBar, ILauncher],
   activate: (
     app: JupyterFrontEnd,
     notebooks: INotebookTracker,
     palette: ICommandPalette | null,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    registry: ISettingRegistry | null,
+    statusBar: IStatusBar | null,
+    launcher: ILauncher | null
   ) => {
     const { commands, shell } = app;
     const model = new JobsModel(notebooks);
+    const preferences = new Preferences();
     const sidebar = new JobsSidebar(model, commands);
-    const dashboards = new WidgetTracker<DashboardPanel>({ namespace: 'workbench-dashboards' });
+    const docking = new Docking(shell, notebooks, model);
     const reveal = () => shell.activateById(sidebar.id);
 
     shell.add(sidebar, 'left', { rank: 450, type: 'Streaming jobs' });
 
-    commands.addCommand(CommandIDs.showJobs, {
-      label: 'Show Streaming Jobs',
-      icon: streamIcon,
-      execute: reveal
-    });
-
+    commands.addCommand(CommandIDs.showJobs, { label: 'Show Streaming Jobs', icon: streamIcon, execute: reveal });
     commands.addCommand(CommandIDs.openDashboard, {
       label: args => (args.isPalette ? 'Open the Dashboard of a Job…' : 'Open Dashboard'),
       icon: dashboardIcon,
       execute: async args => {
         const job = typeof args.job === 'string' ? args.job : await chooseJob(model, reveal, () => true);
-        const path = typeof args.path === 'string' ? args.path : notebooks.currentWidget?.context.path;
-        if (job === null || path === undefined) {
-          return;
+        if (job !== null) {
+          await docking.open(job, '', text(args.path));
         }
-        const open = dashboards.find(dashboard => dashboard.job === job && dashboard.path === path);
-        const panel = open ?? new DashboardPanel({ job, path, tracker: notebooks });
-        if (!open) {
-          const notebook = notebooks.find(candidate => candidate.context.path === path);
-          await dashboards.add(panel);
-          shell.add(panel, 'main', { mode: 'split-right', ref: notebook?.id ?? null, activate: false });
-        }
-        shell.activateById(panel.id);
       }
     });
-
-    const listed = [CommandIDs.showJobs, CommandIDs.openDashboard, ...addJobCommands(commands, model, reveal)];
+    commands.addCommand(CommandIDs.openView, {
+      label: args => `${VIEWS[text(args.view) ?? ''] ?? 'View'}${args.isPalette ? ' of a Job…' : ''}`,
+      icon: dashboardIcon,
+      execute: async args => {
+        const job = typeof args.job === 'string' ? args.job : await chooseJob(model, reveal, () => true);
+        if (job !== null) {
+          await docking.open(job, text(args.view) ?? 'graph', text(args.path));
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.openTutorial, {
+      label: args => (args.isPalette ? 'Open the Streaming Tutorial' : 'Streaming Tutorial'),
+      caption: 'A stream in five cells: run it, tune it, crash it, check it',
+      icon: streamIcon,
+      execute: args => openTutorial(app.serviceManager.contents, commands, text(args.cwd) ?? '')
+    });
+    const listed = [
+      CommandIDs.showJobs,
+      CommandIDs.openDashboard,
+      CommandIDs.openTutorial,
+      ...addJobCommands(commands, model, reveal)
+    ];
     for (const command of listed) {
       palette?.addItem({ command, category: CATEGORY, args: { isPalette: true } });
     }
+    for (const view of Object.keys(VIEWS)) {
+      palette?.addItem({ command: CommandIDs.openView, category: CATEGORY, args: { isPalette: true, view } });
+    }
+    launcher?.add({ command: CommandIDs.openTutorial, category: 'Other', rank: 0 });
 
-    dashboards.widgetAdded.connect((_, dashboard) => {
-      model.watch(dashboard, true);
-      dashboard.disposed.connect(() => model.watch(dashboard, false));
-    });
-    model.changed.connect(() => {
-      const runs = new Map(model.jobs.map(job => [job.name, job.started_us]));
-      dashboards.forEach(dashboard => {
-        const run = dashboard.path === model.notebook?.context.path ? runs.get(dashboard.job) : null;
-        if (typeof run === 'number') {
-          dashboard.follow(run);
-        }
+    if (statusBar) {
+      const status = new JobsStatus(model, reveal);
+      statusBar.registerStatusItem('workbench-jupyterlab:jobs', {
+        item: status,
+        align: 'left',
+        rank: 100,
+        isActive: () => preferences.statusBar && model.jobs.length > 0,
+        activeStateChanged: model.changed
       });
+      const again = followInterest(notebooks, uses => model.watch(status, uses && preferences.statusBar));
+      preferences.changed.connect(again);
+    }
+    announceFailures(model, preferences, job => void docking.open(job, '', undefined));
+    onNewJobs(model, job => {
+      if (preferences.dockNewJobs) {
+        void docking.open(job, '', undefined, false);
+      }
     });
+    if (registry) {
+      preferences.follow(registry, PLUGIN).catch(reason => console.warn('The settings of the workbench:', reason));
+    }
 
     if (restorer) {
       restorer.add(sidebar, sidebar.id);
-      void restorer.restore(dashboards, {
-        command: CommandIDs.openDashboard,
-        args: dashboard => ({ job: dashboard.job, path: dashboard.path }),
-        name: dashboard => `${dashboard.path}:${dashboard.job}`
+      void restorer.restore(docking.panels, {
+        command: CommandIDs.openView,
+        args: panel => ({ job: panel.job, view: panel.view, path: panel.path }),
+        name: panel => `${panel.path}:${panel.job}:${panel.view}`
       });
     }
 
@@ -87,5 +121,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     window.addEventListener('pagehide', () => model.dispose());
   }
 };
+
+/** An argument of a command, if it is a text. */
+function text(argument: unknown): string | undefined {
+  return typeof argument === 'string' ? argument : undefined;
+}
 
 export default plugin;

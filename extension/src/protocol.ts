@@ -16,6 +16,7 @@ export type Request =
   | { request: 'list' }
   | { request: 'tune'; job: string; settings: Settings }
   | { request: 'pause' | 'resume' | 'checkpoint' | 'stop'; job: string }
+  | { request: 'savepoint'; job: string; name: string }
   | { request: 'fail'; job: string; task: string };
 
 /** A request as it is sent. */

@@ -89,3 +89,20 @@ export function isOver(job: JobSummary): boolean {
 export function stateLabel(job: JobSummary): string {
   return job.paused && !isOver(job) ? 'PAUSED' : job.state;
 }
+
+/** The jobs of a kernel in one line: for the status bar, and for who hears or hovers over it. */
+export function statusLine(jobs: readonly JobSummary[]): { short: string; long: string } {
+  const alive = jobs.filter(job => !isOver(job));
+  const failed = jobs.filter(job => job.state === 'FAILED').length;
+  const rate = alive.reduce((sum, job) => sum + (job.numRecordsInPerSecond ?? 0), 0);
+  const parts = [`${alive.length} ${alive.length === 1 ? 'job' : 'jobs'}`];
+  if (alive.length > 0) {
+    parts.push(`${count(rate)}/s`);
+  }
+  if (failed > 0) {
+    parts.push(`${failed} failed`);
+  }
+  const names = alive.map(job => `${job.name} ${stateLabel(job)}`).join(', ');
+  const short = parts.join(' · ');
+  return { short, long: names ? `Streaming: ${short} (${names})` : `Streaming: ${short}` };
+}

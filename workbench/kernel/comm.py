@@ -40,6 +40,7 @@ _ACTIONS: dict[str, Callable[[JobHandle, Request], object]] = {
     "pause": lambda job, request: job.pause(),
     "resume": lambda job, request: job.resume(),
     "checkpoint": lambda job, request: job.checkpoint(),
+    "savepoint": lambda job, request: job.savepoint(request.name),
     "stop": lambda job, request: job.stop(),
     "fail": lambda job, request: job.fail(task=request.task),
 }

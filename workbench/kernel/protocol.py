@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pause": ("job",),
     "resume": ("job",),
     "checkpoint": ("job",),
+    "savepoint": ("job", "name"),
     "stop": ("job",),
     "fail": ("job", "task"),
 }
@@ -53,6 +54,7 @@ class JobHandle(Protocol):
     def pause(self) -> object: ...
     def resume(self) -> object: ...
     def checkpoint(self) -> object: ...
+    def savepoint(self, name: str) -> object: ...
     def stop(self) -> object: ...
     def fail(self, task: str) -> object: ...
 
@@ -67,6 +69,7 @@ class Request:
         job: name of the job that is meant; empty for ``list``.
         settings: for ``tune``, values by setting name.
         task: for ``fail``, such as ``"aggregate[1]"``.
+        name: for ``savepoint``.
     """
 
     id: str
@@ -74,6 +77,7 @@ class Request:
     job: str = ""
     settings: Mapping[str, str | int | float | None] = field(default_factory=dict)
     task: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def parse_request(message: object) -> Request:
 
     Example:
         >>> parse_request({"version": 1, "id": "7", "request": "pause", "job": "delays"})
-        Request(id='7', verb='pause', job='delays', settings={}, task='')
+        Request(id='7', verb='pause', job='delays', settings={}, task='', name='')
     """
     if not isinstance(message, dict):
         raise ProtocolError(f"a request is a JSON object, not {type(message).__name__}")
@@ -135,6 +139,7 @@ def parse_request(message: object) -> Request:
         job=_text(message, "job") if "job" in needed else "",
         settings=_settings(message) if "settings" in needed else {},
         task=_text(message, "task") if "task" in needed else "",
+        name=_text(message, "name") if "name" in needed else "",
     )
 
 

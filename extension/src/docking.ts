@@ -1,0 +1,56 @@
+import { WidgetTracker } from '@jupyterlab/apputils';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+
+import { DashboardPanel } from './dashboardPanel';
+import type { JobsModel } from './jobsModel';
+
+/** The dashboards and views that are docked beside notebooks. */
+export class Docking {
+  constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker, model: JobsModel) {
+    this._shell = shell;
+    this._notebooks = notebooks;
+    this.panels = new WidgetTracker<DashboardPanel>({ namespace: 'workbench-dashboards' });
+    this.panels.widgetAdded.connect((_, panel) => {
+      model.watch(panel, true);
+      panel.disposed.connect(() => model.watch(panel, false));
+    });
+    model.changed.connect(() => {
+      const runs = new Map(model.jobs.map(job => [job.name, job.started_us]));
+      this.panels.forEach(panel => {
+        const run = panel.path === model.notebook?.context.path ? runs.get(panel.job) : null;
+        if (typeof run === 'number') {
+          panel.follow(run);
+        }
+      });
+    });
+  }
+
+  readonly panels: WidgetTracker<DashboardPanel>;
+
+  /** Show a view (or, with an empty name, the dashboard) of a job beside its notebook; one that is there comes to the front. */
+  async open(job: string, view: string, path: string | undefined, activate = true): Promise<void> {
+    const place = path ?? this._notebooks.currentWidget?.context.path;
+    if (place === undefined) {
+      return;
+    }
+    const known = this.panels.find(panel => panel.job === job && panel.view === view && panel.path === place);
+    const panel = known ?? new DashboardPanel({ job, view, path: place, tracker: this._notebooks });
+    if (!known) {
+      const beside = this.panels.find(other => other.path === place && other.isVisible);
+      const notebook = this._notebooks.find(candidate => candidate.context.path === place);
+      await this.panels.add(panel);
+      this._shell.add(panel, 'main', {
+        mode: beside ? 'tab-after' : 'split-right',
+        ref: beside?.id ?? notebook?.id ?? null,
+        activate: false
+      });
+    }
+    if (activate) {
+      this._shell.activateById(panel.id);
+    }
+  }
+
+  private readonly _shell: JupyterFrontEnd.IShell;
+  private readonly _notebooks: INotebookTracker;
+}
