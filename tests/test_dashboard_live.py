@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -128,7 +129,7 @@ def later(frame, steps_=1, **changes):
 
 @pytest.fixture(autouse=True)
 def _comms(monkeypatch):
-    monkeypatch.setattr(transport, "JupyterCommManagerBinary", Comms)
+    monkeypatch.setattr(transport, "Comms", Comms)
 
 
 @pytest.fixture
@@ -228,6 +229,34 @@ def test_nothing_is_sent_before_the_page_has_opened_its_line():
 def test_the_bundle_loads_bokehjs_from_the_server_that_the_page_came_from(shown):
     assert "panel-preview/static/js/" in shown.page.html
     assert len(shown.page.html) < 300_000
+
+
+def control_comm(monkeypatch, sent, on_msg):
+    manager = SimpleNamespace(register_target=lambda name, handler: None)
+    shell = SimpleNamespace(kernel=SimpleNamespace(comm_manager=manager))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setattr(transport.ControlComm, "send", lambda self, metadata: sent.append(metadata))
+    return transport.ControlComm(on_msg=on_msg)
+
+
+def test_a_message_is_handled_without_taking_the_cells_output_away(monkeypatch):
+    """A cell prints on the main thread while the page's answer is handled on another."""
+    handled, sent = [], []
+    comm = control_comm(monkeypatch, sent, lambda message: handled.append((message, sys.stdout is outside)))
+    outside = sys.stdout
+    wire = SimpleNamespace(on_msg=lambda handler: None, handle_msg=None)
+    comm._handle_open(wire, {})
+    wire.handle_msg({"content": {"data": {"comm_id": "c", "n": 1}}, "buffers": []})
+    assert handled == [({"n": 1, "_buffers": {}}, True)]
+    assert sent == [{"msg_type": "Ready", "comm_id": "c"}]
+
+
+def test_a_message_that_cannot_be_handled_is_answered_all_the_same(monkeypatch, caplog):
+    sent = []
+    comm = control_comm(monkeypatch, sent, lambda message: 1 / 0)
+    comm._handle_msg({"content": {"data": {"comm_id": "c"}}, "buffers": []})
+    assert sent == [{"msg_type": "Ready", "comm_id": "c"}]
+    assert "could not be handled" in caplog.text
 
 
 # controls ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "workbench"
 
 LAYERS = {
-    1: ("errors", "origin", "durations", "clock", "elements", "observer"),
+    1: ("errors", "origin", "durations", "clock", "elements", "observer", "redaction"),
     2: ("operators", "windows", "state", "connectors", "expressions", "kernels"),
     3: ("plan",),
     4: ("runtime",),
@@ -69,6 +69,7 @@ ALLOWED_IMPURE = {
         "workbench.connectors.part_files",
         "threading",
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
+    ("workbench.connectors.sql_database", "threading"): "a lock: the subtasks that write to one file take turns",
     ("workbench.connectors.tables", "threading"): "a lock: several may look at a table; those who commit never wait",
     ("workbench.kernels.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
 }

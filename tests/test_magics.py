@@ -396,8 +396,8 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("%stream sa", {"savepoint"}),
-        ("%stream s", {"savepoint", "seek", "set", "show", "state", "status", "step", "stop"}),
+        ("%stream sa", {"savepoint", "savepoints"}),
+        ("%stream st", {"stall", "state", "status", "step", "stop"}),
         ("%stream pause ", {"delays"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
         ("%stream set delays sp", {"speed="}),

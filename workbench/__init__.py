@@ -14,7 +14,7 @@ The map of what is exported:
 * when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of one's own
   with its `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
-* sinks: `TableSink`, `ParquetSink`, `FileSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
+* sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
 * errors: `WorkbenchError` is the base of all.
 
@@ -41,6 +41,7 @@ from workbench.connectors.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.print_sink import PrintSink
+from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.errors import (
     CheckpointError,
@@ -125,6 +126,7 @@ __all__ = [
     "SettingError",
     "SinkError",
     "SourceError",
+    "SqlSink",
     "State",
     "Stream",
     "TableSink",

@@ -8,11 +8,12 @@ from workbench.api.job_controls import JobControls
 from workbench.api.job_endings import JobEndings
 from workbench.api.job_failures import JobFailures
 from workbench.api.job_savepoints import JobSavepoints
+from workbench.api.job_slowness import JobSlowness
 from workbench.api.job_steps import JobSteps
 from workbench.api.job_views import JobViews
 
 
-class Job(JobControls, JobSavepoints, JobFailures, JobSteps, JobViews, JobEndings):
+class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobViews, JobEndings):
     """A running or ended job; made by ``Pipeline.run``.
 
     Facts come from telemetry, a tenth of a second old at most; what is asked of it is posted to the job and applied

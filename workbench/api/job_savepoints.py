@@ -51,6 +51,8 @@ class JobSavepoints(JobEndings):
             >>> import tempfile
             >>> job = slow.run("slow", checkpoint_dir=tempfile.mkdtemp())
             >>> folder = job.savepoint("before-fix")
+            >>> job.savepoints()
+            ['before-fix']
             >>> again = job.restore("before-fix")  # ends the job and goes back
             >>> job.state, again.name
             ('CANCELED', 'slow')
@@ -71,6 +73,10 @@ class JobSavepoints(JobEndings):
         if manifest is None:
             raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
         return self._master.storage.path_of(manifest.place)
+
+    def savepoints(self) -> list[str]:
+        """The names of the savepoints in this job's checkpoint directory, oldest first."""
+        return [manifest.place.rpartition("/")[2] for manifest in self._master.storage.savepoints()]
 
     def restore(self, savepoint: str) -> Job:
         """Stop this job and run its pipeline again from a savepoint, at the present parallelism.

@@ -17,6 +17,7 @@ from workbench.connectors.base import Guarantee
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.hybrid_source import replayed
 from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
@@ -103,7 +104,7 @@ def start_job(
     prepare_kernels()
     storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
     try:
-        _check_sinks(logical, fresh=manifest is None)
+        _check_sinks(logical, name, fresh=manifest is None)
         return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id, driver)
     except BaseException:
         if isinstance(storage, DirectoryStorage):
@@ -270,20 +271,29 @@ def open_storage(
     return storage, manifest, first_id
 
 
-def _check_sinks(logical: LogicalGraph, *, fresh: bool) -> None:
+def _check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
     """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
     taken: set[object] = set()
     for node in logical.nodes:
         spec = node.spec
-        if isinstance(spec, TableSink | ParquetSink | FileSink):
-            place = spec.name if isinstance(spec, TableSink) else spec.folder.absolute()
+        if isinstance(spec, TableSink | ParquetSink | FileSink | SqlSink):
+            place = _place(spec)
             if place in taken:
-                raise PlanError(
-                    f"two sinks write to {str(place)!r}: give each its own name or path", origin=node.origin
-                )
+                raise PlanError(f"two sinks write to {place!r}: give each its own name or path", origin=node.origin)
             taken.add(place)
         if fresh and isinstance(spec, ParquetSink | FileSink):
             spec.check_fresh()
+        if fresh and isinstance(spec, SqlSink):
+            spec.check_fresh(job, logical.uids[node])
+
+
+def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
+    """What no other sink of the job may write to."""
+    if isinstance(sink, TableSink):
+        return sink.name
+    if isinstance(sink, SqlSink):
+        return f"{sink.target.database.path}: {sink.table.lower()}"
+    return str(sink.folder.absolute())
 
 
 def _at_least_one(value: int, name: str) -> int:

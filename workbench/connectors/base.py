@@ -109,7 +109,9 @@ class Sink(Protocol):
     """
 
     kind: ClassVar[str]
-    guarantee: ClassVar[Guarantee]
+
+    @property
+    def guarantee(self) -> Guarantee: ...
 
     @property
     def name(self) -> str: ...

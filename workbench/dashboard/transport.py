@@ -7,6 +7,7 @@ apart is what lets a slider act while a cell is busy.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any
@@ -19,6 +20,37 @@ from panel.models.comm_manager import CommManager
 from workbench.dashboard.assets import loader_html
 
 Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+_log = logging.getLogger(__name__)
+
+
+class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
+    """The page's comm to the kernel, whose messages are handled without touching the cell that runs meanwhile.
+
+    The class that it replaces puts something else in the place of ``sys.stdout`` while it handles a message. A page
+    answers each frame, on a thread of its own: whatever a running cell printed just then was lost.
+    """
+
+    def _handle_open(self, comm: Any, message: dict[str, Any]) -> None:
+        super()._handle_open(comm, message)
+        # In place of on_msg(), which would run IPython's pre_execute and post_execute hooks around each message: in the
+        # middle of a running cell these would, for example, flush the cell's half-drawn figures.
+        comm.handle_msg = self._handle_msg
+
+    def _handle_msg(self, message: dict[str, Any]) -> None:
+        data = self.decode(message)
+        reply = {"msg_type": "Ready", "comm_id": data.pop("comm_id", None)}
+        try:
+            self._on_msg(data)
+        except Exception:  # noqa: BLE001 - the page waits for the reply, and the next message may be a good one
+            _log.exception("a message of the dashboard's page could not be handled")
+        self.send(metadata=reply)
+
+
+class Comms(JupyterCommManagerBinary):  # type: ignore[misc]
+    """Makes the comms of a display."""
+
+    client_comm = ControlComm
 
 
 class Line:
@@ -37,11 +69,9 @@ class Line:
         self._document, self._script_id = document, script.id
         self._inputs = frozenset(model.id for model in inputs)
         self._root = root = document.roots[0]
-        self._telemetry = JupyterCommManagerBinary.get_server_comm()
+        self._telemetry = Comms.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
-        self._control = JupyterCommManagerBinary.get_client_comm(
-            on_msg=self._receive, on_open=lambda _: self._telemetry.init()
-        )
+        self._control = Comms.get_client_comm(on_msg=self._receive, on_open=lambda _: self._telemetry.init())
         self._manager.client_comm_id = self._control.id
 
     @property
@@ -71,7 +101,7 @@ class Line:
     def close(self) -> None:
         """Forget the page."""
         for comm in (self._telemetry, self._control):
-            JupyterCommManagerBinary._comms.pop(comm.id, None)
+            Comms._comms.pop(comm.id, None)
             if comm._comm is not None:
                 comm.close()
 

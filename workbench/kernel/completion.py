@@ -38,8 +38,10 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
     names = [] if rest or verb == "list" else list(jobs)
     if verb == "set":
         return [*names, *(f"{setting}=" for setting in sorted(wb.SETTINGS))]
+    meant = [jobs[rest[0]]] if rest and rest[0] in jobs else list(jobs.values())
+    frames = [frame for job in meant if (frame := job.recorder.latest()) is not None]
     if verb == "fail":
-        meant = [jobs[rest[0]]] if rest and rest[0] in jobs else list(jobs.values())
-        frames = [frame for job in meant if (frame := job.recorder.latest()) is not None]
         return [*names, *(task.name for frame in frames for task in frame.tasks)]
+    if verb in ("slow-down", "stall"):
+        return [*names, *(uid for frame in frames for vertex in frame.vertices for uid, _, _ in vertex.operators)]
     return names

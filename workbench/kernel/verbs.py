@@ -116,6 +116,14 @@ def _fail(job: Any, words: Sequence[str]) -> Any:
     return job.fail(taskmanager=words[0]) if words[0].startswith("tm-") else job.fail(task=words[0])
 
 
+def _stall(job: Any, words: Sequence[str]) -> Any:
+    """``stall counts`` has a sink take nothing, ``stall counts off`` lets it go on."""
+    switch = words[1].lower() if len(words) > 1 else "on"
+    if switch not in ("on", "off"):
+        raise SettingError(f"%stream stall OPERATOR is switched 'on' or 'off', not {words[1]!r}")
+    return job.stall(words[0], switch == "on")
+
+
 def _state(job: Any, words: Sequence[str]) -> Any:
     """``state aggregate JFK``: what the operator holds for a key; without a key, some of the keys."""
     view = job.state(words[0])
@@ -132,8 +140,13 @@ VERBS: dict[str, Verb] = {
     "step": Verb(_step, "take steps; for jobs on the stepping driver", "[STEPS]", 0, 1),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
+    "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
     "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
     "fail": Verb(_fail, "crash a task or a TaskManager; the job recovers", "TASK", 1, 1),
+    "slow-down": Verb(
+        lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
+    ),
+    "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
     "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from workbench.connectors.base import Guarantee, Sink, Source
 from workbench.errors import PlanError, SettingError, unknown
@@ -10,6 +10,16 @@ from workbench.plan.logical import LogicalGraph
 
 STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-once")
 """From the weakest to the strongest."""
+
+
+@runtime_checkable
+class ExplainsGuarantee(Protocol):
+    """A sink that says itself what its guarantee means."""
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Goes on where ``the sink 'name'`` leaves off."""
+        ...
 
 
 def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
@@ -36,7 +46,8 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
             )
         elif node.role == "sink":
             found = cast("Sink", node.spec).guarantee
-            why = f"the sink {uid!r} {_REASONS[found]}"
+            own = node.spec.guarantee_reason if isinstance(node.spec, ExplainsGuarantee) else _REASONS[found]
+            why = f"the sink {uid!r} {own}"
         else:
             continue
         if STRENGTHS.index(found) < STRENGTHS.index(weakest):

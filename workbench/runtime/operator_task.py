@@ -25,6 +25,8 @@ class OperatorTask(Task):
         self.policy = AlignedBarriers(self.gate, self.take_snapshot)
 
     def _advance(self, now_us: int) -> Outcome:
+        if now_us < self._not_before_us:
+            return Outcome.WAITING
         if not self.pool.has_room or (self._gates and not self._takes_input):
             return Outcome.NO_CREDIT
         polled = self.gate.poll()
@@ -34,6 +36,7 @@ class OperatorTask(Task):
         match element:
             case Records():
                 self.root.receive(element, channel.port)
+                self._rest()
             case Watermark(timestamp_us):
                 channel.watermark_us = max(channel.watermark_us, timestamp_us)
                 self._advance_event_time()

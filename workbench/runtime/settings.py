@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from workbench.durations import format_duration, parse_duration
+from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 
@@ -34,6 +35,8 @@ class Settings:
         latency_interval_us: how often a source sends a latency marker.
         max_restarts: failures after which the job fails for good; those that a person injects do not count.
         restart_delay_us: time between a failure and the new attempt.
+        slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
+        stalled: the operators that somebody has stopped taking records.
     """
 
     parallelism: int = 1
@@ -51,6 +54,8 @@ class Settings:
     latency_interval_us: int = 200_000
     max_restarts: int = 3
     restart_delay_us: int = 100_000
+    slowed: tuple[tuple[str, int], ...] = ()
+    stalled: tuple[str, ...] = ()
 
     @property
     def ship_after_us(self) -> int | None:
@@ -59,13 +64,40 @@ class Settings:
         return None if timeout_us is None else timeout_us - min(self.transit_us, 2 * timeout_us // 3)
 
     def shown(self) -> dict[str, str | int | None]:
-        """The settings as people write them."""
-        return {
+        """The settings as people write them; ``slow_down`` and ``stall`` while somebody does that to an operator."""
+        shown: dict[str, str | int | None] = {
             "parallelism": self.parallelism,
             "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
             "buffer_size": self.buffer_size,
             "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
         }
+        if self.slowed:
+            shown["slow_down"] = ", ".join(f"{uid}:{format_duration(us)}" for uid, us in self.slowed)
+        if self.stalled:
+            shown["stall"] = ", ".join(self.stalled)
+        return shown
+
+    def with_slowed(self, operator: str, us: int) -> Settings:
+        """These settings with an operator slowed down by `us` for every buffer; 0: no longer.
+
+        Example:
+            >>> Settings().with_slowed("aggregate", 5000).shown()["slow_down"]
+            'aggregate:5ms'
+        """
+        others = tuple(item for item in self.slowed if item[0] != operator)
+        return replace(self, slowed=(*others, (operator, us)) if us else others)
+
+    def with_stalled(self, operator: str, stalled: bool) -> Settings:
+        """These settings with an operator that takes no records, or takes them again."""
+        others = tuple(uid for uid in self.stalled if uid != operator)
+        return replace(self, stalled=(*others, operator) if stalled else others)
+
+    def rest_us(self, operators: Iterable[str]) -> int:
+        """How long a task of these operators rests after a buffer; MAX_TIME when one of them is stalled."""
+        uids = set(operators)
+        if not uids.isdisjoint(self.stalled):
+            return MAX_TIME
+        return sum(us for uid, us in self.slowed if uid in uids)
 
     def with_value(self, name: str, value: object) -> Settings:
         """These settings with one value replaced by what a person wrote.

@@ -117,7 +117,7 @@ class SourceTask(Task):
 
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
-        if self.drained or self.paused or not self.pool.has_room or not self._takes_input:
+        if self.drained or self.paused or self._not_before_us or not self.pool.has_room or not self._takes_input:
             return due  # a receiver that makes room wakes the slot
         wanted = [time for time in (due, self._wait_until_us) if time is not None]
         wanted.append(self._marker_due_us)
@@ -136,9 +136,10 @@ class SourceTask(Task):
     def _advance(self, now_us: int) -> Outcome:
         if self.drained:
             return Outcome.WAITING
-        if self.paused or not self.pool.has_room or not self._takes_input:
+        resting = now_us < self._not_before_us
+        if self.paused or resting or not self.pool.has_room or not self._takes_input:
             self._stay_active(now_us)
-            return Outcome.WAITING if self.paused else Outcome.NO_CREDIT
+            return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
         worked = False
         fetched: Fetched | WaitUntil | Exhausted
         if self.alignment is not None and self.alignment.ahead:
@@ -151,6 +152,7 @@ class SourceTask(Task):
                 worked = True
                 self._wait_until_us = now_us
                 self._take(records, split, now_us)
+                self._rest()
                 self._choose_chunk(len(records), self._now_us() - now_us)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us

@@ -67,6 +67,10 @@ class CheckpointStorage(Protocol):
         """A complete savepoint."""
         ...
 
+    def savepoints(self) -> Sequence[Manifest]:
+        """All complete savepoints, oldest first."""
+        ...
+
     def read(self, manifest: Manifest, file: StateFile) -> Any:
         """A file's bytes (a buffer, of which memory need not hold all), checked against its checksum."""
         ...
@@ -101,6 +105,10 @@ class MemoryStorage:
 
     def savepoint(self, name: str) -> Manifest | None:
         return self._manifests.get(f"savepoints/{name}")
+
+    def savepoints(self) -> Sequence[Manifest]:
+        found = [manifest for place, manifest in self._manifests.items() if place.startswith("savepoints/")]
+        return sorted(found, key=lambda manifest: manifest.checkpoint_id)
 
     def read(self, manifest: Manifest, file: StateFile) -> Any:
         return b"".join(self._files[manifest.place, file.task])

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from workbench.clock import Clock
-from workbench.durations import NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker
 from workbench.errors import JobError
 from workbench.operators.base import Operator, Snapshot
@@ -59,21 +59,25 @@ class Load:
 
     A task is back-pressured while its output pool is used up, and also while it has more to do but its slot is taken by
     what comes after it: in a slot that several tasks share, this is how slowness downstream first reaches upstream.
+    A task that somebody slows down rests after each buffer; that counts as busy, for it plays a slow function.
     """
 
-    __slots__ = ("backpressured_us", "busy_us", "held_back", "idle_us", "last_us", "stepping")
+    __slots__ = ("backpressured_us", "busy_us", "held_back", "idle_us", "last_us", "resting", "stepping")
 
     def __init__(self, now_us: int) -> None:
         self.busy_us = 0
         self.idle_us = 0
         self.backpressured_us = 0
         self.held_back = False
+        self.resting = False
         self.stepping = False
         self.last_us = now_us
 
     def begin(self, now_us: int) -> None:
-        """A step begins: the time since the last one was spent held back, or idle."""
-        if self.held_back:
+        """A step begins: the time since the last one was spent resting, held back, or idle."""
+        if self.resting:
+            self.busy_us += now_us - self.last_us
+        elif self.held_back:
             self.backpressured_us += now_us - self.last_us
         else:
             self.idle_us += now_us - self.last_us
@@ -147,6 +151,9 @@ class Task:
         self._timed = [link for link in self.links if type(link.operator).next_time_us is not Operator.next_time_us]
         self._gates = [link.operator for link in self.links if type(link.operator).ready is not Operator.ready]
         self._marker_turn = 0
+        self._rest_us = 0
+        self._not_before_us = 0
+        self._use(settings)
         self.policy: TaskPolicy
 
     def post(self, command: Command) -> None:
@@ -173,17 +180,20 @@ class Task:
                 return Outcome.FINISHED
         for output in self.outputs:
             worked |= output.ship_due(now)
-        for link in self._timed:
-            due = link.operator.next_time_us()
-            if due is not None and due <= now and self.pool.has_room:
-                link.operator.on_time(now, link)
-                worked = True
+        if now >= self._not_before_us:
+            self._not_before_us = 0
+            for link in self._timed:
+                due = link.operator.next_time_us()
+                if due is not None and due <= now and self.pool.has_room:
+                    link.operator.on_time(now, link)
+                    worked = True
         outcome = self._advance(now)
         if worked and outcome is not Outcome.FINISHED:
             outcome = Outcome.PROGRESSED
         progressed = outcome is Outcome.PROGRESSED
         held_back = outcome is Outcome.NO_CREDIT or (progressed and bool(self.outputs) and self._has_more())
         self.load.end(self._now_us(), worked=progressed, held_back=held_back)
+        self.load.resting = bool(self._not_before_us) and (self._not_before_us != MAX_TIME or self._has_more())
         return outcome
 
     def _holds_back(self, command: Command) -> bool:
@@ -202,6 +212,8 @@ class Task:
             return True
         if self.pool.waits_for_room:
             return self.pool.has_free
+        if self._not_before_us and self._now_us() < self._not_before_us:
+            return False
         return self.pool.has_room and self._takes_input and self._has_more()
 
     def next_due_us(self) -> int | None:
@@ -209,6 +221,8 @@ class Task:
         due: int | None = None
         for output in self.outputs:
             due = _earlier(due, output.next_due_us())
+        if self._not_before_us:
+            return due if self._not_before_us == MAX_TIME else _earlier(due, self._not_before_us)
         if self._timed and self.pool.has_room:  # otherwise a receiver that makes room wakes the slot
             for link in self._timed:
                 due = _earlier(due, link.operator.next_time_us())
@@ -258,6 +272,7 @@ class Task:
                 self.policy.on_abort(checkpoint_id)
             case Apply(settings):
                 self.settings = settings
+                self._use(settings)
                 for output in self.outputs:
                     output.buffer_size = settings.buffer_size
                     output.ship_after_us = settings.ship_after_us
@@ -269,6 +284,16 @@ class Task:
                 self.answer(question)
             case Crash():
                 raise JobError(f"{self.name} was failed on purpose")
+
+    def _use(self, settings: Settings) -> None:
+        """Be as slow as somebody wants it to be; a rest that has begun ends when that is no longer wanted."""
+        self._rest_us = settings.rest_us(link.uid for link in self.links)
+        self._not_before_us = MAX_TIME if self._rest_us == MAX_TIME else 0
+
+    def _rest(self) -> None:
+        """A buffer was processed: take nothing else for a while, where somebody slows this task down."""
+        if self._rest_us:
+            self._not_before_us = min(self._now_us() + self._rest_us, MAX_TIME)
 
     def answer(self, question: Question) -> None:
         """Look into an operator's state, and report what is there."""

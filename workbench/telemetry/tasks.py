@@ -75,7 +75,7 @@ class TaskSampler:
             "numRecordsIn": counts.records_in,
             "numRecordsOut": counts.records_out,
             **self._rates_of(task.name, first, counts),
-            "isBackPressured": task.load.held_back and not task.load.stepping,
+            "isBackPressured": task.load.held_back and not (task.load.stepping or task.load.resting),
             "numBuffersOut": sum(channel.buffers_sent for output in task.outputs for channel in output.channels),
             "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
@@ -172,7 +172,8 @@ def _counts(task: Task, now_us: int) -> _Counts:
     )
     load = task.load
     since_us = 0 if task.finished else max(now_us - load.last_us, 0)
-    busy, pressed = load.stepping, load.held_back and not load.stepping
+    busy = load.stepping or load.resting
+    pressed = load.held_back and not busy
     return _Counts(
         now_us,
         task.root.counters.numRecordsIn,

@@ -1,0 +1,104 @@
+"""Rows that are appended to a database's table in two phases, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+import pyarrow as pa
+
+from workbench.connectors.deferred import Deferred
+from workbench.connectors.sql_table import Epoch, SqlTable
+from workbench.elements import Records
+from workbench.errors import SinkError
+from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
+
+_ROWS = "rows"
+
+
+class AppendLogic(Operator):
+    """State: the rows of the epochs that are not known to be committed; and the writer, under whose name they are.
+
+    The writer is the first job to write them, so that a job that goes on from its checkpoint under another name does
+    not commit rows again.
+    """
+
+    def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
+        self._table = table
+        self._schema = schema
+        self._creates_table = creates_table
+        self._batches: list[pa.RecordBatch] = []
+        self._pending: list[Epoch] = []
+        self._writer = ""
+        self._subtask = 0
+        self._begun = False
+
+    def open(self, context: OperatorContext) -> None:
+        self._subtask = context.subtask
+        self._writer = f"{context.job}/{context.uid}"
+        if context.subtask == 0:
+            self._table.prepare(self._schema, create=self._creates_table)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        self._begin()
+        self._batches.append(records.batch)
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        self._begin()
+        if self._batches:
+            rows = pa.Table.from_batches(self._batches, self._schema)
+            self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
+            self._batches = []
+        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "writer": self._writer}
+        return cast("Snapshot", pieces | {_piece(epoch): _rows_of(epoch) for epoch in self._pending})
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        if due := [epoch for epoch in self._pending if epoch.number <= checkpoint_id]:
+            self._table.commit(self._writer, due)
+            self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """The first subtask commits what is pending, of all former subtasks, however many there were."""
+        if not any(snapshots):
+            return  # a sink that the restored job did not have: it starts afresh
+        self._begun = True
+        self._writer = next(str(snapshot["writer"]) for snapshot in snapshots if snapshot)
+        if self._subtask != 0:
+            return
+        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots if snapshot)
+        if (committed := self._table.committed(self._writer)) > checkpoint_id:
+            raise SinkError(
+                f"the table {self._table.name!r} of {self._table.database.url} has rows of epoch {committed}, later "
+                f"than checkpoint {checkpoint_id} to restore, which would come twice: restore a checkpoint that is not "
+                "older, or choose another table"
+            )
+        epochs = [
+            _epoch(name, rows)
+            for snapshot in snapshots
+            for name, rows in snapshot.items()
+            if isinstance(rows, pa.Table)
+        ]
+        if epochs:
+            self._table.commit(self._writer, sorted(epochs, key=lambda epoch: (epoch.number, epoch.subtask)))
+
+    def _begin(self) -> None:
+        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
+        if not self._begun:
+            if self._subtask == 0:
+                self._table.check_fresh(self._writer)
+            self._begun = True
+
+
+def _piece(epoch: Epoch) -> str:
+    return f"{_ROWS}-{epoch.number}-{epoch.subtask}"
+
+
+def _rows_of(epoch: Epoch) -> Callable[[], pa.Table]:
+    """Put together by the checkpoint's writer, while records go on."""
+    return partial(epoch.rows.combine_chunks)
+
+
+def _epoch(piece: str, rows: pa.Table) -> Epoch:
+    _, number, subtask = piece.split("-")
+    return Epoch(int(number), int(subtask), rows)

@@ -1,0 +1,154 @@
+"""A table in a database that a sink writes to, and the note beside it of which epochs are in it.
+
+The note is a row per writer and subtask in the table ``workbench_commits`` of the same database, written in the same
+transaction as the rows. So whether an epoch's rows are there can be looked up after any crash, and committing them
+again does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.connectors.sql_database import Database, quoted, quoted_list
+from workbench.errors import SinkError
+
+COMMITS = "workbench_commits"
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The rows that one subtask got between two barriers.
+
+    Attributes:
+        number: of the checkpoint that ends it.
+        subtask: that got them.
+        rows: in the order in which they came.
+    """
+
+    number: int
+    subtask: int
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table.
+
+    Attributes:
+        database: that it is in.
+        name: of the table.
+        keys: its primary key, where rows replace one another; else empty.
+    """
+
+    database: Database
+    name: str
+    keys: tuple[str, ...] = ()
+
+    def prepare(self, schema: pa.Schema, *, create: bool) -> None:
+        """Create what is not there, and make sure that rows of `schema` could be written.
+
+        Args:
+            schema: of the rows.
+            create: the table, too.
+
+        Raises:
+            SinkError: there is no such table, it has other columns, or no unique index on the keys.
+        """
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            if create:
+                connection.execute(self._definition(schema))
+            if not self.keys:
+                connection.execute(
+                    f"CREATE TABLE IF NOT EXISTS {COMMITS} (writer VARCHAR NOT NULL, table_name VARCHAR NOT NULL, "
+                    "subtask INTEGER NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (writer, table_name, subtask))"
+                )
+            names, table = quoted_list(schema.names), quoted(self.name)
+            # Writes no row, and fails as rows would.
+            connection.execute(
+                f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
+            )
+
+    def commit(self, writer: str, epochs: Iterable[Epoch]) -> None:
+        """Add the rows of these epochs that are not there yet, and note them, in one transaction.
+
+        Args:
+            writer: whose rows they are.
+            epochs: of any subtasks, those of a subtask in ascending order.
+
+        Raises:
+            SinkError: the database refuses.
+        """
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            last = self._committed(connection, writer)
+            for epoch in epochs:
+                if epoch.number > last.get(epoch.subtask, 0):
+                    self.database.engine.insert(connection, self.name, epoch.rows, "")
+                    last[epoch.subtask] = epoch.number
+                    connection.execute(
+                        f"INSERT INTO {COMMITS} VALUES (?, ?, ?, ?) "
+                        "ON CONFLICT (writer, table_name, subtask) DO UPDATE SET epoch = excluded.epoch",
+                        (writer, self.name, epoch.subtask, epoch.number),
+                    )
+
+    def upsert(self, rows: pa.Table) -> None:
+        """Write rows, each in the place of the one with its keys, in one transaction.
+
+        Args:
+            rows: with different keys.
+
+        Raises:
+            SinkError: the database refuses.
+        """
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
+
+    def committed(self, writer: str) -> int:
+        """The last epoch of this writer that is in the table; 0: none.
+
+        Raises:
+            SinkError: the database cannot be read.
+        """
+        if not self.database.path.exists():
+            return 0
+        with self.database.transaction(f"read the epochs in the table {self.name!r}") as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (COMMITS,))
+            if found.fetchone() is None:  # DuckDB has this view, too
+                return 0
+            return max(self._committed(connection, writer).values(), default=0)
+
+    def check_fresh(self, writer: str) -> None:
+        """Refuse to start afresh where this writer has committed rows.
+
+        Raises:
+            SinkError: it has.
+        """
+        if (epoch := self.committed(writer)) > 0:
+            raise SinkError(
+                f"the table {self.name!r} of {self.database.url} already holds rows of {writer!r} up to epoch {epoch}: "
+                "resume the job that wrote them (resume=True), or choose another table or another name for the job"
+            )
+
+    def _committed(self, connection: Any, writer: str) -> dict[int, int]:
+        rows = connection.execute(
+            f"SELECT subtask, epoch FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+        )
+        return {int(subtask): int(epoch) for subtask, epoch in rows.fetchall()}
+
+    def _definition(self, schema: pa.Schema) -> str:
+        types = [self.database.engine.column_type(field.type) for field in schema]
+        parts = [f"{quoted(field.name)} {kind}" for field, kind in zip(schema, types, strict=True)]
+        if self.keys:
+            parts.append(f"PRIMARY KEY ({quoted_list(self.keys)})")
+        return f"CREATE TABLE IF NOT EXISTS {quoted(self.name)} ({', '.join(parts)})"
+
+    def _conflict(self, schema: pa.Schema) -> str:
+        """What happens to a row whose keys are there already."""
+        if not self.keys:
+            return ""
+        others = [name for name in schema.names if name not in self.keys]
+        changes = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
+        return f"ON CONFLICT ({quoted_list(self.keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")

@@ -1,0 +1,61 @@
+"""Rows that take the place of those with the same keys in a database's table: written as they come, idempotently."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from workbench.clock import Clock, SystemClock
+from workbench.connectors.latest_rows import LatestRows
+from workbench.connectors.sql_table import SqlTable
+from workbench.elements import Records
+from workbench.errors import SinkError
+from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+
+FLUSH_ROWS = 10_000
+FLUSH_US = 1_000_000
+
+
+class UpsertLogic(Operator):
+    """Holds the latest row of each key for at most `FLUSH_US`; what a checkpoint covers is in the table before it."""
+
+    def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
+        self._table = table
+        self._schema = schema
+        self._creates_table = creates_table
+        self._clock: Clock = SystemClock()
+        self._latest = LatestRows(table.keys, schema)
+        self._due_us: int | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        if context.subtask == 0:
+            self._table.prepare(self._schema, create=self._creates_table)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        for key in self._table.keys:
+            if records.batch.column(key).null_count:
+                raise SinkError(
+                    f"the key {key!r} of a row for the table {self._table.name!r} is null, which finds no row to take "
+                    f"the place of: filter such rows out, or fill them in (coalesce)"
+                )
+        self._latest.add(records.batch)
+        if len(self._latest) >= FLUSH_ROWS:
+            self._flush()
+        elif self._due_us is None:
+            self._due_us = self._clock.now_us() + FLUSH_US
+
+    def next_time_us(self) -> int | None:
+        return self._due_us
+
+    def on_time(self, now_us: int, out: Output) -> None:
+        self._flush()
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        self._flush()
+        return {}
+
+    def _flush(self) -> None:
+        if len(self._latest):
+            self._table.upsert(self._latest.table())
+            self._latest = LatestRows(self._table.keys, self._schema)
+        self._due_us = None
