@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,7 +17,7 @@ from workbench.durations import MAX_TIME
 from workbench.elements import CheckpointBarrier, Element, EndOfStream, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.encoding import Encoded, decode, encode
+from workbench.runtime.encoding import decode, encode
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import AlignedBarriers
@@ -258,31 +257,11 @@ def write_checkpoint(storage: DirectoryStorage, number: int) -> Manifest:
 def test_a_checkpoint_is_complete_only_with_its_manifest(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path / "c")) as storage:
         write_checkpoint(storage, 1)
-        storage.write("chk-00000002", "a[0]", Encoded((b"half",)))
+        storage.write("chk-00000002", "a[0]", encode({"a": {"half": 1}}))
         assert [m.checkpoint_id for m in storage.manifests()] == [1]
         assert storage.highest_id() == 2
         storage.remove_incomplete()
     assert not (tmp_path / "c" / "chk-00000002").exists()
-
-
-def test_every_truncation_and_flipped_byte_of_a_checkpoint_is_detected(tmp_path: Path) -> None:
-    with closing(DirectoryStorage(tmp_path / "c")) as storage:
-        manifest = write_checkpoint(storage, 1)
-        path = tmp_path / "c" / "chk-00000001" / manifest.files[0].file
-        whole = path.read_bytes()
-        rng = np.random.default_rng(3)
-        for cut in rng.integers(0, len(whole), 50):
-            path.write_bytes(whole[:cut])
-            with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum"):
-                storage.read(manifest, manifest.files[0])
-        for place in rng.integers(0, len(whole), 50):
-            flipped = bytearray(whole)
-            flipped[place] ^= 1
-            path.write_bytes(bytes(flipped))
-            with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum"):
-                storage.read(manifest, manifest.files[0])
-        path.write_bytes(whole)
-        assert storage.read(manifest, manifest.files[0]) == whole
 
 
 def test_a_directory_serves_one_job_at_a_time(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.base import OperatorContext
-from workbench.runtime.encoding import Encoded, decode, encode
+from workbench.runtime.encoding import decode, encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage, folder_of
 
 # --- bytes
@@ -36,10 +36,10 @@ def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
     source = pa.BufferReader(encode(states).join())
     index = pa.ipc.open_stream(source).read_all()
     assert index.to_pylist() == [
-        {"operator": "agg", "name": "groups", "json": None},
-        {"operator": "agg", "name": "step", "json": "7"},
-        {"operator": "agg", "name": "later", "json": "[1]"},
-        {"operator": "stateless", "name": "", "json": "null"},
+        {"operator": "agg", "name": "groups", "json": None, "parts": None},
+        {"operator": "agg", "name": "step", "json": "7", "parts": None},
+        {"operator": "agg", "name": "later", "json": "[1]", "parts": None},
+        {"operator": "stateless", "name": "", "json": "null", "parts": None},
     ]
     assert pa.ipc.open_stream(source).read_all().to_pylist() == [{"k": None, "n": 2}]
     assert source.tell() == source.size()
@@ -48,7 +48,7 @@ def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
 def test_large_columns_are_written_as_they_are() -> None:
     table = pa.table({"n": np.arange(100_000), "small": pa.array([1] * 100_000, pa.int8())})
     encoded = encode({"agg": {"groups": table, "again": table}})
-    pieces = tuple(encoded.pieces)
+    pieces = tuple(encoded.pieces())
     addresses = {piece.address for piece in pieces if isinstance(piece, pa.Buffer)}
     assert addresses == {column.chunk(0).buffers()[1].address for column in table.columns}
     assert decode(b"".join(pieces), "f")["agg"]["again"] == table
@@ -102,7 +102,7 @@ def test_memory_gives_back_what_it_got_until_it_is_discarded() -> None:
         storage.complete(manifest.place, manifest)
     storage.discard(folder_of(1, None))
     (kept,) = storage.manifests()
-    assert decode(storage.read(kept, kept.files[0]), "x") == {"a": {"n": 2}}
+    assert storage.states(kept, kept.files[0]) == {"a": {"n": 2}}
 
 
 # --- manifests
@@ -111,7 +111,7 @@ def test_memory_gives_back_what_it_got_until_it_is_discarded() -> None:
 def complete(storage: DirectoryStorage, number: int, needs: tuple[str, ...] = (), savepoint: str | None = None) -> None:
     """A checkpoint of one task that needs these files."""
     place = folder_of(number, savepoint)
-    file = storage.write(place, "a[0]", Encoded((b"sta", b"te"), needs))
+    file = storage.write(place, "a[0]", encode({"a": {FILES: list(needs), "n": number}}))
     storage.complete(place, Manifest(number, "job", "periodic", 1, 2, {"a": 1}, (file,), place=place))
 
 
@@ -119,8 +119,10 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path)) as storage:
         complete(storage, 3, ("tables/t/one", "tables/t/two"))
         (manifest,) = storage.manifests()
-    assert manifest.files[0].checksum == checksum(b"state")
-    assert (manifest.checkpoint_id, manifest.size_bytes, manifest.place) == (3, 5, "chk-00000003")
+    written = (tmp_path / "chk-00000003" / "a-0.arrow").read_bytes()
+    assert manifest.files[0].checksum == checksum(written)
+    assert (manifest.checkpoint_id, manifest.size_bytes, manifest.place) == (3, len(written), "chk-00000003")
+    assert manifest.operators == {"a"}
     assert manifest.needs == {"tables/t/one", "tables/t/two"}
 
 
@@ -133,13 +135,13 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_with_a_sentence(tmp_path:
         content["files"] = [{"task": "a[0]", "file": "a-0.arrow", "size": 5, "sha256": "0" * 64}]
         path.write_text(json.dumps(content))
         with pytest.raises(
-            CheckpointError, match=r"manifest\.json has format 1, and this version reads format 2"
+            CheckpointError, match=r"manifest\.json has format 1, and this version reads format 3"
         ) as caught:
             storage.latest()
         assert not isinstance(caught.value, CorruptCheckpointError)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": 2}', '{"format": 2, "files": [{}]}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": 3}', '{"format": 3, "files": [{}]}'])
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     with closing(DirectoryStorage(tmp_path)) as storage:
         complete(storage, 1)
@@ -186,7 +188,7 @@ def test_what_no_checkpoint_needs_goes_when_the_directory_is_opened(tmp_path: Pa
         make(tmp_path, "a", "of-a-savepoint", "stray", "half.tmp")
         complete(storage, 1, needs("a"))
         complete(storage, 2, needs("of-a-savepoint"), savepoint="s")
-        storage.write(folder_of(3, None), "a[0]", Encoded((b"never complete",), needs("stray")))
+        storage.write(folder_of(3, None), "a[0]", encode({"a": {FILES: ["tables/t/stray"]}}))
         storage.remove_incomplete()
         assert shared(tmp_path) == ["a", "of-a-savepoint"]
         assert [m.checkpoint_id for m in storage.manifests()] == [1]
@@ -195,7 +197,7 @@ def test_what_no_checkpoint_needs_goes_when_the_directory_is_opened(tmp_path: Pa
 def test_a_failed_checkpoint_takes_no_shared_file_with_it(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path)) as storage:
         make(tmp_path, "a")
-        storage.write(folder_of(1, None), "a[0]", Encoded((b"state",), needs("a")))
+        storage.write(folder_of(1, None), "a[0]", encode({"a": {FILES: ["tables/t/a"]}}))
         storage.discard(folder_of(1, None))
         assert shared(tmp_path) == ["a"]  # the next checkpoint lists it again
 
@@ -204,7 +206,9 @@ def test_no_file_outside_of_the_directory_is_deleted(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
     with closing(DirectoryStorage(tmp_path / "c")) as storage:
-        complete(storage, 1, ("../victim",))
+        place = folder_of(1, None)
+        file = storage.write(place, "a[0]", encode({"a": {FILES: ["../victim"]}}))
+        storage.complete(place, Manifest(1, "job", "periodic", 1, 2, {}, (file,), place=place))
         with pytest.raises(CheckpointError, match="outside of the checkpoint directory"):
             storage.discard(folder_of(1, None))
     assert victim.exists()
@@ -261,7 +265,7 @@ class Process:
         for subtask, sink in enumerate(self.sinks):
             sink.open(OperatorContext(subtask=subtask, parallelism=2, tables=self.tables, data_dir=folder))
         if manifest is not None:
-            files = [decode(self.storage.read(manifest, file), file.file) for file in manifest.files]
+            files = [self.storage.states(manifest, file) for file in manifest.files]
             for sink in self.sinks:
                 sink.restore([state["sink"] for state in files])
             self.offset = int(files[0]["source"]["offset"])  # type: ignore[arg-type]

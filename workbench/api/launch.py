@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -264,7 +263,7 @@ def open_storage(
             storage.take_back(manifest, first_id)
         storage.remove_incomplete()
         if manifest is None:
-            shutil.rmtree(storage.directory / "tables", ignore_errors=True)  # of a run that completed no checkpoint
+            storage.remove_shared()  # of a run that completed no checkpoint
     except BaseException:
         storage.close()
         raise

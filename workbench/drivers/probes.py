@@ -202,9 +202,12 @@ class ProbedStorage:
     def savepoint(self, name: str) -> Manifest | None:
         return self._storage.savepoint(name)
 
-    def read(self, manifest: Manifest, file: StateFile) -> Any:
+    def savepoints(self) -> Sequence[Manifest]:
+        return self._storage.savepoints()
+
+    def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         self._probe.reached("state read", file.task, manifest.checkpoint_id)
-        return self._storage.read(manifest, file)
+        return self._storage.states(manifest, file)
 
     def path_of(self, place: str) -> str:
         return self._storage.path_of(place)

@@ -65,7 +65,12 @@ class CheckpointRecord:
     @property
     def size_bytes(self) -> int:
         """Bytes written so far."""
-        return sum(ack.file.size for ack in self.acknowledgements.copy().values() if ack.file is not None)
+        return sum(ack.file.written for ack in self.acknowledgements.copy().values() if ack.file is not None)
+
+    @property
+    def full_size_bytes(self) -> int:
+        """Bytes that a restore reads: what earlier checkpoints wrote for it is among them."""
+        return sum(ack.file.full_size for ack in self.acknowledgements.copy().values() if ack.file is not None)
 
 
 class CheckpointCoordinator:

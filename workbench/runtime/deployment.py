@@ -21,7 +21,6 @@ from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.encoding import decode
 from workbench.runtime.input_gate import InputChannel
 from workbench.runtime.messages import Command
 from workbench.runtime.operator_task import OperatorTask
@@ -118,8 +117,9 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
     """
     states: States = {}
     for file in manifest.files:
-        for uid, snapshot in decode(storage.read(manifest, file), file.file).items():
-            states.setdefault(uid, []).append(snapshot)
+        for uid, snapshot in storage.states(manifest, file).items():
+            if uid not in manifest.ignored:
+                states.setdefault(uid, []).append(snapshot)
     known = {uid for vertex in graph.vertices for uid in vertex.uids}
     for uid, snapshots in states.items():
         if uid not in known and any(snapshots):

@@ -1,16 +1,17 @@
 """How a task's state is written: Arrow IPC streams, one behind the other; no code and no pickle in them.
 
-The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece) and
-``json`` (its value, null for a table). The tables follow, each a stream of its own, in the order of their rows. So the
-file can be read back with any Arrow library. A column that repeats an earlier one of its table is left out; the
-metadata ``workbench.repeats`` of the table's schema names both.
+The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece), ``json``
+(its value, null for a table) and ``parts`` (the files that hold a large table, null for one that is here). The tables
+follow, each a stream of its own, in the order of their rows. So the file can be read back with any Arrow library. A
+column that repeats an earlier one of its table is left out; the metadata ``workbench.repeats`` of the table's schema
+names both.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -21,60 +22,105 @@ from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
 _REPEATS = b"workbench.repeats"
-_INDEX = pa.schema([("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string())])
+_INDEX = pa.schema(
+    [("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string()), ("parts", pa.list_(pa.string()))]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One named piece of an operator's state: a value as JSON, a table, or the files that hold a table.
+
+    Attributes:
+        operator: uid.
+        name: of the piece; empty where the operator has no state.
+        json: the value, if it is no table.
+        table: without columns that repeat others; or what reads it.
+        parts: paths of files that hold the table, its base first, then its changes.
+    """
+
+    operator: str
+    name: str
+    json: str | None = None
+    table: pa.Table | pa.RecordBatchReader | None = None
+    parts: tuple[str, ...] | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """In the index."""
+        return {"operator": self.operator, "name": self.name, "json": self.json, "parts": self.parts}
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A task's state as bytes.
+    """A task's state, ready to be written.
 
     Attributes:
-        pieces: buffers, one behind the other; the large ones are the state's own columns, which are not copied. They
-            may be taken once, because those of state that is larger than memory are made on the way.
+        content: all pieces.
         files: what the state refers to outside of these bytes: paths relative to the checkpoint directory. They are
             kept as long as a checkpoint that names them.
     """
 
-    pieces: Iterable[Any]
+    content: tuple[Piece, ...]
     files: tuple[str, ...] = ()
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Uids of the operators that have state."""
+        return tuple(dict.fromkeys(piece.operator for piece in self.content if piece.name))
+
+    def pieces(self) -> Iterator[Any]:
+        """The bytes as buffers, one behind the other; the large ones are the state's own columns, which are not copied.
+
+        They may be taken once, because those of state that is larger than memory are made on the way.
+        """
+        index = pa.Table.from_pylist([piece.row for piece in self.content], schema=_INDEX)
+        return written([index, *(piece.table for piece in self.content if piece.table is not None)])
 
     def join(self) -> bytes:
         """All bytes in one."""
-        return b"".join(self.pieces)
+        return b"".join(self.pieces())
+
+    def with_parts(self, parts_of: Callable[[Piece, pa.Table], tuple[str, ...] | None]) -> Encoded:
+        """The same state, where the tables for which `parts_of` gives files are in these."""
+
+        def outside(piece: Piece) -> Piece:
+            parts = parts_of(piece, piece.table) if isinstance(piece.table, pa.Table) else None
+            return piece if parts is None else replace(piece, table=None, parts=parts)
+
+        return replace(self, content=tuple(map(outside, self.content)))
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
-    """The bytes of a task's state, by operator uid and name.
+    """A task's state, by operator uid and name, ready to be written.
 
-    Deferred values (callables) are called here; a reader that one returns is read when its pieces are taken.
+    Deferred values (callables) are called here; a reader that one returns is read when its bytes are taken.
     """
-    rows: list[tuple[str, str, str | None]] = []
-    tables: list[pa.RecordBatchReader] = []
+    content: list[Piece] = []
     files: list[str] = []
     for uid, snapshot in states.items():
         for name, value in snapshot.items():
             piece = value() if callable(value) else value
             if name == FILES:
                 files += cast(list[str], piece)
-            elif isinstance(piece, pa.Table | pa.RecordBatchReader):
-                rows.append((uid, name, None))
-                tables.append(_without_repeats(piece).to_reader() if isinstance(piece, pa.Table) else piece)
+            elif isinstance(piece, pa.Table):
+                content.append(Piece(uid, name, table=_without_repeats(piece)))
+            elif isinstance(piece, pa.RecordBatchReader):
+                content.append(Piece(uid, name, table=piece))
             else:
-                rows.append((uid, name, json.dumps(piece, sort_keys=True)))
+                content.append(Piece(uid, name, json.dumps(piece, sort_keys=True)))
         if not snapshot:
-            rows.append((uid, "", "null"))
-    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_INDEX)]
-    index = pa.Table.from_arrays(columns, schema=_INDEX).to_reader()
-    return Encoded(_written([index, *tables]), tuple(files))
+            content.append(Piece(uid, "", "null"))
+    return Encoded(tuple(content), tuple(files))
 
 
-def _written(tables: Iterable[pa.RecordBatchReader]) -> Iterator[Any]:
-    """The bytes of each table as a stream; a batch is let go before the next is read."""
+def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
+    """The bytes of each table as a stream, as buffers; a batch is let go before the next is read."""
     pieces = _Pieces()
     with pa.PythonFile(pieces, "w") as sink:
         for table in tables:
             with pa.ipc.new_stream(sink, table.schema) as writer:
-                for batch in table:
+                for batch in table.to_reader() if isinstance(table, pa.Table) else table:
                     writer.write_batch(batch)
                     yield from pieces.taken()
     yield from pieces.taken(last=True)
@@ -100,7 +146,8 @@ def _without_repeats(table: pa.Table) -> pa.Table:
     return table.drop_columns(list(repeats)).replace_schema_metadata(metadata)
 
 
-def _with_repeats(table: pa.Table) -> pa.Table:
+def with_repeats(table: pa.Table) -> pa.Table:
+    """The table with the columns that were left out when it was written."""
     metadata = dict(table.schema.metadata or {})
     if _REPEATS not in metadata:
         return table
@@ -146,25 +193,38 @@ class _Pieces:
         """Arrow asks for it; there is nothing to do."""
 
 
-def decode(data: Any, name: str) -> dict[str, Snapshot]:
+def decode(data: Any, name: str, parts: Callable[[Sequence[str]], pa.Table] | None = None) -> dict[str, Snapshot]:
     """The states in such bytes (any buffer).
+
+    Args:
+        data: the bytes.
+        name: of the file, for errors.
+        parts: gives a table that is in files of its own.
 
     Raises:
         CorruptCheckpointError: the bytes are not such a file; `name` says which one.
     """
     try:
-        streams = _read(pa.BufferReader(pa.py_buffer(data)))
+        streams = streams_in(data)
         states: dict[str, Snapshot] = {}
         for row in next(streams).to_pylist():
             snapshot = states.setdefault(row["operator"], {})
-            if row["name"]:
-                value = next(streams) if row["json"] is None else cast(Json, json.loads(row["json"]))
-                snapshot[row["name"]] = value
+            if not row["name"]:
+                continue
+            if row["json"] is not None:
+                snapshot[row["name"]] = cast(Json, json.loads(row["json"]))
+            elif row["parts"] is None:
+                snapshot[row["name"]] = with_repeats(next(streams))
+            else:
+                assert parts is not None, "a checkpoint with parts is read by its storage"
+                snapshot[row["name"]] = with_repeats(parts(row["parts"]))
         return states
-    except (pa.ArrowException, OSError, KeyError, ValueError, StopIteration) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, StopIteration) as error:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
 
 
-def _read(source: pa.NativeFile) -> Iterator[pa.Table]:
+def streams_in(data: Any) -> Iterator[pa.Table]:
+    """The tables of the streams that stand one behind the other in a buffer."""
+    source = pa.BufferReader(pa.py_buffer(data))
     while source.tell() < source.size():
-        yield _with_repeats(pa.ipc.open_stream(source).read_all())
+        yield pa.ipc.open_stream(source).read_all()

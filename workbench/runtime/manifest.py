@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import CheckpointError, CorruptCheckpointError
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class StatePart:
+    """A file with a large table of a task's state, or with what has changed in it; several checkpoints share it.
+
+    Attributes:
+        path: within the storage.
+        size: in bytes.
+        checksum: of the bytes (see ``connectors/checksum.py``).
+    """
+
+    path: str
+    size: int
+    checksum: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +40,9 @@ class StateFile:
         size: in bytes.
         checksum: of the bytes (see ``connectors/checksum.py``); empty for a checkpoint in memory.
         needs: further files that the state refers to, paths within the storage.
+        parts: files that hold tables of the state which are too large to be written whole each time.
+        operators: uids of the operators that have state in it.
+        written: bytes that this checkpoint wrote for the task: the file and those parts that are new.
     """
 
     task: str
@@ -32,6 +50,14 @@ class StateFile:
     size: int
     checksum: str
     needs: tuple[str, ...] = ()
+    parts: tuple[StatePart, ...] = ()
+    operators: tuple[str, ...] = ()
+    written: int = 0
+
+    @property
+    def full_size(self) -> int:
+        """Bytes that a restore reads."""
+        return self.size + sum(part.size for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,46 +83,77 @@ class Manifest:
     format: int = FORMAT
     place: str = field(default="", compare=False)
     """Folder of this checkpoint within the storage."""
+    ignored: frozenset[str] = field(default=frozenset(), compare=False)
+    """Operators whose state is not to be restored; of this run, and not written down."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in all files."""
-        return sum(file.size for file in self.files)
+        """Bytes in all files that a restore reads."""
+        return sum(file.full_size for file in self.files)
 
     @property
     def needs(self) -> frozenset[str]:
         """Files outside of its folder without which it cannot be restored, paths within the storage."""
-        return frozenset(path for file in self.files for path in file.needs)
+        paths = {path for file in self.files for path in file.needs}
+        return frozenset(paths | {part.path for file in self.files for part in file.parts})
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """Uids of the operators that have state in it."""
+        return frozenset(uid for file in self.files for uid in file.operators)
 
     def to_json(self) -> bytes:
-        """The manifest's file."""
+        """The manifest's file, whose last entry is the checksum of all that stands before it."""
         content = asdict(self)
-        del content["place"]
-        return json.dumps(content, indent=1, sort_keys=True).encode()
+        del content["place"], content["ignored"]
+        return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True).encode()
 
 
-def read_manifest(path: Path, place: str) -> Manifest:
-    """The manifest in a file.
+def read_manifest(data: bytes, place: str, path: str) -> Manifest:
+    """The manifest in a file's bytes; `path` names the file in errors.
 
     Raises:
-        CorruptCheckpointError: it is missing or cannot be understood.
+        CorruptCheckpointError: they cannot be understood, or are not what was written.
         CheckpointError: another version wrote it.
     """
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = json.loads(data)
         written = content["format"]
         if written == FORMAT:
-            files = tuple(StateFile(**{**file, "needs": tuple(file["needs"])}) for file in content.pop("files"))
-            return Manifest(**content, files=files, place=place)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CorruptCheckpointError(
-            f"the manifest {path} cannot be read ({error}); "
-            "to go on from an earlier checkpoint, delete this one's folder yourself"
-        ) from error
+            if content.pop("checksum") != _checksum(content):
+                raise ValueError("its checksum is another")
+            files = tuple(map(_state_file, content.pop("files")))
+            manifest = Manifest(**content, files=files, place=place)
+            if manifest.to_json() != data:
+                raise ValueError("it is not laid out as it was written")
+            return manifest
+        if not isinstance(written, int):
+            raise ValueError(f"its format is {written!r}")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise unreadable(path, error) from error
     raise CheckpointError(
         f"{path} has format {written}, and this version reads format {FORMAT}: go on with the version that wrote it, or"
         " choose another checkpoint_dir"
     )
+
+
+def unreadable(path: str, reason: object) -> CorruptCheckpointError:
+    """The error for a manifest that is missing or damaged."""
+    return CorruptCheckpointError(
+        f"the manifest {path} cannot be read ({reason}); "
+        "to go on from an earlier checkpoint, delete this one's folder yourself"
+    )
+
+
+def _state_file(content: dict[str, Any]) -> StateFile:
+    parts = tuple(StatePart(**part) for part in content["parts"])
+    lists = {"needs": tuple(content["needs"]), "operators": tuple(content["operators"])}
+    return StateFile(**{**content, **lists, "parts": parts})
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Of everything that the manifest says, however it is laid out."""
+    return f"crc32:{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def check_name(name: str, what: str) -> str:

@@ -31,10 +31,15 @@ def check_keys(keys: Sequence[str], schema: pa.Schema) -> None:
         if schema.names.count(name) > 1:
             raise PlanError(f"key column {name!r} occurs {schema.names.count(name)} times: rename one of them")
         kind = schema.field(name).type
-        if not (is_text(kind) or _is_number(kind)):
+        if not can_be_key(kind):
             raise PlanError(f"key column {name!r} has type {kind}: {POSSIBLE}; convert it before key_by")
     if len(set(keys)) < len(keys):
         raise PlanError(f"key_by({', '.join(keys)}) names a column twice: name each key once")
+
+
+def can_be_key(kind: pa.DataType) -> bool:
+    """Whether values of this type can be hashed stably."""
+    return is_text(kind) or _is_number(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -40,6 +40,7 @@ def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, no
         total=len(record.tasks),
         duration_ms=((record.ended_us or now_us) - record.triggered_us) / 1_000,
         size_bytes=record.size_bytes,
+        full_size_bytes=record.full_size_bytes,
         reason=record.reason,
         path=coordinator.path_of(record) if record.state == "COMPLETED" else "",
         subtasks=tuple(_subtask(task, acks.get(task), record.triggered_us) for task in record.tasks),
@@ -58,5 +59,5 @@ def _subtask(task: str, ack: Acknowledgement | None, triggered_us: int) -> Subta
         sync_ms=ack.sync_us / 1_000,
         async_ms=None if written is None else (written - ack.taken_us) / 1_000,
         end_to_end_ms=None if written is None else (written - triggered_us) / 1_000,
-        size_bytes=ack.file.size if ack.file is not None else 0,
+        size_bytes=ack.file.written if ack.file is not None else 0,
     )

@@ -157,6 +157,9 @@ class CheckpointFrame:
     total: int
     duration_ms: float
     size_bytes: int
+    """Written for it: Flink's checkpointed data size."""
+    full_size_bytes: int = 0
+    """Read by a restore; more than was written when the checkpoint is incremental."""
     reason: str = ""
     """Why it failed."""
     path: str = ""

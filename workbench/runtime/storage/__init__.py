@@ -1,0 +1,25 @@
+"""Where checkpoints are kept: in a directory on any file system, or in memory for jobs that need not outlive their
+process.
+
+``base`` says what a storage does, ``directory`` and ``memory`` are the two there are. Below ``directory``: ``files``
+for the file system, ``holding`` for who may use it, ``state_parts`` for what several checkpoints share, ``reading`` for
+those who only look. What does not belong here: when checkpoints are taken and removed; the coordinator decides that.
+"""
+
+from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.runtime.storage.base import CheckpointStorage
+from workbench.runtime.storage.directory import DirectoryStorage
+from workbench.runtime.storage.memory import MemoryStorage
+from workbench.runtime.storage.reading import CheckpointReader
+
+__all__ = [
+    "CheckpointReader",
+    "CheckpointStorage",
+    "DirectoryStorage",
+    "Manifest",
+    "MemoryStorage",
+    "StateFile",
+    "StatePart",
+    "check_name",
+    "folder_of",
+]

@@ -1,0 +1,229 @@
+"""Checkpoints in a directory of their own, which may lie on any file system.
+
+A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the
+manifest is written last and at once, and it holds a checksum of every file. What has no manifest is the rest of a
+checkpoint that never completed.
+
+A task's state may need files that lie elsewhere in the directory and that several checkpoints share: the committed rows
+of a sink, and large tables of state, which are written whole once and then by their changes (``state_parts``). The
+manifest lists them, and a file goes when no complete checkpoint or savepoint lists it. A savepoint holds all of its
+state itself, and the other files that it needs once more, so its folder can be copied and restored anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.connectors.checksum import RunningChecksum
+from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.operators.base import Snapshot
+from workbench.runtime.encoding import Encoded
+from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.holding import Hold, hold
+from workbench.runtime.storage.reading import CheckpointReader
+from workbench.runtime.storage.state_parts import StateParts
+
+TAKEN_BACK = "taken-back.json"
+SHARED = ("tables", "state")
+"""The folders of the files that checkpoints share."""
+INCREMENTAL_ABOVE_BYTES = 1 << 20
+"""Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
+_SAVEPOINTS = "savepoints"
+_CHECKPOINT = re.compile(r"chk-([0-9]{8})")
+
+
+class DirectoryStorage:
+    """Keeps checkpoints in a directory of its own, which one process at a time may hold.
+
+    Args:
+        location: a path, or a URI such as ``s3://bucket/prefix``.
+        incremental_above_bytes: see `INCREMENTAL_ABOVE_BYTES`; None: every checkpoint is written whole.
+
+    Attributes:
+        location: as it was given.
+        directory: the folder, if it is one of this machine.
+
+    Raises:
+        CheckpointError: the directory cannot be written, or another process holds it.
+    """
+
+    def __init__(self, location: str | Path, *, incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES) -> None:
+        self.location = location
+        self._hold: Hold = hold(location)
+        self._files: Files = self._hold.files
+        self.directory = self._hold.directory
+        self._reader = CheckpointReader(self._files)
+        self._before: tuple[()] | tuple[bytes | None] = ()
+        self._parts: StateParts | None = None
+        if incremental_above_bytes is not None:
+            self._parts = StateParts(self._write_part, incremental_above_bytes)
+        self._in_use: dict[str, set[str]] = {}  # what checkpoints need that are still being written
+
+    def close(self) -> None:
+        """Let another job have the directory."""
+        self._hold.release()
+
+    # one checkpoint ----------------------------------------------------------------------------------------------
+
+    def write(self, place: str, task: str, state: Encoded) -> StateFile:
+        name = _file_name(task)
+        parts: tuple[StatePart, ...] = ()
+        new = 0
+        if self._parts is not None and not _is_savepoint(place):
+            state, parts, new = self._parts.take_out(place, task, f"{place}-{name}", state)
+        written = self._write(f"{place}/{name}.arrow", state.pieces())
+        self._in_use.setdefault(place, set()).update(state.files, (part.path for part in parts))
+        return StateFile(
+            task=task,
+            file=f"{name}.arrow",
+            size=written.size,
+            checksum=written.checksum,
+            needs=state.files,
+            parts=parts,
+            operators=state.operators,
+            written=written.size + new,
+        )
+
+    def complete(self, place: str, manifest: Manifest) -> None:
+        self._hold.check()
+        if _is_savepoint(place):
+            for path in manifest.needs:
+                self._files.give(path, f"{place}/{path}")
+        self._files.write(f"{place}/{MANIFEST}", (manifest.to_json(),))
+        self._in_use.pop(place, None)
+        if self._parts is not None:
+            self._parts.complete(place)
+
+    def discard(self, place: str) -> None:
+        path = f"{place}/{MANIFEST}"
+        needed = set(self._reader.manifest(place).needs) if self._files.exists(path) else set()
+        self._files.delete(path)  # first, so that half a folder is never taken for a whole
+        self._files.delete_folder(place)
+        self._in_use.pop(place, None)
+        if self._parts is not None:
+            needed |= self._parts.give_up(place)
+        if needed:  # what sinks add for a checkpoint that is given up stays: the next one lists it again
+            self._delete(needed - self._needed().union(*self._in_use.values()))
+
+    def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
+        return self._reader.states(manifest, file)
+
+    def path_of(self, place: str) -> str:
+        return self._files.path_of(place)
+
+    # all checkpoints ---------------------------------------------------------------------------------------------
+
+    def manifests(self) -> Sequence[Manifest]:
+        return self._complete(self._checkpoints())
+
+    def savepoint(self, name: str) -> Manifest | None:
+        place = folder_of(0, check_name(name, "savepoint"))
+        return next(iter(self._complete([place])), None)
+
+    def savepoints(self) -> Sequence[Manifest]:
+        return self._complete([folder_of(0, name) for name in self._files.folders(_SAVEPOINTS)])
+
+    def latest(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job goes on; None when it has none.
+
+        A savepoint commits to the sinks like any checkpoint, so a job never goes on behind one; but what a job did
+        before it was taken back to an earlier savepoint no longer counts.
+
+        Raises:
+            CheckpointError: it was taken back to a savepoint that is gone.
+        """
+        complete = [*self.manifests(), *self.savepoints()]
+        back = self._taken_back()
+        if back is not None:
+            complete = [m for m in complete if m.checkpoint_id >= back["first_id"] or m.place == back["place"]]
+            if not complete:
+                raise CheckpointError(
+                    f"the job in {self._files.shown!r} was taken back to {back['place']}, which is gone: bring it "
+                    "back, restore another savepoint, or choose another checkpoint_dir"
+                )
+        return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
+
+    def take_back(self, savepoint: Manifest, first_id: int) -> None:
+        """Remember durably that the job goes on from a savepoint, with checkpoints from `first_id` on."""
+        self._before = (self._reader.bytes_of(TAKEN_BACK) if self._files.exists(TAKEN_BACK) else None,)
+        self._files.write(TAKEN_BACK, (json.dumps({"place": savepoint.place, "first_id": first_id}).encode(),))
+
+    def undo_take_back(self) -> None:
+        """The job could not start from the savepoint: it goes on from where it would have before."""
+        if self._before == (None,):
+            self._files.delete(TAKEN_BACK)
+        elif self._before:
+            self._files.write(TAKEN_BACK, self._before)
+        self._before = ()
+
+    def highest_id(self) -> int:
+        """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""
+        ids = [int(place[4:]) for place in self._checkpoints()]
+        return max([*ids, *(manifest.checkpoint_id for manifest in self.savepoints())], default=0)
+
+    def remove_incomplete(self) -> None:
+        """Remove what never completed, and shared files that no checkpoint needs; while no job runs."""
+        for place in self._checkpoints():
+            if not self._reader.is_complete(place):
+                self._files.delete_folder(place)
+        shared = {path for folder in SHARED for path in self._files.files(folder)}
+        self._delete(shared - self._needed())
+
+    def remove_shared(self) -> None:
+        """Remove all shared files: the rest of a run that completed no checkpoint."""
+        for folder in SHARED:
+            self._files.delete_folder(folder)
+
+    # within ------------------------------------------------------------------------------------------------------
+
+    def _checkpoints(self) -> list[str]:
+        return [name for name in self._files.folders() if _CHECKPOINT.fullmatch(name)]
+
+    def _complete(self, places: Iterable[str]) -> list[Manifest]:
+        found = [self._reader.manifest(place) for place in places if self._reader.is_complete(place)]
+        return sorted(found, key=lambda manifest: manifest.checkpoint_id)
+
+    def _taken_back(self) -> dict[str, Any] | None:
+        if not self._files.exists(TAKEN_BACK):
+            return None
+        try:
+            back: dict[str, Any] = json.loads(self._reader.bytes_of(TAKEN_BACK))
+            return {"place": str(back["place"]), "first_id": int(back["first_id"])}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise CorruptCheckpointError(
+                f"{self._files.path_of(TAKEN_BACK)} cannot be read ({error}); it says from which savepoint the job "
+                "goes on: restore that savepoint again, or choose another checkpoint_dir"
+            ) from error
+
+    def _needed(self) -> set[str]:
+        """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""
+        return {path for manifest in (*self.manifests(), *self.savepoints()) for path in manifest.needs}
+
+    def _delete(self, files: Iterable[str]) -> None:
+        for file in files:
+            self._files.delete(file)
+
+    def _write_part(self, name: str, pieces: Iterable[Any]) -> StatePart:
+        return self._write(f"state/{name}", pieces)
+
+    def _write(self, path: str, pieces: Iterable[Any]) -> StatePart:
+        running = RunningChecksum()
+        self._files.write(path, running.over(pieces))
+        return StatePart(path, running.size, running.text())
+
+
+def _is_savepoint(place: str) -> bool:
+    return place.startswith(f"{_SAVEPOINTS}/")
+
+
+def _file_name(task: str) -> str:
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", task).strip("-.")
+    if re.fullmatch(r"[A-Za-z0-9_.-]+\[[0-9]+\]", task):  # the usual case; distinct tasks keep distinct names
+        return safe
+    return f"{safe[:60]}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"

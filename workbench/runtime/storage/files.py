@@ -1,0 +1,130 @@
+"""The few things that a checkpoint directory asks of a file system, and the local one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from workbench.connectors.checksum import RunningChecksum
+from workbench.connectors.part_files import sync_path, write_pieces_durably
+from workbench.errors import CheckpointError
+
+_AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
+
+
+class Files(Protocol):
+    """Files below a root, by paths such as ``chk-00000001/manifest.json``; what fails raises an OSError.
+
+    Attributes:
+        shown: the root as people may see it, without credentials.
+    """
+
+    shown: str
+
+    def write(self, path: str, pieces: Iterable[Any]) -> None:
+        """Write buffers one behind the other, durably; the file is there as a whole or not at all."""
+        ...
+
+    def read(self, path: str, running: RunningChecksum) -> Any:
+        """A file's bytes (a buffer, of which memory need not hold all), each of them counted in `running`."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        ...
+
+    def folders(self, path: str = "") -> Sequence[str]:
+        """Names of the folders in a folder, sorted; none where it does not exist."""
+        ...
+
+    def files(self, path: str) -> Sequence[str]:
+        """Paths of all files below a folder, at any depth; none where it does not exist."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file, if it is there."""
+        ...
+
+    def delete_folder(self, path: str) -> None:
+        """Delete a folder with all that is in it; what cannot be deleted stays."""
+        ...
+
+    def give(self, source: str, target: str) -> None:
+        """Have a file under another path, too; the file is never changed under either. Durable."""
+        ...
+
+    def path_of(self, path: str) -> str:
+        """Where a person finds it.
+
+        Raises:
+            CheckpointError: it is outside of the root.
+        """
+        ...
+
+
+class LocalFiles:
+    """Files in a folder of this machine.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.shown = str(root)
+
+    def write(self, path: str, pieces: Iterable[Any]) -> None:
+        target = self._path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_pieces_durably(target, pieces)
+
+    def read(self, path: str, running: RunningChecksum) -> Any:
+        source = self._path(path)
+        with source.open("rb") as content:  # read, not mapped, so that what the disk cannot read is an error
+            for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
+                pass
+        with pa.memory_map(str(source)) as file:  # the system reads it when it is looked at, and may forget it again
+            return file.read_buffer()
+
+    def exists(self, path: str) -> bool:
+        return self._path(path).exists()
+
+    def folders(self, path: str = "") -> Sequence[str]:
+        folder = self._path(path)
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else ()
+
+    def files(self, path: str) -> Sequence[str]:
+        return [str(found.relative_to(self.root)) for found in self._path(path).rglob("*") if found.is_file()]
+
+    def delete(self, path: str) -> None:
+        self._path(path).unlink(missing_ok=True)
+
+    def delete_folder(self, path: str) -> None:
+        shutil.rmtree(self._path(path), ignore_errors=True)
+
+    def give(self, source: str, target: str) -> None:
+        new = self._path(target)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
+        try:
+            os.link(self._path(source), new)
+        except OSError:  # the file system has no links
+            draft = new.with_name(new.name + ".tmp")
+            shutil.copyfile(self._path(source), draft)
+            sync_path(draft)
+            draft.replace(new)
+        sync_path(new.parent)
+
+    def path_of(self, path: str) -> str:
+        return str(self._path(path))
+
+    def _path(self, path: str) -> Path:
+        found = self.root / path
+        if not found.resolve().is_relative_to(self.root.resolve()):
+            raise CheckpointError(f"{path!r} is outside of the checkpoint directory")
+        return found

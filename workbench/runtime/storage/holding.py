@@ -1,0 +1,81 @@
+"""Who holds a checkpoint directory: one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import IO, Protocol
+
+from workbench.errors import CheckpointError
+from workbench.runtime.storage.files import Files, LocalFiles
+
+
+class Hold(Protocol):
+    """A directory that this process has taken for itself.
+
+    Attributes:
+        files: in it.
+        directory: the folder, if it is one of this machine.
+    """
+
+    files: Files
+    directory: Path | None
+
+    def check(self) -> None:
+        """Asked before a checkpoint becomes complete.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let another process have it."""
+        ...
+
+
+class LocalHold:
+    """A lock on a folder of this machine, which the system takes back when the process ends, however it ends.
+
+    Args:
+        folder: is made when it does not exist.
+
+    Raises:
+        CheckpointError: the folder cannot be written, or another process holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.directory: Path | None = folder.absolute()
+        self.files: Files = LocalFiles(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock: IO[str] | None = (folder / "lock").open("w")
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
+                "choose another checkpoint_dir or change its permissions"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise CheckpointError(
+                f"the checkpoint directory {str(folder)!r} is in use by another job: stop that job or choose another"
+            ) from None
+
+    def check(self) -> None:
+        """Nobody can take a lock away."""
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def hold(location: str | Path) -> Hold:
+    """Take a checkpoint directory.
+
+    Raises:
+        CheckpointError: it cannot be written, or another process holds it.
+    """
+    return LocalHold(Path(location))

@@ -1,0 +1,77 @@
+"""Reading complete checkpoints, wherever they are; nothing is locked or changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.connectors.checksum import RunningChecksum, agree
+from workbench.errors import CorruptCheckpointError
+from workbench.operators.base import Snapshot
+from workbench.runtime.encoding import decode
+from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
+from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.state_parts import read_parts
+
+
+class CheckpointReader:
+    """Reads the checkpoints below a root.
+
+    Args:
+        files: of the root.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def bytes_of(self, path: str) -> bytes:
+        """A small file's bytes; raises an OSError."""
+        return bytes(memoryview(self._files.read(path, RunningChecksum())))
+
+    def is_complete(self, place: str) -> bool:
+        """Whether a folder holds a complete checkpoint."""
+        return self._files.exists(f"{place}/{MANIFEST}")
+
+    def manifest(self, place: str) -> Manifest:
+        """Of the checkpoint in a folder.
+
+        Raises:
+            CorruptCheckpointError: it is missing or not what was written.
+            CheckpointError: another version wrote it.
+        """
+        path = f"{place}/{MANIFEST}"
+        shown = self._files.path_of(path)
+        try:
+            return read_manifest(self.bytes_of(path), place, shown)
+        except OSError as error:
+            raise unreadable(shown, error.strerror or error) from error
+
+    def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
+        """A task's state by operator uid; memory need not hold all of it.
+
+        Raises:
+            CorruptCheckpointError: a file is missing, torn or altered.
+        """
+        parts = {part.path: part for part in file.parts}
+
+        def part(path: str) -> Any:
+            return self._checked(manifest, path, parts[path].size, parts[path].checksum)
+
+        data = self._checked(manifest, f"{manifest.place}/{file.file}", file.size, file.checksum)
+        return decode(data, file.file, lambda paths: read_parts([part(path) for path in paths], paths[-1]))
+
+    def _checked(self, manifest: Manifest, path: str, size: int, checksum: str) -> Any:
+        running = RunningChecksum()
+        shown = self._files.path_of(path)
+        try:
+            data = self._files.read(path, running)
+        except OSError as error:
+            raise CorruptCheckpointError(
+                f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} cannot be read "
+                f"({error.strerror or error})"
+            ) from error
+        if running.size != size or not agree(running.text(), checksum, shown):
+            raise CorruptCheckpointError(
+                f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} does not match its checksum; "
+                "to go on from an earlier checkpoint, delete this one's folder yourself"
+            )
+        return data

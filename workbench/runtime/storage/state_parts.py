@@ -1,0 +1,117 @@
+"""Incremental checkpoints: large tables of state are written once, and from then on what has changed in them.
+
+A large table is a chain of files, its base and its changes, which all checkpoints share that need them. The table as of
+the latest complete checkpoint stays in memory to be compared with; whoever compares is the checkpoint's writer, so the
+data path knows nothing of it. A chain begins anew when its changes amount to half of its base, or are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.errors import CorruptCheckpointError
+from workbench.runtime.encoding import Encoded, Piece, streams_in, written
+from workbench.runtime.manifest import StatePart
+from workbench.runtime.table_changes import Changes, apply_changes, can_change, changes_between
+
+CHANGES_MAX = 10
+"""So many files of changes; more would make a restore slower than they make a checkpoint faster."""
+
+_Key = tuple[str, str, str]
+"""A table of state: task, operator, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A table as of a checkpoint, and the files that it is written in."""
+
+    table: pa.Table
+    parts: tuple[StatePart, ...]
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was written for one checkpoint."""
+
+    versions: dict[_Key, _Version] = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
+
+
+class StateParts:
+    """The large tables of a job's checkpoints. Called by the checkpoints' writer alone.
+
+    Args:
+        write: writes buffers durably to a path within the storage, and says what it wrote.
+        above_bytes: smaller tables are written whole each time, into the task's file.
+    """
+
+    def __init__(self, write: Callable[[str, Iterable[Any]], StatePart], above_bytes: int) -> None:
+        self._write = write
+        self._above_bytes = above_bytes
+        self._latest: dict[_Key, _Version] = {}
+        self._pending: dict[str, _Written] = {}
+
+    def take_out(self, place: str, task: str, name: str, state: Encoded) -> tuple[Encoded, tuple[StatePart, ...], int]:
+        """Write the large tables of a task's state; what stays, their files, and how many bytes of these are new.
+
+        Args:
+            place: of the checkpoint.
+            task: its name.
+            name: that its files begin with.
+            state: of the task.
+        """
+        parts: dict[str, StatePart] = {}
+        mine = self._pending.setdefault(place, _Written())
+        new = 0
+
+        def parts_of(piece: Piece, table: pa.Table) -> tuple[str, ...] | None:
+            nonlocal new
+            if table.nbytes < self._above_bytes or not can_change(table):
+                return None
+            key = (task, piece.operator, piece.name)
+            chain, content = self._chain(self._latest.get(key), table)
+            part = self._write(f"{name}-{len(mine.versions)}.arrow", written(content))
+            new += part.size
+            mine.files.add(part.path)
+            mine.versions[key] = version = _Version(table, (*chain, part))
+            parts.update((each.path, each) for each in version.parts)
+            return tuple(each.path for each in version.parts)
+
+        rest = state.with_parts(parts_of)
+        return rest, tuple(parts.values()), new
+
+    def _chain(self, latest: _Version | None, table: pa.Table) -> tuple[tuple[StatePart, ...], Sequence[pa.Table]]:
+        """The files before the next one, and what is to be in that one."""
+        if latest is not None and len(latest.parts) <= CHANGES_MAX:
+            changes = changes_between(latest.table, table)
+            base, *others = latest.parts
+            if changes is not None and 2 * (sum(part.size for part in others) + changes.nbytes) <= base.size:
+                return latest.parts, (changes.runs, changes.rows)
+        return (), (table,)
+
+    def complete(self, place: str) -> None:
+        """The checkpoint is complete: the next ones are compared with it."""
+        if place in self._pending:
+            self._latest = self._pending.pop(place).versions
+
+    def give_up(self, place: str) -> set[str]:
+        """The checkpoint will not be complete; the files that were written for it alone."""
+        found = self._pending.pop(place, None)
+        return set() if found is None else found.files
+
+
+def read_parts(buffers: Sequence[Any], path: str) -> pa.Table:
+    """The table in the bytes of its files, the base first; `path` names the last of them in errors.
+
+    Raises:
+        CorruptCheckpointError: they do not belong together.
+    """
+    try:
+        (base,), *others = (tuple(streams_in(buffer)) for buffer in buffers)
+        return apply_changes(base, [Changes(runs, rows) for runs, rows in others])
+    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
+        raise CorruptCheckpointError(f"the state in {path} and the files before it cannot be read: {error}") from error

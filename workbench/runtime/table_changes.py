@@ -1,0 +1,219 @@
+"""What has changed in a table of state since an earlier version of it.
+
+A version is the rows of the one before, minus what is gone, with what is new or different put in: so it is written as
+those rows and as *runs*, which say in order where the new table's rows come from. Rows are matched by position where
+the keys stand where they stood, which is how most operators keep them, and else by a hash of their keys. A wrong match
+costs bytes and nothing else, because every value of matched rows is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.elements import Int64s
+from workbench.state import hash_keys
+from workbench.state.key_columns import can_be_key
+
+Mask = npt.NDArray[np.bool_]
+
+_COLUMN_BYTES_MAX = 1 << 30
+"""Arrow's strings are numbered by 32 bits; a larger column might not fit into one array together with its changes."""
+_IDENTITY = ("window_start", "start", "time")
+"""Columns that tell a key's rows apart; what they are called in the snapshots of windows and joins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a table came out of an earlier one.
+
+    Attributes:
+        runs: columns ``source`` and ``length``: so many rows from that position of the earlier table with `rows` behind
+            it; the new table is all of these one after the other.
+        rows: that are new or different.
+    """
+
+    runs: pa.Table
+    rows: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both."""
+        return int(self.runs.nbytes + self.rows.nbytes)
+
+
+def can_change(table: pa.Table) -> bool:
+    """Whether changes of such a table can be found: every column is one array of a type that can be compared."""
+    return table.num_rows > 0 and all(
+        column.num_chunks == 1 and column.nbytes <= _COLUMN_BYTES_MAX and _is_comparable(column.type)
+        for column in table.columns
+    )
+
+
+def changes_between(earlier: pa.Table, table: pa.Table) -> Changes | None:
+    """What has changed, or None where that is more than half of the rows; both tables can change, in this sense.
+
+    Example:
+        >>> before = pa.table({"key:k": ["a", "b", "c"], "n": [1, 2, 3]})
+        >>> changes = changes_between(before, pa.table({"key:k": ["a", "c", "d", "e"], "n": [1, 3, 8, 9]}))
+        >>> changes.rows.to_pylist()
+        [{'key:k': 'd', 'n': 8}, {'key:k': 'e', 'n': 9}]
+        >>> changes.runs.to_pylist()  # the rows b is left out of, then the new ones
+        [{'source': 0, 'length': 1}, {'source': 2, 'length': 3}]
+    """
+    if not table.schema.equals(earlier.schema, check_metadata=True):
+        return None
+    origin = _origins(earlier, table)
+    known = origin >= 0
+    if 2 * int(known.sum()) < table.num_rows:
+        return None
+    same = known.copy()
+    same[known] = ~_any_differs(*_matched(earlier, table, origin, known))
+    fresh = np.flatnonzero(~same)
+    if 2 * len(fresh) > table.num_rows:
+        return None
+    origin[fresh] = earlier.num_rows + np.arange(len(fresh))
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(origin) != 1) + 1])
+    lengths = np.diff(np.append(begins, len(origin)))
+    width = np.uint32 if earlier.num_rows + len(fresh) < 2**32 else np.int64
+    runs = pa.table({"source": origin[begins].astype(width), "length": lengths.astype(width)})
+    return Changes(runs, table.take(pa.array(fresh)))
+
+
+def apply_changes(base: pa.Table, changes: Sequence[Changes]) -> pa.Table:
+    """The table that came out of `base` by these changes, one after the other; its rows are copied once.
+
+    Raises:
+        ValueError: the changes are not of this table.
+    """
+    if not changes:
+        return base
+    place: Int64s = np.arange(base.num_rows)  # where each row is in the base with all changed rows behind it
+    end = base.num_rows
+    for change in changes:
+        place = np.concatenate([place, np.arange(end, end + change.rows.num_rows)])
+        end += change.rows.num_rows
+        source, length = (change.runs.column(name).to_numpy().astype(np.int64) for name in ("source", "length"))
+        ends = np.cumsum(length)
+        if len(source) and int((source + length).max()) > len(place):
+            raise ValueError("its changes are of another table")
+        place = place[np.repeat(source - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)]
+    together = pa.concat_tables([base, *(change.rows for change in changes)])
+    return together.combine_chunks().take(pa.array(place)).replace_schema_metadata(base.schema.metadata)
+
+
+def _origins(earlier: pa.Table, table: pa.Table) -> Int64s:
+    """Shape (rows of `table`,): the row of `earlier` that each may be equal to, -1 where there is none."""
+    identity = [name for name in table.schema.names if name.startswith("key:")]
+    identity = identity or [name for name in table.schema.names if name.startswith("column:")]
+    identity += [name for name in _IDENTITY if name in table.schema.names]
+    identity = [name for name in identity if can_be_key(table.schema.field(name).type)]
+    common = min(earlier.num_rows, table.num_rows)
+    before, now = earlier.select(identity), table.select(identity)
+    origin: Int64s = np.full(table.num_rows, -1, np.int64)
+    if not identity or not _any_differs(before.slice(0, common), now.slice(0, common)).any():
+        origin[:common] = np.arange(common)
+        return origin
+    hashes = hash_keys(before, identity)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    wanted = hash_keys(now, identity)
+    queries = np.argsort(wanted, kind="stable")  # in order, so that the search goes through memory once
+    found = np.minimum(np.searchsorted(hashes, wanted[queries]), earlier.num_rows - 1)
+    hit = hashes[found] == wanted[queries]
+    origin[queries[hit]] = order[found[hit]]
+    return origin
+
+
+def _matched(earlier: pa.Table, table: pa.Table, origin: Int64s, known: Mask) -> tuple[pa.Table, pa.Table]:
+    """The rows that have an origin, as they were and as they are; without a copy where they stand where they stood."""
+    count = int(known.sum())
+    if known[:count].all() and (count == 0 or (origin[0] == 0 and (np.diff(origin[:count]) == 1).all())):
+        return earlier.slice(0, count), table.slice(0, count)
+    return earlier.take(pa.array(origin[known])), table.filter(pa.array(known))
+
+
+def _any_differs(before: pa.Table, now: pa.Table) -> Mask:
+    """Shape (rows,): which rows differ in any column."""
+    mask = np.zeros(now.num_rows, np.bool_)
+    for old, new in zip(before.columns, now.columns, strict=True):
+        mask |= _differs(_one_array(old), _one_array(new))
+    return mask
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _differs(old: pa.Array, new: pa.Array) -> Mask:
+    """Shape (len(new),): where two arrays of one type hold different values; a null is a value like any other, and
+    numbers are compared bit by bit."""
+    kind = new.type
+    if pa.types.is_null(kind) or len(new) == 0:
+        return np.zeros(len(new), np.bool_)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        mask = _lists_differ(old, new)
+    elif pa.types.is_struct(kind):
+        mask = np.zeros(len(new), np.bool_)
+        for before, now in zip(old.flatten(), new.flatten(), strict=True):
+            mask |= _differs(before, now)
+    elif _width(kind):
+        mask = (_raw(old) != _raw(new)).any(axis=1)
+    else:
+        mask = pc.fill_null(pc.not_equal(old, new), False).to_numpy(zero_copy_only=False)
+    if old.null_count or new.null_count:
+        had, has = (array.is_valid().to_numpy(zero_copy_only=False) for array in (old, new))
+        mask = np.where(had & has, mask, had != has)
+    return mask
+
+
+def _lists_differ(old: pa.Array, new: pa.Array) -> Mask:
+    """Lists differ when their lengths do, or an element."""
+    bounds = [_bounds(array) for array in (old, new)]
+    lengths = [np.diff(bound) for bound in bounds]
+    mask: Mask = lengths[0] != lengths[1]
+    length = np.where(mask, 0, lengths[1])  # of those whose elements are compared
+    items = []
+    for array, bound in zip((old, new), bounds, strict=True):
+        ends = np.cumsum(length)
+        places = np.repeat(bound[:-1] - (ends - length), length) + np.arange(ends[-1])
+        values = array.values  # all that there are, also of an array that is a slice
+        items.append(values if len(places) == len(values) else values.take(pa.array(places)))
+    owner = np.repeat(np.arange(len(mask)), length)
+    mask[owner[_differs(*items)]] = True
+    return mask
+
+
+def _bounds(array: pa.Array) -> Int64s:
+    bounds: Int64s = array.offsets.to_numpy().astype(np.int64)
+    return bounds
+
+
+def _width(kind: pa.DataType) -> int:
+    """Bytes of a value that is a fixed number of them, else 0."""
+    fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+    return int(kind.bit_width) // 8 if fixed and not pa.types.is_boolean(kind) else 0
+
+
+def _raw(array: pa.Array) -> npt.NDArray[np.unsignedinteger]:
+    """Shape (len(array), words): the bits of each value."""
+    width = _width(array.type)
+    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
+    words = np.frombuffer(array.buffers()[1], word, len(array) * width // word.itemsize, array.offset * width)
+    return words.reshape(len(array), -1)
+
+
+def _is_comparable(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return all(_is_comparable(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _is_comparable(kind.key_type) and _is_comparable(kind.item_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _is_comparable(kind.value_type)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return bool(_width(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind) or any(t(kind) for t in tests))
