@@ -125,7 +125,7 @@ def silent_about_errors(names: Iterable[Public]) -> set[str]:
     return {of.name for of in names if of.parameters and not of.section("Raises")}
 
 
-def unknown_errors(names: list[Public], known: Callable[[str], Any]) -> list[str]:
+def unknown_errors(names: Iterable[Public], known: Callable[[str], Any]) -> list[str]:
     """Errors in a Raises section that are no exceptions."""
     found = []
     for of in names:

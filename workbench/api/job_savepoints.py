@@ -75,7 +75,10 @@ class JobSavepoints(JobEndings):
         return self._master.storage.path_of(manifest.place)
 
     def savepoints(self) -> list[str]:
-        """The names of the savepoints in this job's checkpoint directory, oldest first."""
+        """The names of the savepoints in this job's checkpoint directory, oldest first.
+
+        Source: E10; Flink's savepoints.
+        """
         return [manifest.place.rpartition("/")[2] for manifest in self._master.storage.savepoints()]
 
     def restore(self, savepoint: str) -> Job:

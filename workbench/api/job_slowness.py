@@ -55,6 +55,12 @@ class JobSlowness(JobHandle):
         Barriers behind its records wait too, so no checkpoint completes meanwhile; those in front of it become
         back-pressured, up to the sources.
 
+        Source: F2-4, D6.
+
+        Args:
+            operator: its uid; what is chained with it stands still too.
+            stalled: False lets it go on.
+
         Raises:
             JobError: no such operator.
         """

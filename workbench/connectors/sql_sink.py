@@ -39,6 +39,9 @@ class SqlSink:
     checkpoints. After a failure rows are written again, so a reader may see a key go back for a while; then every key
     has the row that it would have had. The input must be partitioned by the keys.
 
+    Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as those of
+    E6.
+
     Args:
         url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``); four slashes before an absolute path.
         table: letters, digits and ``_``.
@@ -84,6 +87,7 @@ class SqlSink:
 
     @property
     def name(self) -> str:
+        """Of the sink in graphs: its table's."""
         return self.table
 
     @property
