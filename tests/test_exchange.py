@@ -132,7 +132,7 @@ def test_partition_by_a_function_gets_batches() -> None:
 )
 def test_a_partitioner_that_gives_no_numbers_ends_the_job_with_the_reason(function: Any, message: str) -> None:
     stream = wb.Stream.from_table(table(16)).partition_by(function).map_batches(lambda batch: batch)
-    job = stream.sink_to(wb.TableSink("out")).run("bad", driver="stepping", max_restarts=0)
+    job = stream.sink_to(wb.TableSink("out")).run("bad", driver="stepping", restart=wb.no_restart())
     with pytest.raises(wb.JobError, match=message):
         job.wait()
 

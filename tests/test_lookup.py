@@ -402,7 +402,9 @@ def test_after_a_failure_what_was_out_is_asked_again():
         return {"w": f"{k}{n}"}
 
     found = stream().lookup_async(unreliable, key=["k", "n"], schema=ADDED)
-    job = found.sink_to(wb.TableSink("out")).run("lookup", buffer_size=5, max_restarts=1, checkpoint_interval="10ms")
+    job = found.sink_to(wb.TableSink("out")).run(
+        "lookup", buffer_size=5, restart=wb.fixed_delay(1, "100ms"), checkpoint_interval="10ms"
+    )
     job.wait("20s")
     rows = job.table("out").to_pylist()
     assert [row["n"] for row in rows] == list(range(60))

@@ -29,6 +29,7 @@ from workbench.drivers.simulation import SimulationDriver
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import MemoryStorage
 
@@ -48,8 +49,7 @@ def simulated(pipeline: Pipeline, chance: Random, parallelism: int) -> tuple[dic
         buffer_timeout_us=chance.choice((0, 5_000, None)),
         checkpoint_interval_us=chance.choice((None, None, 2_000, 20_000)),
         watermark_interval_us=chance.choice((100, 1_000, 20_000)),
-        restart_delay_us=0,
-        max_restarts=10,
+        restart=FixedDelay(10, 0),
     )
     plan = FaultPlan.draw(chance, kills=False) if chance.random() < 0.3 else FaultPlan()
     faults, clock = FaultInjector(plan), VirtualClock(1_000_000)

@@ -334,7 +334,7 @@ def test_a_failing_function_ends_the_job_with_its_message_after_the_restarts() -
             raise ValueError("bad luck")
         return record
 
-    job = ramp().map(poison).sink_to(wb.TableSink("out")).run("poison", max_restarts=2)
+    job = ramp().map(poison).sink_to(wb.TableSink("out")).run("poison", restart=wb.fixed_delay(2, "100ms"))
     with pytest.raises(wb.JobError, match=r"failed: .*poison.*bad luck"):
         job.wait("20s")
     assert job.state == "FAILED"

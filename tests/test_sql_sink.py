@@ -376,7 +376,7 @@ def test_upserts_are_written_in_time_and_when_there_are_many(tmp_path: Path, mon
 def test_a_null_key_is_refused(tmp_path: Path) -> None:
     table = pa.table({"key": [1, None], "value": [1, 2]})
     sink = wb.SqlSink(url("sqlite", tmp_path), "numbers", mode="upsert", keys=["key"])
-    job = wb.Stream.from_table(table).sink_to(sink).run("null-key", max_restarts=0)
+    job = wb.Stream.from_table(table).sink_to(sink).run("null-key", restart=wb.no_restart())
     with pytest.raises(wb.JobError, match="the key 'key' of a row for the table 'numbers' is null"):
         job.wait("30s")
 

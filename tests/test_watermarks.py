@@ -388,7 +388,7 @@ def test_a_generator_that_fails_is_named(told: str | None, message: str) -> None
             nothing: dict[str, int] = {}
             return nothing["x"] if told is None else told  # type: ignore[return-value]
 
-    job = run(wb.Stream.from_table(pa.table({"t": [1, 2]}), event_time="t", watermarks=Wrong), max_restarts=0)
+    job = run(wb.Stream.from_table(pa.table({"t": [1, 2]}), event_time="t", watermarks=Wrong), restart=wb.no_restart())
     with pytest.raises(JobError, match=rf"Wrong\.on_periodic failed with .*{message}.*; it returns whole microseconds"):
         job.wait()
 

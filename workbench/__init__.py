@@ -15,6 +15,7 @@ The map of what is exported:
   with its `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
+* when a failed job starts again: `fixed_delay`, `exponential_delay`, `failure_rate`, `no_restart`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
 * errors: `WorkbenchError` is the base of all.
 
@@ -64,6 +65,7 @@ from workbench.operators.process_function import ProcessContext, ProcessFunction
 from workbench.operators.punctuated import punctuated
 from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous
 from workbench.operators.window_functions import collect, median, top_k
+from workbench.runtime.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
 from workbench.runtime.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
@@ -145,7 +147,10 @@ __all__ = [
     "count_sliding",
     "count_tumbling",
     "early",
+    "exponential_delay",
     "expr",
+    "failure_rate",
+    "fixed_delay",
     "global_window",
     "job",
     "jobs",
@@ -158,6 +163,7 @@ __all__ = [
     "median",
     "min",
     "monotonous",
+    "no_restart",
     "on_count",
     "on_event_time",
     "on_processing_time",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.api.state_view import JobState, StateView, state_view
 from workbench.drivers.driver import Driver
 from workbench.errors import JobError
-from workbench.runtime.master import ACTIVE, Master
+from workbench.runtime.master import Master
 from workbench.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class JobHandle:
     @property
     def over(self) -> bool:
         """Whether it has ended for good."""
-        return self.state not in ACTIVE
+        return self._master.over
 
     def _view(self, operator: str) -> StateView:
         self._check_running()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -78,7 +77,6 @@ def start_job(
     resume: bool,
     restore: str | None,
     retained_checkpoints: int,
-    max_restarts: int,
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
@@ -89,7 +87,6 @@ def start_job(
         retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"),
         transit_us=LIVE_TRANSIT_US if driver == "live" else 0,
     )
-    settings = replace(settings, max_restarts=max_restarts)
     for setting, value in values.items():
         if setting != "speed":
             settings = settings.with_value(setting, value)
@@ -167,7 +164,6 @@ def _start(
             resume=False,
             restore=savepoint,
             retained_checkpoints=settings.retained_checkpoints,
-            max_restarts=settings.max_restarts,
             driver=kind,
         )
 

@@ -12,6 +12,7 @@ from workbench.connectors.base import Guarantee
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.restart_strategies import RestartStrategy
 from workbench.runtime.settings import Settings
 
 
@@ -89,7 +90,7 @@ class Pipeline:
         resume: bool = False,
         restore: str | None = None,
         retained_checkpoints: int = 3,
-        max_restarts: int = 3,
+        restart: RestartStrategy | str | None = None,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
         guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
@@ -113,7 +114,9 @@ class Pipeline:
                 none); without it a directory that holds checkpoints is refused.
             restore: start from this savepoint of `checkpoint_dir` instead.
             retained_checkpoints: complete checkpoints that are kept.
-            max_restarts: failures after which the job fails for good.
+            restart: whether and when it starts again after a failure: `fixed_delay`, `exponential_delay`,
+                `failure_rate`, `no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three
+                times, after 100 ms each, and failures that a person injects do not count.
             slots_per_taskmanager: slots of one TaskManager, which fail together.
             guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
                 sink that cannot keep it is refused.
@@ -141,6 +144,8 @@ class Pipeline:
             "speed": speed,
             "slots_per_taskmanager": slots_per_taskmanager,
         }
+        if restart is not None:
+            settings["restart"] = restart
         return start_job(
             self,
             name,
@@ -149,7 +154,6 @@ class Pipeline:
             resume=resume,
             restore=restore,
             retained_checkpoints=retained_checkpoints,
-            max_restarts=max_restarts,
             guarantee=guarantee,
             driver=driver,
         )

@@ -17,8 +17,8 @@ class Status(dict[str, Any]):
 
     Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed, rate;
     position and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
-    records_out_per_second; late_records; restarts; last_checkpoint (id), checkpoints (complete); committed_rows (by
-    table); backpressure; failure.
+    records_out_per_second; late_records; restarts; restart_due (UTC text, while the next attempt
+    is waited for); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure; failure.
     """
 
     def __repr__(self) -> str:
@@ -54,6 +54,7 @@ def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, f
         records_out_per_second=round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
         late_records=sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
         restarts=frame.metrics["numRestarts"],
+        restart_due=None if (due := frame.metrics.get("restartDue")) is None else format_instant(int(due)),
         last_checkpoint=frame.metrics["lastCompletedCheckpointId"],
         checkpoints=frame.metrics["numberOfCompletedCheckpoints"],
         committed_rows=dict(frame.tables),

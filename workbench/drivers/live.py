@@ -69,8 +69,8 @@ class LiveDriver:
         self._tick_us = int(tick_s * 1e6)
         self._news = threading.Event()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._halts: dict[int, threading.Event] = {}
-        self._threads: dict[int, list[threading.Thread]] = {}
+        self._halt = threading.Event()
+        self._threads: list[threading.Thread] = []
         self._master: Master | None = None
         self._unseen = False
         self._turns = threading.Lock()
@@ -92,33 +92,29 @@ class LiveDriver:
         self._news.set()
 
     def start(self, execution: Execution) -> None:
-        """Start one thread for each slot."""
-        halt = threading.Event()
-        self._halts[execution.number] = halt
-        threads = [
+        """Start one thread for each slot that has tasks."""
+        self._halt = threading.Event()
+        self._threads = [
             threading.Thread(
                 target=self._run_slot,
-                args=(slot, halt),
+                args=(slot, self._halt),
                 name=f"{self._name} {slot.name} #{execution.number}",
                 daemon=True,
             )
             for slot in execution.slots
+            if slot.tasks
         ]
-        self._threads[execution.number] = threads
-        for thread in threads:
+        for thread in self._threads:
             thread.start()
 
     def stop(self, execution: Execution) -> None:
-        """End the slot threads of an attempt and wait until each has left its step."""
-        halt = self._halts.pop(execution.number, None)
-        if halt is None:
-            return
-        halt.set()
+        """End the slots' threads and wait until each has left its step."""
+        self._halt.set()
         for slot in execution.slots:
             slot.waker.wake()
-        for thread in self._threads.pop(execution.number):
-            if thread is not threading.current_thread():
-                thread.join()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
 
     def inspect(self, task: Task, query: Query) -> None:
         """The task answers when it is stepped next."""
@@ -214,8 +210,7 @@ class LiveDriver:
                 if task.step() is Outcome.PROGRESSED:
                     progressed = True
             except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
-                assert self._master is not None
-                self._master.report(Failed(task.name, error))
-                halt.wait()  # this attempt is over; the master will end it
+                task.host.report(Failed(task.name, error))
+                halt.wait()  # until the master has decided what goes on
                 return False
         return progressed

@@ -165,13 +165,15 @@ class _ProbedOperator(Operator):
 
 
 def attach(execution: Execution, probe: Probe) -> None:
-    """Probe the channels and operators of an attempt that has not been stepped yet."""
+    """Probe the channels and operators of an attempt, those of its tasks that have not been stepped yet."""
     channel_type = type("ProbedChannel", (_ProbedChannel,), {"__slots__": (), "probe": probe})
     for channel in execution.channels:
-        channel.__class__ = channel_type
+        if type(channel) is Channel:
+            channel.__class__ = channel_type
     for task in execution.tasks:
         for link in task.links:
-            link.operator = _ProbedOperator(link.operator, probe, f"{task.name}/{link.uid}")
+            if not isinstance(link.operator, _ProbedOperator):
+                link.operator = _ProbedOperator(link.operator, probe, f"{task.name}/{link.uid}")
     probe.attached(execution)
 
 

@@ -112,7 +112,7 @@ class SerialDriver:
             outcome = task.step()
         except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
             self._dead.add(task.name)
-            self.master.report(Failed(task.name, error))
+            task.host.report(Failed(task.name, error))
             return None
         if outcome is not Outcome.PROGRESSED and not task.finished:
             due = task.next_due_us()

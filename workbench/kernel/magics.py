@@ -56,6 +56,10 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
     (("--slots-per-taskmanager",), {"type": int, "help": "slots of a TaskManager, which fail together (default 2)"}),
     (("--guarantee",), {"help": "exactly-once or at-least-once: refuse a pipeline whose ends cannot keep it"}),
+    (
+        ("--restart",),
+        {"help": "after failures: none, fixed-delay:attempts=3,delay=1s, exponential-delay, or failure-rate"},
+    ),
     (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
@@ -182,7 +186,7 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
     names = (
         *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
-        *("slots_per_taskmanager", "guarantee", "driver"),
+        *("slots_per_taskmanager", "guarantee", "restart", "driver"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return pipeline.run(options.name, resume=options.resume, **given)

@@ -3,7 +3,7 @@ F2-7)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,42 @@ class Execution:
                 failed.append((task.name, error))
         return failed
 
+    def split(self, names: Collection[str]) -> tuple[Execution, Execution]:
+        """The tasks of these names with their channels, and the rest; no channel leads from one to the other.
+
+        The slots keep the rest alone, so nobody may be stepping them.
+        """
+        gone, rest = (
+            Execution(
+                self.number,
+                self.slots,
+                tuple(task for task in self.tasks if (task.name in names) is member),
+                tuple(channel for channel in self.channels if (channel.source in names) is member),
+            )
+            for member in (True, False)
+        )
+        rest._occupy()
+        return gone, rest
+
+    def joined(self, later: Execution, graph: PhysicalGraph) -> Execution:
+        """This attempt with tasks that were deployed later beside it, on the same slots, which nobody may be
+        stepping."""
+        tasks = {task.name: task for task in (*self.tasks, *later.tasks)}
+        order = [name for vertex in graph.vertices for name in vertex.tasks]
+        channels = (*self.channels, *later.channels)
+        both = Execution(
+            later.number,
+            self.slots,
+            tuple(tasks[name] for name in order if name in tasks),
+            tuple(channel for edge in graph.edges for channel in channels if channel.edge == edge.id),
+        )
+        both._occupy()
+        return both
+
+    def _occupy(self) -> None:
+        for slot in self.slots:
+            slot.tasks[:] = [task for task in self.tasks if task.slot == slot.name]
+
 
 def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
     """All states of a checkpoint, verified before anything is restored.
@@ -138,35 +174,43 @@ def deploy(
     host: TaskHost,
     number: int,
     states: States | None,
+    vertices: Sequence[Vertex] | None = None,
+    slots: Sequence[Slot] | None = None,
 ) -> Execution:
-    """Build, open and (with `states`) restore every task of an attempt."""
-    slots = tuple(Slot(graph.slot_name(index)) for index in range(graph.slots))
-    channels = _channels(graph, slots, settings)
+    """Build, open and (with `states`) restore the tasks of an attempt.
+
+    With `vertices` only theirs, to be joined to those that run on `slots` already; the slots do not know them yet.
+    """
+    beside = slots is not None
+    slots = tuple(slots or (Slot(graph.slot_name(index)) for index in range(graph.slots)))
+    vertices = graph.vertices if vertices is None else vertices
+    edges = [edge for edge in graph.edges if edge.source in vertices]
+    channels = _channels(edges, slots, settings)
     tasks: list[Task] = []
     try:
-        for vertex in graph.vertices:
+        for vertex in vertices:
             for subtask in range(vertex.parallelism):
                 builder = _TaskBuilder(graph.logical, settings, services, number, vertex, subtask, states)
-                slot = slots[vertex.slots[subtask]]
-                task = builder.build(host, slot, channels)
-                slot.tasks.append(task)
-                tasks.append(task)
+                tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
     except BaseException:
         for task in tasks:
             task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)])
-    flat = tuple(channel for edge in graph.edges for channel in channels[edge.id].values())
-    return Execution(number, slots, tuple(tasks), flat)
+    flat = tuple(channel for edge in edges for channel in channels[edge.id].values())
+    execution = Execution(number, slots, tuple(tasks), flat)
+    if not beside:
+        execution._occupy()
+    return execution
 
 
 _Channels = dict[str, dict[tuple[int, int], Channel]]
 
 
-def _channels(graph: PhysicalGraph, slots: Sequence[Slot], settings: Settings) -> _Channels:
+def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) -> _Channels:
     """By edge, then by (sending, receiving) subtask."""
     found: _Channels = {}
-    for edge in graph.edges:
+    for edge in edges:
         found[edge.id] = {
             (i, j): Channel(
                 edge.id,

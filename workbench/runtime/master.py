@@ -2,30 +2,24 @@
 
 Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come
 in through the inbox; what the master wants done to a running attempt it asks of its driver.
-
-Life cycle::
-
-    CREATED -> INITIALIZING -> RUNNING -> FINISHED
-                    ^            |  \\---> CANCELLING -> CANCELED
-                    |            v
-               RESTARTING <- FAILING ---> FAILED
-
-A rescaled job goes from RUNNING straight to RESTARTING: nothing has failed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from workbench.errors import CheckpointError, WorkbenchError
+from workbench.errors import CheckpointError, JobError
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.attempts import Attempts, Door
 from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
-from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.deployment import Execution, JobServices
+from workbench.runtime.ending import Ending
 from workbench.runtime.inquiry import Inquiry
+from workbench.runtime.life_cycle import LifeCycle, sentence_of
 from workbench.runtime.messages import (
     Answered,
     Apply,
@@ -48,8 +42,6 @@ from workbench.runtime.source_control import SourceControl
 from workbench.runtime.stage import Stage
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
-ACTIVE = frozenset({"CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
-
 
 class Master:
     """One job.
@@ -65,6 +57,7 @@ class Master:
         restore_from: a complete checkpoint or savepoint to begin with.
 
     Attributes:
+        life: the job's state, and what becomes of it.
         sources: what a person does to them.
     """
 
@@ -89,21 +82,21 @@ class Master:
         self.coordinator = coordinator
         self.stage = stage
         self.observer = observer
-        self.state = "CREATED"
-        self.sources = SourceControl(logical, services, lambda text: self._event("tune", text))
-        self.execution: Execution | None = None
-        self.failure: Exception | None = None
-        self.restored_us: int | None = None
-        self.started_us = services.clock.now_us()
-        self.ended_us: int | None = None
-        self._restarts = Restarts()
+        self.life = life = LifeCycle(services.clock, observer)
+        self.sources = SourceControl(logical, services, lambda text: life.tell("tune", text))
+        self._restarts = Restarts(settings.restart, services.job)
+        self._attempts = Attempts(
+            services,
+            storage,
+            coordinator,
+            self.sources,
+            stage,
+            open_door=lambda: Door(self.call, self._on_report),
+            tell=life.tell,
+            restore_from=restore_from,
+        )
         self._inbox: deque[Callable[[], None]] = deque()
-        self._restore_from = restore_from
-        self._drained: set[str] = set()
-        self._finished: set[str] = set()
-        self._stopping = False
-        self._ending = False
-        self._all_committed = False
+        self._ending = Ending()
         self._requests = CheckpointRequests(coordinator)
         self._inquiry = Inquiry(stage)
         coordinator.on_complete = self._checkpoint_complete
@@ -116,20 +109,40 @@ class Master:
         self._inbox.append(action)
         self.stage.wake()
 
-    def report(self, report: Report) -> None:
-        """Take a report of a task or the driver (see `TaskHost`)."""
-        execution = self.execution
-        self.call(lambda: self._on_report(report, execution))
+    @property
+    def execution(self) -> Execution | None:
+        """The tasks that run, or that ran last; None before the first attempt."""
+        return self._attempts.execution
+
+    @property
+    def restored_us(self) -> int | None:
+        """When tasks were last restored from a checkpoint."""
+        return self._attempts.restored_us
+
+    @property
+    def state(self) -> str:
+        """Flink's job state (see `LifeCycle`)."""
+        return self.life.state
 
     @property
     def over(self) -> bool:
         """Whether the job has ended for good."""
-        return self.state not in ACTIVE
+        return self.life.over
+
+    @property
+    def failure(self) -> Exception | None:
+        """The last one, from which the job may have recovered."""
+        return self.life.failure
 
     @property
     def restarts(self) -> int:
-        """How often it has started again after a failure."""
+        """How often it has started again after a failure, as a whole or in a region."""
         return self._restarts.count
+
+    @property
+    def restart_due_us(self) -> int | None:
+        """When the next attempt begins, while one is waited for."""
+        return self._restarts.due_us
 
     @property
     def paused(self) -> bool:
@@ -138,8 +151,8 @@ class Master:
 
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
-        due = [self._restarts.due_us] if self.state == "RESTARTING" else []
-        if self.state == "RUNNING" and not self._ending:
+        due = [self._restarts.due_us]
+        if self.state == "RUNNING" and not self._ending.agreed:
             due.append(self.coordinator.next_due_us(self.settings))
         if not self.coordinator.settled:
             return None  # what the background says will wake the master
@@ -156,7 +169,10 @@ class Master:
         while self._inbox:
             self._inbox.popleft()()
         now = self._now()
-        if self.state == "RUNNING" and not self._ending:
+        if self.state == "RUNNING" and self._attempts.down:
+            if self.coordinator.settled and self._restarts.is_due(now):
+                self._bring_back()
+        elif self.state == "RUNNING" and not self._ending.agreed:
             # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
             begun = self._requests.trigger(self.settings, now)
             if begun is not None and begun.rescale is not None:
@@ -178,7 +194,7 @@ class Master:
         if interval_changed and self.state == "RUNNING":
             self.coordinator.reschedule(settings, self._now())
         self._to_all(Apply(settings))
-        self._event("tune", text)
+        self.life.tell("tune", text)
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as none is in progress."""
@@ -190,7 +206,7 @@ class Master:
 
     def rescale(self, rescale: Rescale) -> None:
         """Go on at another parallelism, from a checkpoint that is taken for it as soon as none is in progress."""
-        if self._ending or self._stopping or self.over:
+        if self._ending.agreed or self._ending.stopping or self.over:
             rescale.done("the job is about to end")
         else:
             self._requests.ask(Request("manual", rescale=rescale))
@@ -203,16 +219,20 @@ class Master:
             self._inquiry.ask(question, self.graph, self.execution)
 
     def crash(self, *tasks: str) -> None:
-        """Make tasks fail."""
+        """Make tasks fail, each in its next step."""
         if self.execution is not None and self.state == "RUNNING":
             for task in self.execution.tasks:
                 if task.name in tasks:
                     task.post(Crash())
 
+    def lose(self, place: str, tasks: Sequence[str]) -> None:
+        """A slot or a TaskManager dies, and all its tasks with it at once (F2-2)."""
+        self._on_failed(tasks, place, JobError(f"it was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
+
     def stop(self) -> None:
         """Take a last checkpoint, so that what was processed is committed, then end."""
         if self.state == "RUNNING":
-            self._stopping = True
+            self._ending.stopping = True
             self._requests.ask(Request("manual", last=True))
         else:
             self.cancel()
@@ -221,14 +241,13 @@ class Master:
         """End at once; what is not committed is lost to this run."""
         if self.over:
             return
-        self._set_state("CANCELLING")
+        self.life.enter("CANCELLING")
         self._end_attempt("the job was canceled")
         self._end("CANCELED")
 
     def abandon(self, error: Exception) -> None:
         """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""
-        self.failure = error
-        self._event("failure", f"the job's master failed: {_sentence(error)}")
+        self.life.failed(error, "the job's master failed")
         if not self.over:
             self._end_attempt("the job's master failed")
             self._end("FAILED")
@@ -239,40 +258,30 @@ class Master:
         try:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever opening or restoring raises ends the job, with its message
-            self.failure = error
-            self._event("failure", f"could not start: {error}")
+            self.life.failed(error, "could not start")
             self._end("FAILED")
 
     def _launch(self) -> None:
-        """Deploy an attempt from the latest checkpoint and have it stepped; what opening or restoring raises goes on
-        to the caller."""
-        self._set_state("INITIALIZING")
-        number = 0 if self.execution is None else self.execution.number + 1
-        manifest = self.coordinator.latest or self._restore_from
-        states: States | None = None
-        if manifest is not None:
-            states = read_states(self.storage, manifest, self.graph)
-        elif number:
-            self.sources.rewind()
-        execution = deploy(self.graph, self.settings, self.services, self, number, states)
-        if manifest is not None:
-            self.restored_us = self._now()
-            self._event("recovery", f"restored from {manifest.place} (checkpoint {manifest.checkpoint_id})")
-        self.execution = execution
-        self._drained.clear()
-        self._finished.clear()
-        self.coordinator.start(execution, self.settings, self._now())
-        if manifest is not None:
-            # The checkpoint may have been completed without its commit having reached the sinks: say it again.
-            self._to_all(Complete(manifest.checkpoint_id))
-        self._set_state("RUNNING")
-        self.sources.attach(execution)
-        self.stage.start(execution)
+        self.life.enter("INITIALIZING")
+        self._attempts.launch(self.graph, self.settings)
+        self._restarts.begun()
+        self.life.enter("RUNNING")
+
+    def _bring_back(self) -> None:
+        """The regions that failed go on from the latest checkpoint, beside those that never stopped."""
+        try:
+            self._attempts.bring_back(self.graph, self.settings)
+        except Exception as error:  # noqa: BLE001  as above
+            self.life.failed(error, "could not start again")
+            self._end_attempt("a region could not be started again")
+            self._end("FAILED")
+            return
+        self._restarts.begun()
 
     def _go_on_at(self, rescale: Rescale) -> None:
         """The checkpoint of a rescaling is complete: end this attempt and go on from there by the new plan."""
         graph, settings = self.graph, self.settings
-        self._set_state("RESTARTING")
+        self.life.enter("RESTARTING")
         self._requests.attempt_over("the job was rescaled meanwhile")
         self._end_attempt("the job is rescaled")
         self._use(rescale.graph, replace(settings, parallelism=rescale.parallelism))
@@ -280,11 +289,11 @@ class Master:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever the new plan cannot do, the old one could
             self._use(graph, settings)
-            self._event("notice", f"could not go on at parallelism {rescale.parallelism}: {_sentence(error)}")
+            self.life.tell("notice", f"could not go on at parallelism {rescale.parallelism}: {sentence_of(error)}")
             self._begin_attempt()
-            rescale.done(_sentence(error))
+            rescale.done(sentence_of(error))
             return
-        self._event("tune", f"parallelism = {rescale.parallelism}, it was {settings.parallelism}")
+        self.life.tell("tune", f"parallelism = {rescale.parallelism}, it was {settings.parallelism}")
         rescale.done(None)
 
     def _use(self, graph: PhysicalGraph, settings: Settings) -> None:
@@ -293,52 +302,54 @@ class Master:
         self.coordinator.plan_changed(graph)
 
     def _end_attempt(self, reason: str) -> None:
-        execution = self.execution
         self.coordinator.stop(reason, self._now())
         self._inquiry.attempt_over(reason)
-        if execution is not None:
-            self.stage.stop(execution)
-            for task, error in execution.close():
-                self._event("notice", f"{task} could not be closed: {_sentence(error)}")
+        self._attempts.end()
+        self._ending.start_over()
 
-    def _on_failed(self, task: str, error: Exception) -> None:
+    def _on_failed(self, tasks: Sequence[str], what: str, error: Exception) -> None:
         if self.state != "RUNNING":
             return
-        self.failure = error
-        self._event("failure", f"{task} failed: {_sentence(error)}")
-        self._set_state("FAILING")
-        self._requests.attempt_over(f"{task} failed meanwhile")
-        self._ending = False
-        self._end_attempt(f"{task} failed")
-        if self._stopping:
+        self.life.failed(error, f"{what} failed")
+        self._requests.attempt_over(f"{what} failed meanwhile")
+        regions = () if self._ending.begun else self._attempts.apart(tasks)
+        if regions and self._restarts.allowed(error, self._now()):
+            reason = f"{what} failed"
+            self.coordinator.stop(reason, self._now())
+            self._inquiry.attempt_over(reason)
+            self.sources.hold(False)
+            self._ending.start_over([task for region in regions for task in region.tasks])
+            self._attempts.take_down(regions)
+            self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
+            return
+        self.life.enter("FAILING")
+        self._end_attempt(f"{what} failed")
+        if self._ending.stopping:
             self._end("FAILED")
-        elif self._restarts.allowed(error, self.settings, self._now()):
-            self._set_state("RESTARTING")
+        elif not regions and self._restarts.allowed(error, self._now()):
+            self.life.enter("RESTARTING")
         else:
-            self._event("notice", f"gave up after {self._restarts.failures} failures")
+            self.life.tell("notice", f"gave up at failure {self._restarts.failures} (restart={self.settings.restart})")
             self._end("FAILED")
 
     # reports -----------------------------------------------------------------------------------------------------
 
-    def _on_report(self, report: Report, execution: Execution | None) -> None:
-        if execution is not self.execution or self.state != "RUNNING":
+    def _on_report(self, report: Report) -> None:
+        execution = self.execution
+        if execution is None or self.state != "RUNNING":
             return  # of an attempt that is over
         match report:
             case SnapshotTaken():
                 self.coordinator.snapshot_taken(report, self._now)
             case Drained(task):
-                self._drained.add(task)
-                assert execution is not None
-                if len(self._drained) == len(execution.sources):
+                if self._ending.drained(task, self.graph):
                     self._requests.ask(Request("final", last=True))
             case Finished(task):
-                self._finished.add(task)
-                assert execution is not None
-                if len(self._finished) == len(execution.tasks):
+                if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")
-                    self._end("FINISHED" if self._all_committed else "CANCELED")
+                    self._end("FINISHED" if self._ending.all_committed else "CANCELED")
             case Failed(task, error):
-                self._on_failed(task, error)
+                self._on_failed([task], task, error)
             case Answered(task, question, found):
                 self._inquiry.answered(task, question, found)
 
@@ -352,13 +363,12 @@ class Master:
         if request.rescale is not None:
             self._go_on_at(request.rescale)
         elif request.last:
-            self._ending = True  # no further checkpoint, only the end
             # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
-            self._all_committed = record.kind == "final"
+            self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
-        self._event("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
+        self.life.tell("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
         given_up = self._requests.failed(record)
         if given_up is None:
             return
@@ -366,7 +376,7 @@ class Master:
             self.sources.hold(False)
             given_up.rescale.done(f"its checkpoint failed: {record.reason}")
         elif given_up.last and self.state == "RUNNING":
-            self.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            self.life.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
             self._end_attempt("the last checkpoint failed")
             self._end("FAILED")
 
@@ -379,19 +389,8 @@ class Master:
     def _now(self) -> int:
         return self.services.clock.now_us()
 
-    def _set_state(self, state: str) -> None:
-        self.state = state
-        self._event("state", state)
-
     def _end(self, state: str) -> None:
-        self.ended_us = self._now()
-        self._set_state(state)
+        self._restarts.begun()  # no further one
+        self.life.end(state)
         self._requests.give_up()
-        self.observer.on_end(self.ended_us)
-
-    def _event(self, kind: str, text: str) -> None:
-        self.observer.on_event(self._now(), kind, text)
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        self.observer.on_end(self._now())

@@ -1,34 +1,44 @@
-"""Whether a failed job starts again, and when."""
+"""The restarts of one job: how many there were, and when the next attempt is due."""
 
 from __future__ import annotations
 
 from workbench.errors import JobError
-from workbench.runtime.settings import Settings
+from workbench.runtime.restart_strategies import RestartStrategy
 
 
 class Restarts:
-    """The restarts of one job.
+    """What the strategy said, kept over the attempts of a job.
+
+    Args:
+        strategy: says whether and when.
+        job: its name.
 
     Attributes:
-        count: how often it has started again.
-        failures: those that count; one that a person injects does not.
-        due_us: when it starts again, while it waits for that.
+        count: how often it has started again, as a whole or in a region.
+        failures: all of them.
+        due_us: when the next attempt begins; None while none is waited for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, strategy: RestartStrategy, job: str) -> None:
+        self._logic = strategy.begin(job)
         self.count = 0
         self.failures = 0
         self.due_us: int | None = None
 
-    def allowed(self, error: Exception, settings: Settings, now_us: int) -> bool:
-        """A task failed with `error`; whether the job may start again, which is then due."""
-        self.failures += not isinstance(error, JobError)
-        if self.failures > settings.max_restarts:
+    def allowed(self, error: Exception, now_us: int) -> bool:
+        """There was a failure with `error`; whether the job may start again, which is then due."""
+        self.failures += 1
+        delay_us = self._logic.failed(now_us, injected=isinstance(error, JobError))
+        if delay_us is None:
             return False
         self.count += 1
-        self.due_us = now_us + settings.restart_delay_us
+        self.due_us = now_us + delay_us
         return True
 
     def is_due(self, now_us: int) -> bool:
         """Whether the time to start again has come."""
         return self.due_us is not None and now_us >= self.due_us
+
+    def begun(self) -> None:
+        """The next attempt has begun."""
+        self.due_us = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 
 TUNABLE = ("buffer_timeout", "buffer_size", "checkpoint_interval", "parallelism", "rate", "speed")
 """Settings that a running job takes, by the names that people write."""
@@ -33,8 +34,7 @@ class Settings:
         retained_checkpoints: how many complete ones stay on disk.
         watermark_interval_us: how often a source tells its watermark.
         latency_interval_us: how often a source sends a latency marker.
-        max_restarts: failures after which the job fails for good; those that a person injects do not count.
-        restart_delay_us: time between a failure and the new attempt.
+        restart: whether and when a failed job starts again.
         slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
         stalled: the operators that somebody has stopped taking records.
     """
@@ -52,8 +52,7 @@ class Settings:
     retained_checkpoints: int = 3
     watermark_interval_us: int = 100_000
     latency_interval_us: int = 200_000
-    max_restarts: int = 3
-    restart_delay_us: int = 100_000
+    restart: RestartStrategy = DEFAULT_STRATEGY
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
 
@@ -70,6 +69,7 @@ class Settings:
             "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
             "buffer_size": self.buffer_size,
             "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
+            "restart": str(self.restart),
         }
         if self.slowed:
             shown["slow_down"] = ", ".join(f"{uid}:{format_duration(us)}" for uid, us in self.slowed)
@@ -124,6 +124,8 @@ class Settings:
             return replace(self, parallelism=_positive(value, name))
         if name == "slots_per_taskmanager":
             return replace(self, slots_per_taskmanager=_positive(value, name))
+        if name == "restart":
+            return replace(self, restart=parse_restart(value))
         raise SettingError(unknown("setting", name, TUNABLE))
 
 

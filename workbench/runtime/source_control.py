@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from workbench.connectors.hybrid_source import replayed
 from workbench.durations import format_instant, format_speed
@@ -78,9 +78,12 @@ class SourceControl:
         self.held = held
         self._poke()
 
-    def rewind(self) -> None:
-        """The job starts again without a checkpoint: histories are replayed from their beginning."""
+    def rewind(self, uids: Collection[str] | None = None) -> None:
+        """The job starts again without a checkpoint: these sources, or all, replay their histories from the
+        beginning."""
         for uid, pace in self._services.paces.items():
+            if uids is not None and uid not in uids:
+                continue
             node = next(node for node, own in self._logical.uids.items() if own == uid)
             replay = replayed(node.spec)
             assert replay is not None

@@ -13,7 +13,7 @@ class Stage(Protocol):
     """Steps the tasks of one attempt at a time."""
 
     def start(self, execution: Execution) -> None:
-        """Step the tasks of this attempt from now on."""
+        """Step the tasks of this attempt from now on; some of them may have been stepped before."""
         ...
 
     def stop(self, execution: Execution) -> None:

@@ -211,8 +211,9 @@ class Frame:
             ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
             ``"max"``; None when nothing is replayed), ``rate`` (records per second of the sources that have one, or
             ``"max"``), ``parallelism``.
-        metrics: of the job: numRestarts, runningTime, restartingTime (ms), lastCheckpointDuration (ms),
-            lastCheckpointSize (bytes), lastCompletedCheckpointId, numberOfInProgressCheckpoints,
+        metrics: of the job: numRestarts, runningTime, restartingTime (ms), restartDue (processing time of the next
+            attempt, while one is waited for; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
+            lastCompletedCheckpointId, numberOfInProgressCheckpoints,
             numberOfCompletedCheckpoints, numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),
             numRecordsOutPerSecond (received by the sinks).
         backpressure: one sentence that names the cause of backpressure, or says that there is none.

@@ -62,7 +62,7 @@ class Sampler(JobObserver):
             state=master.state,  # type: ignore[arg-type]
             sequence=self._sequence,
             time_us=now,
-            started_us=master.started_us,
+            started_us=master.life.started_us,
             settings={**master.settings.shown(), **master.sources.shown()},
             metrics=self._job_metrics(master, now),
             vertices=vertices,
@@ -88,11 +88,12 @@ class Sampler(JobObserver):
         restarting_us = self._restarting_us
         if self._failing_since_us is not None:
             restarting_us += now - self._failing_since_us
-        end = master.ended_us or now
+        end = master.life.ended_us or now
         return {
             "numRestarts": master.restarts,
-            "runningTime": (end - master.started_us - restarting_us) // 1_000,
+            "runningTime": (end - master.life.started_us - restarting_us) // 1_000,
             "restartingTime": restarting_us // 1_000,
+            "restartDue": master.restart_due_us,
             "lastCheckpointDuration": None
             if last is None or last.ended_us is None
             else (last.ended_us - last.triggered_us) / 1_000,
@@ -117,7 +118,7 @@ class Sampler(JobObserver):
         pending = 0 if master.execution is None else self._tasks.pending(master.execution, uid)
         return ReplayFrame(
             speed=pace.speed,
-            position_us=pace.position_us(master.ended_us or now),
+            position_us=pace.position_us(master.life.ended_us or now),
             start_us=log.start_us,
             end_us=log.end_us,
             records_read=log.rows - pending if master.execution is not None else 0,

@@ -33,6 +33,7 @@ from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
+from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.testing.invariants import Checker
@@ -298,7 +299,7 @@ def _draw_settings(chance: Random, durable: bool) -> Settings:
         retained_checkpoints=chance.choice((1, 3)),
         watermark_interval_us=chance.choice((100, 1_000, 100_000)),
         latency_interval_us=chance.choice((2_000, 200_000)),
-        restart_delay_us=chance.choice((0, 5_000)),
+        restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
     )
 
 

@@ -24,7 +24,7 @@ class Buffers(Invariant):
 
     def attached(self, execution: Execution) -> None:
         for task in execution.tasks:
-            if task.pool.used:
+            if task.pool.used and task.name not in self.model.stays:
                 self.violated("I10", f"{task.name} begins with {task.pool.used} output buffers in use")
 
     def received(self, channel: Channel, element: Element) -> None:

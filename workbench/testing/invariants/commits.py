@@ -35,8 +35,9 @@ class Commits(Invariant):
         self._visible.clear()
 
     def attached(self, execution: Execution) -> None:
-        self._pending_rows = {}
-        self._epochs = {}
+        stays = self.model.stays
+        self._pending_rows = {owner: n for owner, n in self._pending_rows.items() if owner.partition("/")[0] in stays}
+        self._epochs = {owner: rows for owner, rows in self._epochs.items() if owner.partition("/")[0] in stays}
 
     def reached(self, point: Point, owner: str, number: int) -> None:
         match point:

@@ -28,7 +28,8 @@ class EventTime(Invariant):
         self._watermarks: dict[str, int] = {}
 
     def attached(self, execution: Execution) -> None:
-        self._watermarks = {task.name: NO_TIME for task in execution.tasks}
+        stays = self.model.stays
+        self._watermarks = {t.name: self._watermarks[t.name] if t.name in stays else NO_TIME for t in execution.tasks}
 
     def sent(self, channel: Channel, element: Element) -> None:
         if not self._on_time or type(element) is not Records:

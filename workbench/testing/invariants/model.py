@@ -67,6 +67,7 @@ class Model(Probe):
 
     Attributes:
         tasks: by name.
+        stays: of them, those that were there before this attempt: the region of another one was restarted.
         lines: by the identity of the channel.
         inputs: of each task.
         outputs: of all tasks.
@@ -78,6 +79,7 @@ class Model(Probe):
     def __init__(self) -> None:
         self._master: Master | None = None
         self.tasks: dict[str, Task] = {}
+        self.stays: set[str] = set()
         self.lines: dict[int, Line] = {}
         self.inputs: dict[str, list[Line]] = {}
         self.outputs: list[OutputModel] = []
@@ -105,13 +107,14 @@ class Model(Probe):
     def attached(self, execution: Execution) -> None:
         self.attempt = (self.attempt[0], execution.number)
         broadcast = {edge.id for edge in self.master.graph.edges if edge.exchange == "broadcast"}
+        self.stays = stays = {task.name for task in execution.tasks if self.tasks.get(task.name) is task}
         self.tasks = {task.name: task for task in execution.tasks}
-        self.lines = {}
-        self.inputs = {task.name: [] for task in execution.tasks}
-        self.outputs = []
-        self.outputs_of = {task.name: [] for task in execution.tasks}
-        self.snapshots = dict.fromkeys(self.tasks, 0)
-        for task in execution.tasks:
+        self.lines = {key: line for key, line in self.lines.items() if line.channel.source in stays}
+        self.inputs = {name: self.inputs[name] if name in stays else [] for name in self.tasks}
+        self.outputs = [output for output in self.outputs if output.task.name in stays]
+        self.outputs_of = {name: self.outputs_of[name] if name in stays else [] for name in self.tasks}
+        self.snapshots = {name: self.snapshots[name] if name in stays else 0 for name in self.tasks}
+        for task in (task for task in execution.tasks if task.name not in stays):
             for link in task.links:
                 for output in link.edges:
                     self._add(task, link, output, broadcast, side=False)

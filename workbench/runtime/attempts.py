@@ -1,0 +1,172 @@
+"""What runs of a job: its tasks are deployed and end as a whole, or region by region when one of them fails.
+
+The regions of a graph exchange no records, so a region goes back to the latest complete checkpoint while the others go
+on from where they are: each of them stays consistent in itself, and the next checkpoint is one of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from workbench.plan.physical import PhysicalGraph
+from workbench.plan.regions import Region, regions_of
+from workbench.runtime.coordinator import CheckpointCoordinator
+from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.messages import Complete, Report
+from workbench.runtime.settings import Settings
+from workbench.runtime.source_control import SourceControl
+from workbench.runtime.stage import Stage
+from workbench.runtime.storage import CheckpointStorage, Manifest
+
+
+class Door:
+    """Where tasks that were deployed together report to; nothing comes through from those that no longer run.
+
+    Args:
+        call: has a function run on the master's turn.
+        take: takes a report there.
+
+    Attributes:
+        tasks: the names of those that still run.
+    """
+
+    def __init__(self, call: Callable[[Callable[[], None]], None], take: Callable[[Report], None]) -> None:
+        self._call = call
+        self._take = take
+        self.tasks: set[str] = set()
+
+    def report(self, report: Report) -> None:
+        """Take a report of a task (see `TaskHost`)."""
+        self._call(lambda: self._deliver(report))
+
+    def _deliver(self, report: Report) -> None:
+        if report.task in self.tasks:
+            self._take(report)
+
+
+class Attempts:
+    """The attempts of one job, one after another; every method runs on the master's turn.
+
+    Args:
+        services: of the job.
+        storage: holds what is restored.
+        coordinator: of its checkpoints.
+        sources: what a person has done to them holds for every attempt.
+        stage: steps the tasks.
+        open_door: a new door for tasks to report through.
+        tell: gets a kind and a line for the job's log.
+        restore_from: a complete checkpoint or savepoint to begin with.
+
+    Attributes:
+        execution: the tasks that run, or that ran last.
+        down: regions whose tasks have failed and do not run yet again.
+        restored_us: when tasks were last restored from a checkpoint.
+    """
+
+    def __init__(
+        self,
+        services: JobServices,
+        storage: CheckpointStorage,
+        coordinator: CheckpointCoordinator,
+        sources: SourceControl,
+        stage: Stage,
+        *,
+        open_door: Callable[[], Door],
+        tell: Callable[[str, str], None],
+        restore_from: Manifest | None,
+    ) -> None:
+        self._services = services
+        self._storage = storage
+        self._coordinator = coordinator
+        self._sources = sources
+        self._stage = stage
+        self._open_door = open_door
+        self._tell = tell
+        self._restore_from = restore_from
+        self._number = -1
+        self._doors: list[Door] = []
+        self._regions: tuple[Region, ...] = ()
+        self.execution: Execution | None = None
+        self.down: tuple[Region, ...] = ()
+        self.restored_us: int | None = None
+
+    def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
+        """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
+        restoring raises goes on to the caller."""
+        manifest = self._coordinator.latest or self._restore_from
+        if manifest is None and self._number >= 0:
+            self._sources.rewind()
+        door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
+        execution = deploy(graph, settings, self._services, door, self._number, self._states(manifest, graph))
+        self._doors = [door]
+        self._regions = regions_of(graph)
+        self._begin(execution, settings, manifest, "restored")
+
+    def end(self) -> None:
+        """End all tasks."""
+        if self.execution is None:
+            return
+        for door in self._doors:
+            door.tasks.clear()
+        self._stage.stop(self.execution)
+        self._close(self.execution)
+
+    def apart(self, tasks: Collection[str]) -> tuple[Region, ...]:
+        """The regions that restart when these tasks have failed, with those that are down already; none when nothing
+        would be left that goes on."""
+        failed = tuple(region for region in self._regions if region in self.down or not region.disjoint(tasks))
+        return failed if len(failed) < len(self._regions) else ()
+
+    def take_down(self, regions: tuple[Region, ...]) -> None:
+        """End the tasks of these regions; the others are not even told."""
+        assert self.execution is not None
+        names = {task for region in regions for task in region.tasks}
+        for door in self._doors:
+            door.tasks -= names
+        self._stage.stop(self.execution)
+        gone, self.execution = self.execution.split(names)
+        self.down = regions
+        self._stage.start(self.execution)
+        self._close(gone)
+
+    def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
+        """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
+        assert self.execution is not None
+        vertices = [vertex for region in self.down for vertex in region.vertices]
+        manifest = self._coordinator.latest or self._restore_from
+        if manifest is None:
+            self._sources.rewind([vertex.name for vertex in vertices])
+        door = self._door(task for vertex in vertices for task in vertex.tasks)
+        states = self._states(manifest, graph)
+        slots = self.execution.slots
+        back = deploy(graph, settings, self._services, door, self._number, states, vertices, slots)
+        self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
+        self._doors.append(door)
+        what = f"the region {' and '.join(map(str, self.down))} was restored"
+        self._begin(self.execution.joined(back, graph), settings, manifest, what)
+
+    def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None, what: str) -> None:
+        self.execution = execution
+        self.down = ()
+        now_us = self._services.clock.now_us()
+        self._coordinator.start(execution, settings, now_us)
+        if manifest is not None:
+            self.restored_us = now_us
+            self._tell("recovery", f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})")
+            # The checkpoint may have been completed without its commit having reached the sinks: say it again.
+            execution.tell(Complete(manifest.checkpoint_id))
+        self._sources.attach(execution)
+        self._stage.start(execution)
+
+    def _close(self, execution: Execution) -> None:
+        for task, error in execution.close():
+            self._tell("notice", f"{task} could not be closed: {type(error).__name__}: {error}")
+
+    def _door(self, tasks: Iterable[str]) -> Door:
+        self._number += 1
+        door = self._open_door()
+        door.tasks.update(tasks)
+        return door
+
+    def _states(self, manifest: Manifest | None, graph: PhysicalGraph) -> States | None:
+        return None if manifest is None else read_states(self._storage, manifest, graph)

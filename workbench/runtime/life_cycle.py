@@ -1,0 +1,72 @@
+"""The states of a job, and its log.
+
+Life cycle::
+
+    CREATED -> INITIALIZING -> RUNNING -> FINISHED
+       ^            ^            |  \\---> CANCELLING -> CANCELED
+       |            |            v
+    SUSPENDED   RESTARTING <- FAILING ---> FAILED
+
+A rescaled job goes from RUNNING straight to RESTARTING: nothing has failed. A job of which only a region fails stays
+RUNNING, because the others go on. A SUSPENDED job waits for the checkpoint directory, which another process holds.
+"""
+
+from __future__ import annotations
+
+from workbench.clock import Clock
+from workbench.errors import WorkbenchError
+from workbench.observer import JobObserver
+
+ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
+"""States of a job that has not ended for good."""
+
+
+class LifeCycle:
+    """What has become of one job; whatever changes is told to the observer.
+
+    Args:
+        clock: processing time.
+        observer: is told.
+
+    Attributes:
+        state: see above.
+        failure: the last one, from which the job may have recovered.
+        started_us, ended_us: processing times.
+    """
+
+    def __init__(self, clock: Clock, observer: JobObserver) -> None:
+        self._clock = clock
+        self._observer = observer
+        self.state = "CREATED"
+        self.failure: Exception | None = None
+        self.started_us = clock.now_us()
+        self.ended_us: int | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended for good."""
+        return self.state not in ACTIVE
+
+    def enter(self, state: str) -> None:
+        """The job is in another state."""
+        self.state = state
+        self.tell("state", state)
+
+    def failed(self, error: Exception, what: str) -> None:
+        """Something has failed."""
+        self.failure = error
+        self.tell("failure", f"{what}: {sentence_of(error)}")
+
+    def end(self, state: str) -> None:
+        """The job has ended for good."""
+        self.ended_us = self._clock.now_us()
+        self.enter(state)
+
+    def tell(self, kind: str, text: str) -> None:
+        """Put a line into the log."""
+        self._observer.on_event(self._clock.now_us(), kind, text)
+
+
+def sentence_of(error: Exception) -> str:
+    """What to say of an error: one of ours is a sentence already."""
+    return str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"

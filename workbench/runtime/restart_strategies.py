@@ -1,0 +1,308 @@
+"""Restart strategies: whether a failed job starts again, and when; names and meaning are Flink's.
+
+A strategy is frozen configuration; its `begin` gives the small logic that counts the failures of one job.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from workbench.durations import format_duration, parse_duration
+from workbench.errors import SettingError, unknown
+
+
+class RestartLogic(Protocol):
+    """The failures of one job, as a strategy counts them."""
+
+    def failed(self, now_us: int, *, injected: bool = False) -> int | None:
+        """A failure at this time, perhaps one that a person injected: microseconds until the next attempt, or None to
+        give up."""
+        ...
+
+
+class RestartStrategy(Protocol):
+    """Configuration of when a failed job starts again."""
+
+    def begin(self, job: str) -> RestartLogic:
+        """The logic for a job that starts now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedDelay:
+    """Start again after the same time, so many times at most; made by `fixed_delay`.
+
+    Attributes:
+        attempts: restarts; the failure after these ends the job.
+        delay_us: between a failure and the new attempt.
+        counts_injected: whether failures that a person injects use the attempts up.
+    """
+
+    attempts: int = 3
+    delay_us: int = 1_000_000
+    counts_injected: bool = True
+
+    def begin(self, job: str) -> RestartLogic:
+        """Count from the first failure on."""
+        return _Counted(self)
+
+    def __str__(self) -> str:
+        return f"fixed-delay:attempts={self.attempts},delay={format_duration(self.delay_us)}"
+
+
+class _Counted:
+    def __init__(self, strategy: FixedDelay) -> None:
+        self._strategy = strategy
+        self._failures = 0
+
+    def failed(self, now_us: int, *, injected: bool = False) -> int | None:
+        self._failures += not injected or self._strategy.counts_injected
+        return None if self._failures > self._strategy.attempts else self._strategy.delay_us
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDelay:
+    """Wait longer after each failure, until the job has run without one for a while; made by `exponential_delay`."""
+
+    initial_backoff_us: int
+    max_backoff_us: int
+    backoff_multiplier: float
+    reset_backoff_threshold_us: int
+    jitter_factor: float
+    attempts: int | None
+
+    def begin(self, job: str) -> RestartLogic:
+        """Begin with the shortest time."""
+        return _Backoff(self, job)
+
+    def __str__(self) -> str:
+        attempts = "" if self.attempts is None else f",attempts={self.attempts}"
+        return (
+            f"exponential-delay:initial_backoff={format_duration(self.initial_backoff_us)},"
+            f"max_backoff={format_duration(self.max_backoff_us)},backoff_multiplier={self.backoff_multiplier:g},"
+            f"reset_backoff_threshold={format_duration(self.reset_backoff_threshold_us)},"
+            f"jitter_factor={self.jitter_factor:g}{attempts}"
+        )
+
+
+class _Backoff:
+    def __init__(self, strategy: ExponentialDelay, job: str) -> None:
+        self._strategy = strategy
+        self._job = job
+        self._failures = 0  # since the last time without failures
+        self._backoff_us = float(strategy.initial_backoff_us)
+        self._running_from_us: int | None = None
+
+    def failed(self, now_us: int, *, injected: bool = False) -> int | None:
+        strategy = self._strategy
+        since_us = self._running_from_us
+        if since_us is None or now_us - since_us >= strategy.reset_backoff_threshold_us:
+            self._failures = 0
+            self._backoff_us = strategy.initial_backoff_us
+        else:
+            self._backoff_us = min(self._backoff_us * strategy.backoff_multiplier, strategy.max_backoff_us)
+        self._failures += 1
+        if strategy.attempts is not None and self._failures > strategy.attempts:
+            return None
+        delay_us = int(self._backoff_us * (1 + strategy.jitter_factor * self._jitter()))
+        self._running_from_us = now_us + delay_us
+        return delay_us
+
+    def _jitter(self) -> float:
+        """Between -1 and 1: the same for the same job and failure, so that a run can be repeated, and different for
+        jobs that failed together, so that they do not come back together."""
+        return zlib.crc32(f"{self._job} {self._failures}".encode()) / 0x7FFFFFFF - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRate:
+    """Start again unless failures come too often; made by `failure_rate`."""
+
+    max_failures_per_interval: int
+    failure_rate_interval_us: int
+    delay_us: int
+
+    def begin(self, job: str) -> RestartLogic:
+        """Count within the interval before each failure."""
+        return _Rated(self)
+
+    def __str__(self) -> str:
+        return (
+            f"failure-rate:max_failures_per_interval={self.max_failures_per_interval},"
+            f"failure_rate_interval={format_duration(self.failure_rate_interval_us)},"
+            f"delay={format_duration(self.delay_us)}"
+        )
+
+
+class _Rated:
+    def __init__(self, strategy: FailureRate) -> None:
+        self._strategy = strategy
+        self._times: deque[int] = deque(maxlen=strategy.max_failures_per_interval + 1)
+
+    def failed(self, now_us: int, *, injected: bool = False) -> int | None:
+        self._times.append(now_us)
+        full = len(self._times) == self._times.maxlen
+        if full and now_us - self._times[0] < self._strategy.failure_rate_interval_us:
+            return None
+        return self._strategy.delay_us
+
+
+@dataclass(frozen=True, slots=True)
+class NoRestart:
+    """Fail for good at the first failure; made by `no_restart`."""
+
+    def begin(self, job: str) -> RestartLogic:
+        """Nothing to count."""
+        return _Never()
+
+    def __str__(self) -> str:
+        return "none"
+
+
+class _Never:
+    def failed(self, now_us: int, *, injected: bool = False) -> int | None:
+        return None
+
+
+DEFAULT_STRATEGY = FixedDelay(delay_us=100_000, counts_injected=False)
+"""Where nobody chose: a person who fails tasks to see them recover does not use the attempts up."""
+
+
+def fixed_delay(attempts: int = 3, delay: str = "1s") -> FixedDelay:
+    """Start again after `delay`, at most `attempts` times; the failure after these ends the job.
+
+    Example:
+        >>> print(fixed_delay(attempts=5, delay="200ms"))
+        fixed-delay:attempts=5,delay=200ms
+    """
+    return FixedDelay(_count(attempts, "attempts", least=0), _time(delay, "delay"))
+
+
+def exponential_delay(
+    initial_backoff: str = "1s",
+    max_backoff: str = "1min",
+    backoff_multiplier: float = 1.5,
+    reset_backoff_threshold: str = "1h",
+    jitter_factor: float = 0.1,
+    attempts: int | None = None,
+) -> ExponentialDelay:
+    """Start again after `initial_backoff`, then after `backoff_multiplier` times as long each, up to `max_backoff`.
+
+    Args:
+        initial_backoff, max_backoff: the shortest and the longest time.
+        backoff_multiplier: at least 1.
+        reset_backoff_threshold: after so long without a failure it begins anew.
+        jitter_factor: by which fraction a time may differ, 0 to 1; how much it does follows from the job's name and
+            the number of failures.
+        attempts: restarts in a row after which the job fails; None: it never gives up.
+
+    Example:
+        >>> logic = exponential_delay("100ms", "1s", 3, jitter_factor=0).begin("delays")
+        >>> [logic.failed(now_us=0) for _ in range(4)]  # microseconds
+        [100000, 300000, 900000, 1000000]
+    """
+    multiplier = float(_number(backoff_multiplier, "backoff_multiplier"))
+    jitter = float(_number(jitter_factor, "jitter_factor"))
+    if multiplier < 1:
+        raise SettingError(f"backoff_multiplier is {backoff_multiplier}: it must be at least 1")
+    if not 0 <= jitter <= 1:
+        raise SettingError(f"jitter_factor is {jitter_factor}: it must be between 0 and 1")
+    initial_us, max_us = _time(initial_backoff, "initial_backoff"), _time(max_backoff, "max_backoff")
+    if initial_us > max_us:
+        raise SettingError(f"initial_backoff is {initial_backoff}, longer than max_backoff, {max_backoff}: swap them")
+    return ExponentialDelay(
+        initial_us,
+        max_us,
+        multiplier,
+        _time(reset_backoff_threshold, "reset_backoff_threshold"),
+        jitter,
+        None if attempts is None else _count(attempts, "attempts", least=0),
+    )
+
+
+def failure_rate(
+    max_failures_per_interval: int = 1, failure_rate_interval: str = "1min", delay: str = "1s"
+) -> FailureRate:
+    """Start again after `delay`, unless more than `max_failures_per_interval` failures fall into the interval.
+
+    Example:
+        >>> logic = failure_rate(2, "1min", "1s").begin("delays")
+        >>> [logic.failed(second * 1_000_000) for second in (0, 30, 70, 80)]  # three of them within a minute
+        [1000000, 1000000, 1000000, None]
+    """
+    return FailureRate(
+        _count(max_failures_per_interval, "max_failures_per_interval", least=1),
+        _time(failure_rate_interval, "failure_rate_interval"),
+        _time(delay, "delay"),
+    )
+
+
+def no_restart() -> NoRestart:
+    """The first failure ends the job, also one that a person injects.
+
+    Example:
+        >>> print(no_restart())
+        none
+    """
+    return NoRestart()
+
+
+_MAKERS = {
+    "none": no_restart,
+    "fixed-delay": fixed_delay,
+    "exponential-delay": exponential_delay,
+    "failure-rate": failure_rate,
+}
+
+
+def parse_restart(value: object) -> RestartStrategy:
+    """A strategy as it is, or its name with arguments as text, for example ``"fixed-delay:attempts=5,delay=200ms"``.
+
+    Raises:
+        SettingError: no such strategy or argument, or a bad value.
+
+    Example:
+        >>> parse_restart("failure-rate:max_failures_per_interval=3") == failure_rate(3)
+        True
+    """
+    if isinstance(value, FixedDelay | ExponentialDelay | FailureRate | NoRestart):
+        return value
+    name, _, rest = str(value).partition(":")
+    make = _MAKERS.get(name.strip())
+    if make is None:
+        raise SettingError(unknown("restart strategy", name, _MAKERS))
+    arguments = dict(_argument(part, name) for part in rest.split(",") if part.strip())
+    known = make.__code__.co_varnames[: make.__code__.co_argcount]
+    for argument in arguments:
+        if argument not in known:
+            raise SettingError(unknown(f"argument of {name}", argument, known))
+    strategy: RestartStrategy = make(**arguments)  # type: ignore[operator]
+    return strategy
+
+
+def _argument(part: str, name: str) -> tuple[str, str]:
+    key, equals, value = part.partition("=")
+    if not equals:
+        raise SettingError(f"{part!r} is no argument of {name}: write for example 'fixed-delay:attempts=5,delay=200ms'")
+    return key.strip().replace("-", "_"), value.strip()
+
+
+def _time(value: str, name: str) -> int:
+    return parse_duration(value, name)
+
+
+def _count(value: object, name: str, least: int) -> int:
+    number = _number(value, name)
+    if number != int(number) or number < least:
+        raise SettingError(f"{name} is {value!r}: write a whole number, at least {least}")
+    return int(number)
+
+
+def _number(value: object, name: str) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} is {value!r}: write a number") from None
