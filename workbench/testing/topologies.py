@@ -134,6 +134,20 @@ def united(chance: Random, folder: Path) -> Trial:
     return Trial(result.sink_to(TableSink("out")), _equal("out", _by_window([*left_rows, *right_rows], size)))
 
 
+def islands(chance: Random, folder: Path) -> Trial:
+    """Two pipelines without a common task: when one fails, the other goes on."""
+    left, left_rows = _source(chance)
+    right, right_rows = _source(chance)
+    size = _size(chance)
+    place = folder / "right"
+    counted = _windowed(left.key_by("key"), size).sink_to(TableSink("left"))
+    kept = right.rebalance().filter(col("v") > 3).sink_to(ParquetSink(place))
+    first = _equal("left", _by_window(left_rows, size))
+    expected = _rows((row.n, row.key, row.t, row.v) for row in right_rows if row.v is not None and row.v > 3)
+    second = _equal("right", expected)
+    return Trial(counted + kept, lambda outputs: first(outputs) + second(outputs), folders=(("right", place),))
+
+
 def rebalanced(chance: Random, folder: Path) -> Trial:
     """A source of one subtask spread over many, twice."""
     stream, rows = _source(chance)
@@ -248,6 +262,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "latest": latest,
     "numbered": numbered,
     "united": united,
+    "islands": islands,
     "rebalanced": rebalanced,
     "broadcast": broadcast,
     "exchanged": exchanged,

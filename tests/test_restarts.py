@@ -1,0 +1,235 @@
+"""Restart strategies, and what restarts: the whole job, or the region of the task that failed (F2-2, F2-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.errors import JobError, SettingError
+from workbench.plan.physical import build_physical_graph
+from workbench.plan.regions import regions_of
+from workbench.runtime.attempts import Attempts
+from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
+from workbench.runtime.restarts import Restarts
+from workbench.testing import simulate
+
+S = 1_000_000
+
+
+def delays(strategy: RestartStrategy, *times: int) -> list[int | None]:
+    logic = strategy.begin("job")
+    return [logic.failed(time) for time in times]
+
+
+# strategies ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fixed_delay_gives_up_at_the_failure_after_its_attempts() -> None:
+    assert delays(wb.fixed_delay(2, "3s"), 0, 100 * S, 200 * S) == [3 * S, 3 * S, None]
+    assert delays(wb.fixed_delay(0), 0) == [None]
+
+
+def test_without_restarts_the_first_failure_is_the_last() -> None:
+    assert delays(wb.no_restart(), 0) == [None]
+
+
+def test_a_backoff_grows_up_to_its_maximum_and_begins_anew_after_a_time_without_failures() -> None:
+    strategy = wb.exponential_delay("1s", "5s", 2, "10s", 0)
+    # Each time counts from the restart: the fourth attempt begins at 9 + 5 and fails 10 s later.
+    assert delays(strategy, 0, 2 * S, 5 * S, 9 * S, 24 * S) == [1 * S, 2 * S, 4 * S, 5 * S, 1 * S]
+    assert delays(strategy, 0, 10 * S) == [1 * S, 2 * S]  # at 10 s the second attempt has run for 9 s only
+    assert delays(wb.exponential_delay("1s", attempts=2, jitter_factor=0), 0, 1, 2) == [1 * S, 1_500_000, None]
+
+
+def test_jitter_stays_within_its_fraction_and_is_the_same_for_the_same_job() -> None:
+    strategy = wb.exponential_delay("1s", "1s", 1, "1h", 0.25)
+    times = range(0, 500)
+    first, again = (delays(strategy, *times) for _ in range(2))
+    assert first == again
+    assert all(0.75 * S <= delay <= 1.25 * S for delay in first if delay is not None)
+    assert min(filter(None, first)) < 0.8 * S
+    assert max(filter(None, first)) > 1.2 * S
+    other = strategy.begin("another job")
+    assert [other.failed(time) for time in times] != first
+
+
+@given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 4), st.integers(1, 30))
+def test_a_failure_rate_counts_the_failures_of_the_interval_before_each(gaps: list[int], most: int, width: int) -> None:
+    times = [sum(gaps[: index + 1]) * S for index in range(len(gaps))]
+    found = delays(wb.failure_rate(most, f"{width}s", "1s"), *times)
+    for index, (time, delay) in enumerate(zip(times, found, strict=True)):
+        within = sum(time - width * S < earlier for earlier in times[: index + 1])
+        assert delay == (1 * S if within <= most else None)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        wb.no_restart(),
+        wb.fixed_delay(7, "250ms"),
+        wb.failure_rate(2, "3min", "4s"),
+        wb.exponential_delay("10ms", "2min", 1.25, "1h", 0.5),
+        wb.exponential_delay(attempts=4),
+    ],
+)
+def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> None:
+    assert parse_restart(str(strategy)) == parse_restart(strategy) == strategy
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fixed-dely", "did you mean 'fixed-delay'"),
+        ("fixed-delay:tries=3", "unknown argument of fixed-delay 'tries'.*attempts, delay"),
+        ("fixed-delay:3", "'3' is no argument of fixed-delay"),
+        ("fixed-delay:attempts=many", "attempts is 'many'"),
+        ("fixed-delay:attempts=-1", "at least 0"),
+        ("fixed-delay:delay=5", "delay is '5': write a number with a unit"),
+        ("failure-rate:max_failures_per_interval=0", "at least 1"),
+        ("exponential-delay:backoff_multiplier=0.5", "at least 1"),
+        ("exponential-delay:jitter_factor=2", "between 0 and 1"),
+        ("exponential-delay:initial_backoff=2h", "longer than max_backoff"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        parse_restart(text)
+
+
+def test_failures_that_a_person_injects_count_only_where_a_strategy_was_chosen() -> None:
+    injected, real = JobError("on purpose"), ValueError("poison")
+    unchosen = Restarts(DEFAULT_STRATEGY, "job")
+    assert [unchosen.allowed(injected, 0) for _ in range(9)] == [True] * 9
+    assert [unchosen.allowed(real, 0) for _ in range(4)] == [True, True, True, False]
+    chosen = Restarts(wb.fixed_delay(1), "job")
+    assert [chosen.allowed(injected, 0) for _ in range(2)] == [True, False]
+    assert (chosen.count, chosen.failures, chosen.due_us) == (1, 2, 1 * S)
+
+
+def test_a_job_keeps_to_its_strategy_and_says_when_it_starts_again() -> None:
+    job = numbers("n").sink_to(wb.TableSink("out")).run("kept", driver="stepping", restart=wb.fixed_delay(1, "7s"))
+    assert job.status()["restart"] == "fixed-delay:attempts=1,delay=7s"
+    assert job.status()["restart_due"] is None
+    job.fail("table[0]")
+    job.driver.run_until(lambda: job.state == "RESTARTING")
+    failed_us = job.recorder.latest().time_us  # type: ignore[union-attr]
+    assert job.recorder.latest().metrics["restartDue"] == failed_us + 7 * S  # type: ignore[union-attr]
+    assert "restart_due" in repr(job.status())
+    job.driver.run_until(lambda: job.state == "RUNNING")
+    assert job.driver.clock.now_us() >= failed_us + 7 * S
+    assert job.status()["restart_due"] is None
+    job.fail("table[0]")
+    with pytest.raises(JobError, match="failed on purpose"):
+        job.wait("60s")
+    log = [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
+    assert "gave up at failure 2 (restart=fixed-delay:attempts=1,delay=7s)" in log
+
+
+def test_a_strategy_may_be_given_as_text() -> None:
+    job = numbers("n").sink_to(wb.TableSink("out")).run("text", restart="none")
+    assert job.status()["restart"] == "none"
+    assert job.wait("60s") == "FINISHED"
+    with pytest.raises(SettingError, match="Valid: exponential-delay"):
+        numbers("n").sink_to(wb.DiscardSink()).run("text", restart="never")
+
+
+# regions -------------------------------------------------------------------------------------------------------------
+
+
+def numbers(column: str, count: int = 400) -> wb.Stream:
+    return wb.Stream.from_table(pa.table({column: range(count)}), rate=1000)
+
+
+def two_regions() -> wb.Pipeline:
+    left = numbers("a").uid("left").rebalance().filter("a >= 0").uid("keep").sink_to(wb.TableSink("left-rows"))
+    right = numbers("b").uid("right").rebalance().filter("b >= 0").uid("hold").sink_to(wb.TableSink("right-rows"))
+    return left + right
+
+
+def test_what_exchanges_records_is_one_region() -> None:
+    def names(pipeline: wb.Pipeline, parallelism: int = 2) -> list[str]:
+        return [str(region) for region in regions_of(build_physical_graph(pipeline.logical_graph(), parallelism))]
+
+    assert names(two_regions()) == ["left -> keep", "right -> hold"]
+    shared = numbers("a").uid("one")
+    both = shared.filter("a > 1").sink_to(wb.TableSink("x")) + shared.filter("a > 2").sink_to(wb.TableSink("y"))
+    assert len(names(both)) == 1
+    united = numbers("a").uid("one").union(numbers("a").uid("two")).sink_to(wb.TableSink("x"))
+    assert len(names(united)) == 1
+
+
+def test_sources_that_wait_for_each_other_are_one_region() -> None:
+    def stream(uid: str, group: str) -> wb.Pipeline:
+        source = wb.Stream.from_table(pa.table({"t": [1]}), event_time="t", align=group, max_drift="1s")
+        return source.uid(uid).sink_to(wb.TableSink(uid + "-rows"))
+
+    graph = build_physical_graph((stream("a", "g") + stream("b", "h") + stream("c", "g")).logical_graph(), 1)
+    assert [region.tasks for region in regions_of(graph)] == [("a[0]", "c[0]"), ("b[0]",)]
+
+
+@pytest.fixture
+def lesson() -> Iterator[wb.Job]:
+    job = two_regions().run("regions", driver="stepping", buffer_size=10, parallelism=2, checkpoint_interval="20ms")
+    yield job
+    if not job.over:
+        job.cancel()
+
+
+def test_only_the_region_of_a_failed_task_restarts(lesson: wb.Job) -> None:
+    driver = lesson.driver
+    assert driver.next_checkpoint()
+    before = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
+    lesson.fail("keep[1]")
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
+    assert lesson.state == "RUNNING"
+    assert {task.name for task in driver.master.execution.tasks} == {"right[0]", "right[1]", "hold[0]", "hold[1]"}  # type: ignore[union-attr]
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 8)  # type: ignore[union-attr]
+    after = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
+    assert {name for name in before if before[name] is after[name]} == {"right[0]", "right[1]", "hold[0]", "hold[1]"}
+    assert lesson.wait("60s") == "FINISHED"
+    assert lesson.status()["restarts"] == 1
+    assert sorted(lesson.table("left-rows")["a"].to_pylist()) == list(range(400))
+    assert sorted(lesson.table("right-rows")["b"].to_pylist()) == list(range(400))
+    log = [event.text for event in lesson.recorder.latest().events]  # type: ignore[union-attr]
+    assert "only left -> keep restarts, the rest goes on" in log
+    assert any(text.startswith("the region left -> keep was restored from chk-") for text in log)
+
+
+def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.Job) -> None:
+    driver = lesson.driver
+    assert driver.next_checkpoint()
+    lesson.fail("keep[1]")
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
+    lesson.checkpoint()
+    taken = [record.checkpoint_id for record in driver.master.coordinator.history]
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 8)  # type: ignore[union-attr]
+    assert [record.checkpoint_id for record in driver.master.coordinator.history] == taken
+    driver.next_checkpoint()
+    assert driver.master.coordinator.history[-1].checkpoint_id > taken[-1]
+
+
+def test_a_second_region_that_fails_meanwhile_makes_it_a_restart_of_the_whole(lesson: wb.Job) -> None:
+    driver = lesson.driver
+    assert driver.next_checkpoint()
+    lesson.fail("keep[1]")
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
+    lesson.fail("hold[0]")
+    assert driver.run_until(lambda: lesson.state == "RESTARTING")
+    assert lesson.wait("60s") == "FINISHED"
+    assert lesson.status()["restarts"] == 2
+    assert sorted(lesson.table("left-rows")["a"].to_pylist()) == list(range(400))
+    assert sorted(lesson.table("right-rows")["b"].to_pylist()) == list(range(400))
+
+
+def test_regions_keep_their_promises_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    back = []
+    bring_back = Attempts.bring_back
+    monkeypatch.setattr(Attempts, "bring_back", lambda self, *rest: (bring_back(self, *rest), back.append(1))[0])
+    results = [simulate(seed, pipelines=["islands"]) for seed in range(30)]
+    assert [str(result) for result in results if not result.ok] == []
+    assert len(back) >= 5
