@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
-from workbench.errors import CheckpointError, PlanError, RecordError, SettingError
-from workbench.operators import join_interval, join_rows, join_window
+from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError, SettingError
+from workbench.operators import join_groups, join_interval, join_rows
 from workbench.operators.base import Operator, OperatorContext
 from workbench.operators.join_columns import How, JoinColumns, parse_on
 from workbench.operators.join_interval import IntervalJoin
@@ -151,7 +151,7 @@ class Model:
 @pytest.fixture(autouse=True, scope="module")
 def _small_limits():
     """Reach what is done for many rows with few."""
-    limits = ((join_interval, "_FEW_KEYS", 1), (join_interval, "_PAIRS_AT_ONCE", 3), (join_window, "_ROWS_AT_ONCE", 3))
+    limits = ((join_interval, "_FEW_KEYS", 1), (join_interval, "_PAIRS_AT_ONCE", 3), (join_groups, "ROWS_AT_ONCE", 3))
     saved = [(module, name, getattr(module, name)) for module, name, _ in limits]
     for module, name, value in limits:
         setattr(module, name, value)
@@ -460,10 +460,21 @@ def test_what_on_may_be():
             "unknown how 'right': Valid: inner, left, outer",
         ),
         (
-            lambda a, b: a.join(b, on="k", window=wb.session("1h")),
+            lambda a, b: a.join(b, on="k", window=wb.count_tumbling(4)),
             PlanError,
-            "a join cannot use session 1h windows, which depend on other records: use tumbling or sliding ones, or "
-            "between=",
+            "a join cannot use count 4 windows: which records of two streams have the same number depends on how they "
+            "arrive; use windows in time, or between=",
+        ),
+        (
+            lambda a, b: a.join(b, on="k", window=wb.global_window()),
+            PlanError,
+            "a join cannot use global windows, which would keep all records until the input ends: use windows in time, "
+            "or between=",
+        ),
+        (
+            lambda a, b: a.join(b, on="k", window=wb.session(column="gap")),
+            ExpressionError,
+            "session by gap: unknown column 'gap': Valid: k, v",
         ),
         (
             lambda a, b: a.join(b, on="k", between=("0s", "1s"), how="outer"),

@@ -227,6 +227,29 @@ def test_a_trigger_that_does_what_the_workbenchs_do_gives_what_they_give(window,
         assert sorted(map(repr, out.late)) == sorted(map(repr, late))
 
 
+class Pairs(Trigger):
+    """Gives every two records, and at the end what is left."""
+
+    def on_record(self, time_us, window, context):
+        context.register_event_timer(window.end - 1)
+        context.state["odd"] = not context.state.get("odd")
+        return Action.CONTINUE if context.state["odd"] else Action.FIRE_AND_PURGE
+
+    def on_event_time(self, time_us, window, context):
+        return Action.FIRE
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_window_without_records_since_it_was_purged_does_not_fire(restored):
+    job, out = windows_of_ten(Pairs()), Collected()
+    job.process([("a", 1, 1), ("a", 2, 1), ("b", 4, 1), ("b", 8, 2), ("b", 16, 3)], out)
+    assert sorted(row[-1] for row in out.rows) == [3, 12]
+    if restored:
+        job.restore(2)
+    job.watermark(9, out)
+    assert [row[-1] for row in out.rows[2:]] == [16]
+
+
 class Impatient(Trigger):
     """Fires five microseconds of the clock after the first record, and forgets; throws away what is negative."""
 

@@ -84,7 +84,8 @@ class StreamJoins:
         Args:
             other: the right side.
             on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
-            window: of both sides, such as ``wb.tumbling("1h")`` or ``wb.sliding("1h", "10min")``.
+            window: of both sides, such as ``wb.tumbling("1h")``, ``wb.sliding("1h", "10min")`` or
+                ``wb.session("30min")``: records of both sides make up a key's sessions together.
             between: the right record's event time relative to the left one's, at least and at most: two durations such
                 as ``("-5min", "10min")``.
             how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark

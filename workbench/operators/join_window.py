@@ -20,25 +20,19 @@ import pyarrow as pa
 from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import PlanError, RecordError
-from workbench.kernels import order_by_code
+from workbench.errors import PlanError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
-from workbench.operators.join_columns import (
-    JoinColumns,
-    JoinRows,
-    key_batch,
-    pairs_of,
-    without_null_keys,
-)
+from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, without_null_keys
+from workbench.operators.join_groups import Grouped, emit_joined, with_times
+from workbench.operators.join_session import SessionJoinLogic
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
+from workbench.operators.window_settings import WindowSettings
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
 from workbench.windows import Session, WindowAssigner
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")
-
-_ROWS_AT_ONCE = 65_536  # so that a hot key does not make one huge batch
 
 
 @dataclass(frozen=True)
@@ -47,10 +41,11 @@ class WindowJoin:
 
     Attributes:
         columns: what is compared and what comes out.
-        window: the windows of both sides, such as tumbling or sliding ones: a record's own time says which.
+        window: the windows of both sides, such as tumbling or sliding ones: a record's own time says which; or
+            sessions, of which see ``join_session``.
 
     Raises:
-        PlanError: windows that depend on other records (sessions) or on no time.
+        PlanError: windows that are no time.
     """
 
     kind: ClassVar[str] = "join"
@@ -58,14 +53,21 @@ class WindowJoin:
     window: WindowAssigner
 
     def __post_init__(self) -> None:
-        if isinstance(self.window, Session) or self.window.bounds != "time":
+        if self.window.bounds == "position":
             raise PlanError(
-                f"a join cannot use {self.window.describe()} windows, which depend on other records: use tumbling or "
-                "sliding ones, or between="
+                f"a join cannot use {self.window.describe()} windows: which records of two streams have the same "
+                "number depends on how they arrive; use windows in time, or between="
+            )
+        if self.window.bounds != "time":
+            raise PlanError(
+                f"a join cannot use {self.window.describe()} windows, which would keep all records until the input "
+                "ends: use windows in time, or between="
             )
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        """See `JoinColumns`."""
+        """See `JoinColumns`; sessions by a column need it on both sides."""
+        for schema in inputs:
+            WindowSettings(self.window).check(schema)
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
@@ -75,6 +77,8 @@ class WindowJoin:
         return f"{self.columns.describe()}, {self.window.describe()}"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        if isinstance(self.window, Session):
+            return SessionJoinLogic(self.columns, self.window, inputs)
         return _WindowJoin(self, inputs)
 
 
@@ -114,17 +118,8 @@ class _WindowJoin(Operator):
         self._context = context
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        if records.timestamps is None:
-            raise RecordError(
-                "records without event times reached a windowed join: name the event-time column at the source "
-                "(event_time=)"
-            )
-        batch, times = records.batch, records.timestamps
         counters = self._context.counters
-        timed = times != NO_TIME
-        if not timed.all():
-            counters.numRecordsWithoutTimestamp += len(times) - int(np.count_nonzero(timed))
-            batch, times = batch.filter(pa.array(timed)), times[timed]
+        batch, times = with_times(records, counters)
         rows, starts, ends = self._window.assign(times)
         wanted = ends - 1 > self._watermark
         if not wanted.all():
@@ -180,28 +175,8 @@ class _WindowJoin(Operator):
         for side, keys in zip((left, right), self._keys, strict=True):
             window = windows.codes(starts.codes(side.starts) << 32 | ends.codes(side.ends))
             codes.append(groups.codes(window << 32 | index.codes(key_batch(side.batch, keys, self._keys[LEFT]))))
-        right_complete = without_null_keys(right.batch, self._keys[RIGHT])
-        if right_complete is not None:  # a null key equals nothing
-            codes[RIGHT][~right_complete] = len(groups)
-        firsts_of = np.empty(len(groups) + 2, np.int64)
-        order = np.empty(len(codes[RIGHT]), np.int64)
-        order_by_code(codes[RIGHT], firsts_of, order)
-        firsts = firsts_of[codes[LEFT]]
-        counts = firsts_of[codes[LEFT] + 1] - firsts
-        lefts, places = pairs_of(firsts, counts)
-        for at in range(0, len(lefts), _ROWS_AT_ONCE):
-            some = lefts[at : at + _ROWS_AT_ONCE]
-            rights = order[places[at : at + _ROWS_AT_ONCE]]
-            pairs = self._rows.assemble(left.batch.take(pa.array(some)), right.batch.take(pa.array(rights)))
-            out.emit(Records(pairs, left.ends[some] - 1))
-        if self._keeps[LEFT]:
-            alone = np.flatnonzero(counts == 0)
-            out.emit(Records(self._rows.assemble(left.batch.take(pa.array(alone)), None), left.ends[alone] - 1))
-        if self._keeps[RIGHT]:
-            matched = np.zeros(len(groups) + 1, np.bool_)
-            matched[codes[LEFT]] = True
-            alone = np.flatnonzero(~matched[codes[RIGHT]])
-            out.emit(Records(self._rows.assemble(None, right.batch.take(pa.array(alone))), right.ends[alone] - 1))
+        joined = [Grouped(side.batch, some, side.ends - 1) for side, some in zip((left, right), codes, strict=True)]
+        emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(groups), out)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}

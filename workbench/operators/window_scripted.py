@@ -18,13 +18,18 @@ from workbench.operators.window_places import Placement
 from workbench.windows import Action, Trigger, TriggerContext, Window
 
 _Timers = list[tuple[int, int]]
+_Act = tuple[int, bool, bool]  # an entry, whether it fires, whether it is purged
 
 
 class ScriptedFiring:
-    """Asks a `Trigger`; keeps its context for each entry that has one."""
+    """Asks a `Trigger`; keeps its context for each entry that has one.
+
+    A window that has no record since it was purged has no result, so it does not fire.
+    """
 
     def __init__(self, trigger: Trigger) -> None:
         self._trigger = trigger
+        self._empty: set[int] = set()  # entries without a record since they were purged
         self._contexts: dict[int, TriggerContext] = {}
         self._event: _Timers = []  # heaps of (time, entry); one that its context does not know is void
         self._processing: _Timers = []
@@ -82,6 +87,7 @@ class ScriptedFiring:
                 self._ask(entry, context, partial(self._merge, window, absorbed))
             action = self._ask(entry, context, partial(self._trigger.on_record, time_us, window))
             of_pair.append(wave.get(entry, 0))
+            self._note(entry, action, came=True)
             if action is not Action.CONTINUE:
                 acting.append(pair)
                 actions.append(action)
@@ -109,7 +115,7 @@ class ScriptedFiring:
         )
 
     def due(self, moment: Moment, starts: Int64s, ends: Int64s) -> Sequence[Round]:
-        acted: list[tuple[int, Action]] = []
+        acted: list[_Act] = []
         for heap, limit_us, is_event in (
             (self._event, moment.watermark_us, True),
             (self._processing, moment.now_us, False),
@@ -124,9 +130,17 @@ class ScriptedFiring:
                 call = self._trigger.on_event_time if is_event else self._trigger.on_processing_time
                 window = Window(int(starts[entry]), int(ends[entry]))
                 action = self._ask(entry, self._context(entry, moment), partial(call, time_us, window))
-                if action is not Action.CONTINUE:
-                    acted.append((entry, action))
+                fires = action.fires and entry not in self._empty
+                self._note(entry, action, came=False)
+                if fires or action.purges:
+                    acted.append((entry, fires, action.purges))
         return list(_rounds(acted))
+
+    def _note(self, entry: int, action: Action, *, came: bool) -> None:
+        if action.purges:
+            self._empty.add(entry)
+        elif came:
+            self._empty.discard(entry)
 
     def next_time_us(self) -> int | None:
         return self._processing[0][0] if self._processing else None
@@ -134,8 +148,10 @@ class ScriptedFiring:
     def release(self, entries: Int64s) -> None:
         for entry in entries.tolist():
             self._contexts.pop(entry, None)
+            self._empty.discard(entry)
 
     def retain(self, entries: Int64s) -> None:
+        self._empty = {new for new, old in enumerate(entries.tolist()) if old in self._empty}
         contexts = {new: self._contexts[old] for new, old in enumerate(entries.tolist()) if old in self._contexts}
         self._contexts = contexts
         self._schedule(contexts.items())
@@ -152,9 +168,11 @@ class ScriptedFiring:
         texts = []
         for entry in entries.tolist():
             context = self._contexts.get(entry) or TriggerContext()
-            timers = [sorted(context.event_timers), sorted(context.processing_timers)]
+            kept: list[object] = [context.state, sorted(context.event_timers), sorted(context.processing_timers)]
+            if entry in self._empty:
+                kept.append(True)
             try:
-                texts.append(json.dumps([context.state, *timers], sort_keys=True))
+                texts.append(json.dumps(kept, sort_keys=True))
             except (TypeError, ValueError) as error:
                 raise RecordError(
                     f"the trigger {self._trigger.describe()} keeps {context.state!r}: put JSON values only into "
@@ -165,24 +183,23 @@ class ScriptedFiring:
     def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
         for entry, text in zip(entries.tolist(), table.column("trigger").to_pylist(), strict=True):
             context = self._contexts[entry] = TriggerContext()
-            context.state, event, processing = json.loads(text)
+            context.state, event, processing, *empty = json.loads(text)
+            if empty:
+                self._empty.add(entry)
             context.event_timers, context.processing_timers = set(event), set(processing)
         self._schedule(self._contexts.items())
 
 
-def _rounds(acted: Sequence[tuple[int, Action]]) -> Iterable[Round]:
+def _rounds(acted: Sequence[_Act]) -> Iterable[Round]:
     """The actions in order, cut so that no entry occurs twice in a round."""
-    rounds: list[list[tuple[int, Action]]] = []
+    rounds: list[list[_Act]] = []
     times: dict[int, int] = {}
-    for entry, action in acted:
-        at = times.get(entry, 0)
-        times[entry] = at + 1
+    for act in acted:
+        at = times.get(act[0], 0)
+        times[act[0]] = at + 1
         if at == len(rounds):
             rounds.append([])
-        rounds[at].append((entry, action))
+        rounds[at].append(act)
     for some in rounds:
-        yield Round(
-            np.array([entry for entry, _ in some], np.int64),
-            np.array([action.fires for _, action in some], np.bool_),
-            np.array([action.purges for _, action in some], np.bool_),
-        )
+        entries, fires, purges = zip(*some, strict=True)
+        yield Round(np.array(entries, np.int64), np.array(fires, np.bool_), np.array(purges, np.bool_))

@@ -1,0 +1,207 @@
+"""Runs a drawn pipeline: in a random order of steps, with crashes, kills, and somebody at the controls; or live."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.api.launch import build_master, open_storage
+from workbench.api.pipeline import Pipeline
+from workbench.clock import VirtualClock
+from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
+from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
+from workbench.drivers.simulation import SimulationDriver
+from workbench.observer import JobObserver
+from workbench.operators.executor import Answer, Inline
+from workbench.plan.physical import build_physical_graph
+from workbench.runtime.master import Master
+from workbench.runtime.restart_strategies import FixedDelay
+from workbench.runtime.settings import Settings
+from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.testing.person import Person
+
+from .draft import Draft
+from .expected import AtLast, Exactly
+from .generator import draw
+
+STEPS_MAX = 200_000
+PROCESSES_MAX = 15
+OPERATORS_MAX = 8
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+PARALLELISMS = ((1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
+
+Tables = dict[str, pa.Table]
+
+
+def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX) -> str:
+    """Draw a pipeline and run it; what was drawn.
+
+    Raises:
+        AssertionError: a sink holds something else than it must; tells the pipeline.
+    """
+    chance = Random(f"pipeline {seed}")
+    parallelisms = chance.choice(PARALLELISMS)
+    with tempfile.TemporaryDirectory(prefix="workbench-pipeline-", dir=MEMORY) as folder:
+        draft = Draft(chance, Path(folder), parallelisms)
+        pipeline = draw(draft, most)
+        settings = "live"
+        story = f"pipeline {seed}, at most {most} operators, parallelism {parallelisms}:\n" + "\n".join(draft.story)
+        try:
+            if live:
+                tables = _lively(pipeline, draft, f"random-{seed}")
+            else:
+                run = _Simulation(pipeline, Random(f"run {seed}"), parallelisms, Path(folder) / "checkpoints")
+                settings = run.words
+                tables = run.tables()
+        except Exception as error:
+            error.add_note(f"{story}\n{settings}")
+            raise
+        problems = [text for one in draft.expected if (text := one.problem(_with_files(draft, tables)))]
+    assert not problems, "\n".join([*problems, story, settings])
+    return story
+
+
+def smallest(seed: int) -> str:
+    """A failing seed with as few operators as still fail, told as text."""
+    for most in range(OPERATORS_MAX + 1):
+        try:
+            check(seed, most=most)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is what is looked for
+            return f"{type(error).__name__}: {error}\n" + "\n".join(getattr(error, "__notes__", []))
+    return f"pipeline {seed} fails no more"
+
+
+def _with_files(draft: Draft, tables: Tables) -> Tables:
+    """The tables and what the sinks of files have committed."""
+    found = dict(tables)
+    for name, where in draft.folders.items():
+        parts = [pq.read_table(path) for path in sorted(where.glob("part-*.parquet"))]
+        known = [one.rows for one in draft.expected if isinstance(one, Exactly | AtLast) and one.sink == name]
+        found[name] = pa.concat_tables(parts) if parts else (known or [pa.table({})])[0].slice(0, 0)
+    return found
+
+
+def _lively(pipeline: Pipeline, draft: Draft, name: str) -> Tables:
+    chance = draft.chance
+    job = pipeline.run(
+        name,
+        parallelism=max(draft.parallelisms),
+        buffer_timeout=chance.choice(("0ms", "5ms", "disabled")),
+        buffer_size=chance.choice((1, 10, 1000)),
+        checkpoint_interval=chance.choice(("20ms", "disabled")),
+    )
+    assert job.wait("30s") == "FINISHED"
+    return {table: job.table(table) for table in draft.tables}
+
+
+class _Simulation:
+    """One run, over all its processes."""
+
+    def __init__(self, pipeline: Pipeline, chance: Random, parallelisms: tuple[int, ...], directory: Path) -> None:
+        self._pipeline = pipeline
+        self._chance = chance
+        self._parallelisms = parallelisms
+        self._directory = directory if chance.random() < 0.3 else None
+        durable = self._directory is not None
+        plan = FaultPlan.draw(chance, kills=durable) if chance.random() < 0.5 else FaultPlan()
+        self._faults, self._clock = FaultInjector(plan), VirtualClock(1_000_000)
+        self._settings = Settings(
+            buffer_size=chance.choice((1, 3, 16, 100, 1000)),
+            buffer_timeout_us=chance.choice((0, 5_000, None)),
+            buffers_per_channel=chance.choice((1, 2)),
+            floating_buffers=chance.choice((0, 4)),
+            checkpoint_interval_us=chance.choice((None, None, 2_000, 20_000)),
+            watermark_interval_us=chance.choice((100, 1_000, 20_000)),
+            restart=FixedDelay(10, 0),
+        )
+        self._person = Person(chance, may_stop=durable, parallelisms=parallelisms) if chance.random() < 0.4 else None
+        self._memory = MemoryStorage()
+        self.words = f"{self._settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
+        self.words += f"{', on disk' * durable}"
+
+    def tables(self) -> Tables:
+        """Run until the job has finished; its tables."""
+        for _ in range(PROCESSES_MAX):
+            with ExitStack() as process:
+                try:
+                    master = self._start(process)
+                    self._step(master)
+                except Killed:
+                    continue
+                if master.state == "FINISHED":
+                    tables = master.services.tables
+                    return {name: tables.read(name) for name in tables.names()}
+                assert self._directory is not None, master.failure
+                assert self._faults.fired or self._person is not None, master.failure
+        raise AssertionError(f"the job was not finished after {PROCESSES_MAX} starts")
+
+    def _start(self, process: ExitStack) -> Master:
+        logical = self._pipeline.logical_graph()
+        settings = replace(self._settings, parallelism=self._chance.choice(self._parallelisms))
+        storage, manifest, first_id = open_storage(self._directory, resume=True, restore=None)
+        if isinstance(storage, DirectoryStorage):
+            process.callback(storage.close)
+        self._driver = driver = SimulationDriver(self._chance, self._clock, self._faults, Probe(), [])
+        master = build_master(
+            "random",
+            logical,
+            build_physical_graph(logical, settings.parallelism),
+            settings,
+            ProbedStorage(storage if self._directory else self._memory, driver.probe),
+            manifest,
+            first_id,
+            clock=self._clock,
+            stage=driver,
+            background=driver,
+            observer=JobObserver(),
+            tables=ProbedTables(driver.probe),
+            data_dir=self._directory,
+            executor=_Slow(self._chance),
+        )
+        driver.run(master)
+        return master
+
+    def _step(self, master: Master) -> None:
+        driver, person = self._driver, self._person
+        master.step()
+        for _ in range(STEPS_MAX):
+            if driver.ended.is_set():
+                return
+            if not driver.step() and not driver.ended.is_set() and not (person is not None and person.resumes(master)):
+                raise AssertionError(f"nothing can happen any more, and the job is {master.state}")
+            if person is not None:
+                person.after_step(master)
+        raise AssertionError("the job does not end")
+
+
+class _Later:
+    """An answer that is there when it has been asked for a few times."""
+
+    def __init__(self, answer: Answer, looks: int) -> None:
+        self._answer = answer
+        self._looks = looks
+
+    def done(self) -> bool:
+        self._looks -= 1
+        return self._looks < 0
+
+    def result(self) -> Any:
+        return self._answer.result()
+
+
+class _Slow:
+    """Takes its time, a different one for each call."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
+        return _Later(Inline().submit(function, *arguments), self._chance.choice((0, 0, 1, 4)))
