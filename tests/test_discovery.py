@@ -11,11 +11,16 @@ from pathlib import Path
 import jedi
 import pyarrow as pa
 import pytest
+from docstring_rules import members
 
 import workbench as wb
 
 ROOT = Path(__file__).parents[1]
 TABLE = pa.table({"origin": ["JFK"], "delay": [20]})
+
+
+ATTRIBUTES: dict[type, set[str]] = {wb.Job: {"recorder"}}
+"""What is documented as an attribute of its class."""
 
 
 def completions(code: str) -> set[str]:
@@ -44,6 +49,28 @@ def test_streams_complete_through_a_chain_of_calls() -> None:
     assert {"tune", "checkpoint", "savepoint", "table", "dashboard"} <= completions(
         "stream.sink_to(wb.TableSink('out')).run('x')."
     )
+
+
+def test_the_package_offers_what_it_exports_and_not_what_is_behind_it() -> None:
+    offered = {name for name in completions("wb.") if not name.startswith("_")}
+    assert offered == {name for name in wb.__all__ if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("stream.", wb.Stream),
+        ("stream.key_by('origin').", wb.KeyedStream),
+        ("stream.key_by('origin').window(wb.tumbling('1h')).", wb.WindowedStream),
+        ("stream.connect(stream).", wb.ConnectedStreams),
+        ("stream.sink_to(wb.TableSink('out')).", wb.Pipeline),
+        ("stream.sink_to(wb.TableSink('out')).run('x').", wb.Job),
+    ],
+)
+def test_nothing_is_offered_that_is_not_documented(code: str, kind: type) -> None:
+    offered = {name for name in completions(code) if not name.startswith("_")}
+    documented = {name for name, value in members(kind) if inspect.getdoc(value)}
+    assert offered - ATTRIBUTES.get(kind, set()) == documented
 
 
 def test_a_running_job_completes() -> None:

@@ -42,8 +42,8 @@ WITHOUT_EXAMPLE = {
     # shown as a sketch, because it needs what no test has at hand: files, a server
     *("Stream.from_files", "Stream.from_socket", "Stream.hybrid"),
     "Job.dashboard",  # needs a browser
-    # Job.step shows the driver and Job.savepoint the rest; seeking needs a history
-    *("Job.cancel", "Job.driver", "Job.restore", "Job.seek", "Job.stop"),
+    # Job.step shows the driver, Job.slow_down stalling and Job.savepoint the rest; seeking needs a history
+    *("Job.cancel", "Job.driver", "Job.restore", "Job.savepoints", "Job.seek", "Job.stall", "Job.stop"),
 }
 
 

@@ -179,6 +179,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What is for users: completion shows this and not the packages behind it."""
+    return [*__all__, "__version__"]
+
+
 def load_ipython_extension(ipython: Any) -> None:
     """Called by ``%load_ext workbench``: adds the magics and opens the way for the sidebar."""
     import_module("workbench.kernel").load_ipython_extension(ipython)
