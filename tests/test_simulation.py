@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed
+from workbench.drivers.crash_points import COORDINATOR
+from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed, faults_named
 from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, simulate
 from workbench.testing.topologies import STEP_US, _by_window, _source
@@ -69,32 +70,56 @@ def test_a_result_tells_its_run() -> None:
 
 def test_a_plan_is_drawn_within_what_can_be_survived() -> None:
     chance = Random(1)
-    plans = [FaultPlan.draw(chance, kills=False) for _ in range(300)]
+    plans = [FaultPlan.draw(chance, kills=False) for _ in range(600)]
     kinds = {fault.kind for plan in plans for fault in plan.faults}
-    assert kinds == {"crash", "error"}
+    assert kinds == {"crash", "error", "jump", "late", "twice", "swapped"}
     assert {len(plan.faults) for plan in plans} == {0, 1, 2, 3}
-    with_kills = [fault for _ in range(300) for fault in FaultPlan.draw(chance, kills=True).faults]
-    assert {fault.point for fault in with_kills} == set(POINTS)
-    assert all(fault.kind in POINTS[fault.point] for fault in with_kills)
+    on_disk = [fault for _ in range(600) for fault in FaultPlan.draw(chance, kills=True).faults]
+    assert {fault.point for fault in on_disk} == set(POINTS)
+    assert all(fault.kind in POINTS[fault.point] for fault in on_disk)
+
+
+def test_faults_are_asked_for_by_name() -> None:
+    assert faults_named(["torn file"]) == [("restart", "torn")]
+    assert faults_named(["kill", "fsync", "notify"]) == [("fsync", "kill"), ("notify", "kill")]
+    assert faults_named(["mid-file"], on_disk=False) == []
+    assert {fault.kind for _ in range(50) for fault in FaultPlan.draw(Random(2), kills=True, only=["kill"]).faults} == {
+        "kill"
+    }
+    with pytest.raises(SettingError, match="did you mean 'slow disk'"):
+        faults_named(["slow disc"])
+
+
+def test_every_crash_point_of_the_list_is_there() -> None:
+    listed = (
+        "before trigger, after trigger, barrier emission, first barrier, end of alignment, synchronous part, mid-file,"
+        " fsync, rename, acknowledge, last acknowledge, metadata write, metadata rename, notify, pre-commit, commit,"
+        " after commit, cleanup, restore read, re-commit"
+    )
+    assert set(listed.split(", ")) <= set(POINTS)
 
 
 def test_a_fault_happens_at_its_occurrence_and_once() -> None:
-    injector = FaultInjector(FaultPlan((Fault("process", 2, "kill"), Fault("commit begins", 1, "crash"))))
-    injector.reached("process", "a", 0)
+    injector = FaultInjector(FaultPlan((Fault("process", 2, "kill"), Fault("commit", 1, "crash", owner="b[0]"))))
+    injector.in_task = True
+    injector.at("process", "a[0]")
     with pytest.raises(Killed):
-        injector.reached("process", "a", 0)
-    injector.reached("process", "a", 0)
-    with pytest.raises(JobError, match="injected: crash at commit begins 1"):
-        injector.reached("commit begins", "a", 1)
-    assert [str(fault) for fault in injector.fired] == ["kill at process 2", "crash at commit begins 1"]
+        injector.at("process", "a[0]")
+    injector.at("process", "a[0]")
+    injector.at("commit", "a[0]")
+    with pytest.raises(JobError, match=r"injected: crash at commit of b\[0\] 1"):
+        injector.at("commit", "b[0]")
+    assert [str(fault) for fault in injector.fired] == ["kill at process 2", "crash at commit of b[0] 1"]
 
 
-def test_a_crash_in_the_writer_falls_on_a_task() -> None:
-    crashed: list[int] = []
-    injector = FaultInjector(FaultPlan((Fault("manifest write ends", 1, "crash", task=5),)))
+def test_a_crash_outside_of_a_task_is_posted_to_one() -> None:
+    crashed: list[int | str] = []
+    plan = FaultPlan((Fault("complete", 1, "crash", task=5), Fault("fsync", 1, "crash", task=5)))
+    injector = FaultInjector(plan)
     injector.crash = crashed.append
-    injector.reached("manifest write ends", "chk-00000001", 1)
-    assert crashed == [5]
+    injector.at("complete", COORDINATOR)
+    injector.at("fsync", "filter[1]")
+    assert crashed == [5, "filter[1]"]
 
 
 def test_the_input_is_disordered_within_its_bound() -> None:

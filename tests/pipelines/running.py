@@ -26,7 +26,7 @@ from workbench.runtime.master import Master
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
-from workbench.testing.person import Person
+from workbench.testing.person import Person, draw_actions
 
 from .draft import Draft
 from .expected import AtLast, Exactly
@@ -122,7 +122,7 @@ class _Simulation:
             watermark_interval_us=chance.choice((100, 1_000, 20_000)),
             restart=FixedDelay(10, 0),
         )
-        self._person = Person(chance, may_stop=durable, parallelisms=parallelisms) if chance.random() < 0.4 else None
+        self._person = Person(draw_actions(chance, may_stop=durable), parallelisms) if chance.random() < 0.4 else None
         self._memory = MemoryStorage()
         self.words = f"{self._settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
         self.words += f"{', on disk' * durable}"

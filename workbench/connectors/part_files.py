@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
+from workbench.connectors.disk import DISK
 from workbench.errors import CorruptCheckpointError, SinkError
 
 
@@ -56,12 +57,12 @@ def write_pieces_durably(path: Path, pieces: Iterable[Any]) -> None:
     """
     temporary = path.with_name(path.name + ".tmp")
     try:
+        disk = DISK.get()
         with temporary.open("wb") as file:
             for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+                disk.write(file, path, piece)
+            disk.sync(file, path)
+        disk.rename(temporary, path)
         sync_path(path.parent)
     except OSError as error:
         raise SinkError(

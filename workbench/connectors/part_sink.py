@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
+from workbench.connectors.disk import DISK
 from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_path
 from workbench.elements import Records
 from workbench.errors import SinkError
@@ -126,7 +127,7 @@ class _Pending:
             if target.exists():
                 raise SinkError(f"{target} exists and would be overwritten by {source.name}: choose another path")
             try:
-                source.rename(target)
+                DISK.get().rename(source, target)
             except OSError as error:
                 raise SinkError(
                     f"cannot rename {source} to {target.name}: {error.strerror}; mend it and resume"

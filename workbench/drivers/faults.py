@@ -1,44 +1,89 @@
-"""Faults as data: which one happens where, and when (the crash points of the reliability tests).
+"""Faults as data: which one happens where, and when.
 
-A plan is drawn from a seed like everything else, so a failing seed brings its faults with it. ``crash`` makes a task
-fail as ``job.fail`` does, ``error`` makes the code at that point raise (a user's function, a disk), and ``kill`` ends
-the process: nothing that was in memory survives, and what was written does.
+A plan is drawn from a seed like everything else, so a failing seed brings its faults with it. The places are those of
+`crash_points`; what can happen there is in ``POINTS``.
 """
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from workbench.drivers.crash_points import COORDINATOR, CrashPoints, FaultPoint
 from workbench.drivers.probes import Point, Probe
-from workbench.errors import JobError
+from workbench.elements import Element
+from workbench.errors import JobError, SettingError, unknown
+from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
 
-Kind = Literal["crash", "error", "kill"]
-FaultPoint = Point | Literal["step"]
+Kind = Literal[
+    "crash", "error", "kill", "full", "broken", "slow", "jump", "late", "twice", "swapped", "torn", "flipped", "missing"
+]
+"""A task fails as by ``job.fail``; the code there raises (a source, a user's function); the process ends, and only what
+was written survives (``kill -9``); the disk is full, gives an input/output error, or takes long; the clock jumps ahead;
+an acknowledgement is delayed, comes twice, or comes behind the next one; a file of the latest checkpoint is cut off,
+has a wrong bit, or is gone when the next process starts."""
 
 POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
-    "step": ("crash", "kill"),
+    "step": ("crash", "kill", "jump"),
+    "source read": ("error", "kill"),
     "process": ("crash", "error", "kill"),
-    "snapshot begins": ("crash", "error", "kill"),
-    "snapshot ends": ("crash", "kill"),
-    "commit begins": ("crash", "kill"),
-    "commit ends": ("crash", "kill"),
-    "rows begin": ("kill",),
-    "rows end": ("kill",),
-    "state write begins": ("crash", "error", "kill"),
-    "state write ends": ("crash", "error", "kill"),
-    "manifest write begins": ("crash", "error", "kill"),
-    "manifest write ends": ("crash", "kill"),
-    "state read": ("kill",),
+    "before trigger": ("crash", "kill"),
+    "after trigger": ("crash", "kill"),
+    "barrier emission": ("crash", "kill"),
+    "first barrier": ("crash", "kill"),
+    "end of alignment": ("crash", "kill"),
+    "synchronous part": ("crash", "error", "kill"),
+    "report": ("late", "twice", "swapped"),
+    "state write": ("crash", "error", "kill"),
+    "mid-file": ("crash", "full", "kill"),
+    "fsync": ("crash", "broken", "slow", "kill"),
+    "rename": ("crash", "broken", "kill"),
+    "acknowledge": ("crash", "error", "kill"),
+    "last acknowledge": ("crash", "kill"),
+    "metadata write": ("crash", "full", "kill"),
+    "metadata rename": ("crash", "broken", "kill"),
+    "complete": ("crash", "kill"),
+    "notify": ("crash", "kill"),
+    "pre-commit": ("crash", "kill"),
+    "commit": ("crash", "kill"),
+    "after commit": ("crash", "kill"),
+    "cleanup": ("crash", "broken", "kill"),
+    "restore read": ("kill",),
+    "re-commit": ("kill",),
+    "restart": ("torn", "flipped", "missing"),
 }
 """Where faults can happen, and which ones can be survived there."""
 
-_RARE: dict[FaultPoint, int] = {"step": 400, "process": 60, "state read": 6}
+_NAMES: dict[str, tuple[Kind, ...]] = {
+    "task failure": ("crash",),
+    "kill": ("kill",),
+    "exception": ("error",),
+    "no space": ("full",),
+    "disk error": ("broken",),
+    "slow disk": ("slow",),
+    "clock jump": ("jump",),
+    "delayed acknowledgement": ("late",),
+    "duplicate acknowledgement": ("twice",),
+    "reordered acknowledgement": ("swapped",),
+    "torn file": ("torn",),
+    "flipped bit": ("flipped",),
+    "missing file": ("missing",),
+}
+FAULTS: tuple[str, ...] = (*_NAMES, *POINTS)
+"""Names that a person asks for: kinds of faults, and places."""
+
+_RARE: dict[FaultPoint, int] = {"step": 250, "process": 40, "source read": 20, "restore read": 6, "restart": 2}
 _USUAL = 12
-_IN_WRITER = ("state write begins", "state write ends", "manifest write begins", "manifest write ends")
+_ON_DISK: frozenset[FaultPoint] = frozenset({"mid-file", "fsync", "rename", "metadata rename", "cleanup", "restart"})
+_NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "full", "broken", "slow"})
+_ERRORS: dict[Kind, int] = {"full": errno.ENOSPC, "broken": errno.EIO}
+_SLOW_US = 60_000
+_JUMP_US = 3_600_000_000
 
 
 class Killed(BaseException):
@@ -50,19 +95,22 @@ class Fault:
     """One fault.
 
     Attributes:
-        point: where; ``"step"`` is between any two steps.
+        point: where.
         occurrence: the how manieth time that the point is reached, from 1, over all attempts and restarts.
         kind: what happens.
         task: which task crashes where the point lies in none, by its index modulo the number of tasks.
+        owner: only the times count at which this task is there; empty for all.
     """
 
     point: FaultPoint
     occurrence: int
     kind: Kind
     task: int = 0
+    owner: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} at {self.point} {self.occurrence}"
+        place = f" of {self.owner}" if self.owner else ""
+        return f"{self.kind} at {self.point}{place} {self.occurrence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +118,28 @@ class FaultPlan:
     """The faults of one run.
 
     Example:
-        >>> str(FaultPlan((Fault("manifest write ends", 2, "kill"),)))
-        'kill at manifest write ends 2'
+        >>> str(FaultPlan((Fault("metadata rename", 2, "kill"),)))
+        'kill at metadata rename 2'
     """
 
     faults: tuple[Fault, ...] = ()
 
     @classmethod
-    def draw(cls, chance: Random, *, kills: bool, most: int = 3) -> FaultPlan:
-        """Between no fault and `most`, without kills where nothing would survive them."""
+    def draw(cls, chance: Random, *, kills: bool, most: int = 3, only: Sequence[str] = ()) -> FaultPlan:
+        """Between no fault (one, where certain ones are asked for) and `most`.
+
+        Args:
+            kills: whether checkpoints are on a disk, so that something survives a process, and the disk can fail.
+            only: names out of ``FAULTS``; empty for all.
+
+        Raises:
+            SettingError: no such fault.
+        """
+        choices = faults_named(only, on_disk=kills)
         faults = []
-        for _ in range(chance.randint(0, most)):
-            point = chance.choice([point for point, kinds in POINTS.items() if kills or kinds != ("kill",)])
-            kind = chance.choice([kind for kind in POINTS[point] if kills or kind != "kill"])
+        for _ in range(chance.randint(min(len(only), 1), most) if choices else 0):
+            point = chance.choice(sorted({point for point, _ in choices}))
+            kind = chance.choice([kind for own, kind in choices if own == point])
             occurrence = chance.randint(1, _RARE.get(point, _USUAL))
             faults.append(Fault(point, occurrence, kind, chance.randrange(16)))
         return cls(tuple(faults))
@@ -91,36 +148,95 @@ class FaultPlan:
         return ", ".join(map(str, self.faults)) or "no faults"
 
 
+def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[FaultPoint, Kind]]:
+    """The places and kinds that names stand for; places and kinds together mean those kinds at those places.
+
+    Raises:
+        SettingError: no such fault.
+
+    Example:
+        >>> faults_named(["mid-file", "no space"])
+        [('mid-file', 'full')]
+    """
+    for name in names:
+        if name not in FAULTS:
+            raise SettingError(unknown("fault", name, FAULTS))
+    points = {name for name in names if name in POINTS} or set(POINTS)
+    kinds = {kind for name in names for kind in _NAMES.get(name, ())} or {k for kinds in POINTS.values() for k in kinds}
+    return [
+        (point, kind)
+        for point, possible in POINTS.items()
+        for kind in possible
+        if point in points and kind in kinds and (on_disk or (point not in _ON_DISK and kind not in _NEEDS_DISK))
+    ]
+
+
 class FaultInjector(Probe):
     """Makes the faults of a plan happen.
 
     Attributes:
-        crash: posts the crash of a task, by index; set by the driver that runs the job.
+        crash: posts the crash of a task, by index or name; set by the driver that runs the job.
+        pass_time: lets so many microseconds pass; set by the driver, too.
+        in_task: whether a task is being stepped, so that what is raised is that task's failure.
         fired: the faults that have happened.
     """
 
     def __init__(self, plan: FaultPlan) -> None:
         self._waiting = list(plan.faults)
-        self._counts: Counter[FaultPoint] = Counter()
-        self.crash: Callable[[int], None] = lambda task: None
+        self._counts: Counter[tuple[FaultPoint, str]] = Counter()
+        self._places = CrashPoints(self.at)
+        self.crash: Callable[[int | str], None] = lambda task: None
+        self.pass_time: Callable[[int], None] = lambda us: None
+        self.in_task = False
         self.fired: list[Fault] = []
 
-    def reached(self, point: FaultPoint, owner: str, number: int) -> None:
-        """Count the point, and let what is due there happen."""
+    def attached(self, execution: Execution) -> None:
+        self._places.attached(execution)
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        self._places.sent(channel, element)
+
+    def received(self, channel: Channel, element: Element) -> None:
+        self._places.received(channel, element)
+
+    def reached(self, point: Point, owner: str, number: int) -> None:
+        self._places.reached(point, owner, number)
+
+    def at(self, point: FaultPoint, owner: str) -> None:
+        """Count the place, and let what is due there happen."""
+        for fault in self.due(point, owner):
+            self._happen(fault, owner)
+
+    def due(self, point: FaultPoint, owner: str) -> list[Fault]:
+        """Count the place; the faults that are due there, which count as happened."""
         if not self._waiting:
-            return
-        self._counts[point] += 1
-        for fault in [f for f in self._waiting if f.point == point and f.occurrence == self._counts[point]]:
+            return []
+        self._counts[point, ""] += 1
+        if owner:
+            self._counts[point, owner] += 1
+        due = [
+            fault
+            for fault in self._waiting
+            if fault.point == point
+            and fault.owner in ("", owner)
+            and fault.occurrence == self._counts[point, fault.owner]
+        ]
+        for fault in due:
             self._waiting.remove(fault)
             self.fired.append(fault)
-            self._happen(fault)
+        return due
 
-    def _happen(self, fault: Fault) -> None:
-        if fault.kind == "kill":
-            raise Killed(str(fault))
-        if fault.kind == "error":
-            raise OSError(f"injected: {fault}")
-        if fault.point == "step" or fault.point in _IN_WRITER:
-            self.crash(fault.task)
-        else:
-            raise JobError(f"injected: {fault}")
+    def _happen(self, fault: Fault, owner: str) -> None:
+        match fault.kind:
+            case "kill":
+                raise Killed(str(fault))
+            case "jump" | "slow":
+                self.pass_time(_JUMP_US if fault.kind == "jump" else _SLOW_US)
+            case "full" | "broken":
+                raise OSError(_ERRORS[fault.kind], f"injected: {fault}")
+            case "error":
+                raise OSError(f"injected: {fault}")
+            case _ if self.in_task:
+                raise JobError(f"injected: {fault}")
+            case _:
+                self.crash(fault.task if owner in ("", COORDINATOR) else owner)

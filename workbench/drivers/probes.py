@@ -12,16 +12,22 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from workbench.connectors.base import Exhausted, Fetched, WaitUntil
 from workbench.connectors.tables import Tables
 from workbench.elements import Element, Records
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.runtime.channel import Channel
+from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord
 from workbench.runtime.deployment import Execution
 from workbench.runtime.encoding import Encoded
+from workbench.runtime.source_task import SourceTask
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 
 Point = Literal[
     "process",
+    "source read",
+    "trigger begins",
+    "trigger ends",
     "snapshot begins",
     "snapshot ends",
     "commit begins",
@@ -32,10 +38,14 @@ Point = Literal[
     "state write ends",
     "manifest write begins",
     "manifest write ends",
+    "mid-file",
+    "fsync",
+    "rename",
+    "cleanup",
     "state read",
 ]
-"""Named points: in a task (process, snapshot, commit of a completed checkpoint), where rows become visible, in the
-writer, and in a restore."""
+"""Named points: in a task (process, snapshot, commit of a completed checkpoint), in the coordinator (trigger), where
+rows become visible, in the writer and within the files that it writes, and in a restore."""
 
 
 class Probe:
@@ -56,7 +66,8 @@ class Probe:
         Args:
             point: which.
             owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, ``"folder/task"`` where
-                state is written, the task where it is read, the folder of a manifest.
+                state is written, the task where it or a source is read, the folder of a manifest and of what is
+                removed, the path of a file.
             number: rows in ``process``, bytes of a state that is written (0 before), otherwise the checkpoint.
         """
 
@@ -173,8 +184,34 @@ def attach(execution: Execution, probe: Probe) -> None:
     for task in execution.tasks:
         for link in task.links:
             if not isinstance(link.operator, _ProbedOperator):
+                if isinstance(task, SourceTask) and link is task.root:
+                    _attach_reader(task, probe)
                 link.operator = _ProbedOperator(link.operator, probe, f"{task.name}/{link.uid}")
     probe.attached(execution)
+
+
+def _attach_reader(task: SourceTask, probe: Probe) -> None:
+    poll = task.reader.poll
+
+    def probed(max_records: int) -> Fetched | WaitUntil | Exhausted:
+        probe.reached("source read", task.name, 0)
+        return poll(max_records)
+
+    task.reader.poll = probed  # type: ignore[method-assign]
+
+
+def attach_coordinator(coordinator: CheckpointCoordinator, probe: Probe) -> None:
+    """Probe the triggering of checkpoints; before the job's first step."""
+    trigger = coordinator.trigger
+
+    def probed(*arguments: Any, **options: Any) -> CheckpointRecord | None:
+        probe.reached("trigger begins", "coordinator", 0)
+        record = trigger(*arguments, **options)
+        if record is not None:
+            probe.reached("trigger ends", "coordinator", record.checkpoint_id)
+        return record
+
+    coordinator.trigger = probed  # type: ignore[method-assign]
 
 
 class ProbedStorage:
@@ -196,6 +233,7 @@ class ProbedStorage:
         self._probe.reached("manifest write ends", place, manifest.checkpoint_id)
 
     def discard(self, place: str) -> None:
+        self._probe.reached("cleanup", place, 0)
         self._storage.discard(place)
 
     def manifests(self) -> Sequence[Manifest]:

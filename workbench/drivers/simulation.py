@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from random import Random
 
 from workbench.clock import VirtualClock
+from workbench.drivers.acknowledgements import Acknowledgements, Post
 from workbench.drivers.faults import FaultInjector
-from workbench.drivers.probes import Probe, Probes, attach
-from workbench.drivers.serial import CLOCK, MASTER, WRITER, SerialDriver
+from workbench.drivers.probes import Probe, Probes, attach, attach_coordinator
+from workbench.drivers.serial import CLOCK, MASTER, WRITER
+from workbench.drivers.stepping import Step, SteppingDriver
 from workbench.elements import (
     CheckpointBarrier,
     Element,
@@ -25,6 +27,8 @@ from workbench.elements import (
 )
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
+from workbench.runtime.master import Master
+from workbench.runtime.task import Outcome, Task
 
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
 _TIME_PASSES = (0.0, 0.02, 0.2)
@@ -59,8 +63,8 @@ def _short(element: Element) -> str:
     return f"r{len(element)}" if isinstance(element, Records) else _LETTERS[type(element)]
 
 
-class SimulationDriver(SerialDriver):
-    """Runs one job in an order that `chance` chooses.
+class SimulationDriver(SteppingDriver):
+    """Runs one job in an order that `chance` chooses; a stepping driver, so that a person can go on by hand anywhere.
 
     Args:
         chance: the only source of chance.
@@ -72,49 +76,62 @@ class SimulationDriver(SerialDriver):
 
     Attributes:
         actor: who took the last step.
+        skipped_us: how far faults have moved the clock.
         probe: all that look at the run or disturb it, for what is not the driver's to probe (storage, tables).
     """
 
     def __init__(
         self, chance: Random, clock: VirtualClock, faults: FaultInjector, probe: Probe, trace: list[str]
     ) -> None:
-        super().__init__(clock)
+        super().__init__(clock, lambda: None)
         self._chance = chance
         self._faults = faults
         self._elements = _Elements()
+        self._acknowledgements = Acknowledgements(faults)
         self.probe = Probes(self._elements, probe, faults)
         self._willing: dict[str, float] = {}
         self._time_passes = chance.choice(_TIME_PASSES)
         self._step_us = chance.choice(_STEP_US)
         self._trace = trace
         self.actor = ""
+        self.skipped_us = 0
         faults.crash = self._crash
+        faults.pass_time = self._skip
+
+    def run(self, master: Master) -> None:
+        """Take the job over and let its master deploy it."""
+        attach_coordinator(master.coordinator, self.probe)
+        super().run(master)
 
     def start(self, execution: Execution) -> None:
         """Probe the attempt, and draw how willing each actor is."""
         super().start(execution)
         attach(execution, self.probe)
+        for task in execution.tasks:
+            if not isinstance(task.host, Post):  # of a region that stays
+                task.host = Post(self._acknowledgements, task.host, task.name)
         self._draw([task.name for task in execution.tasks])
 
-    def step(self) -> bool:
-        """Take one step; False when nothing can happen: the job is over, paused, or stuck.
+    def step(self) -> Step | None:
+        """Take one step; None when nothing can happen: the job is over, paused, or stuck.
 
         Raises:
             Killed: a fault ended the process.
         """
         if self.ended.is_set():
-            return False
-        self._faults.reached("step", "", 0)
+            return None
+        self._faults.at("step", "")
+        self._acknowledgements.step()
         self._elements.moved.clear()
         actor, outcome = self._choose_and_step()
         self.actor = actor
         if not actor:
-            return False
+            return None
         self._trace.append(f"{actor} {outcome} {self.clock.now_us()} {''.join(self._elements.moved)}")
         if self._step_us:
             self._pass_time(self.clock.now_us() + self._step_us)
-        self._end_if_over()
-        return True
+        self._after()
+        return self._took(actor, outcome)
 
     def _choose_and_step(self) -> tuple[str, str]:
         tasks = {task.name: task for task in self._awake()}
@@ -123,6 +140,8 @@ class SimulationDriver(SerialDriver):
             actors.append(MASTER)
         if self._work:
             actors.append(WRITER)
+        if not actors and self._acknowledgements.deliver_all():
+            return MASTER, "mail"
         if not actors or (self._time_passes and self._chance.random() < self._time_passes):
             due = self._next_due_us()
             if due is None and not actors:
@@ -140,6 +159,13 @@ class SimulationDriver(SerialDriver):
         outcome = self._step_task(tasks[actor])
         return actor, "failed" if outcome is None else outcome.value
 
+    def _step_task(self, task: Task) -> Outcome | None:
+        self._faults.in_task = True
+        try:
+            return super()._step_task(task)
+        finally:
+            self._faults.in_task = False
+
     def _pick(self, actors: list[str]) -> str:
         if len(actors) == 1:
             return actors[0]
@@ -154,9 +180,14 @@ class SimulationDriver(SerialDriver):
     def _draw(self, tasks: list[str]) -> None:
         self._willing = {actor: self._chance.choice(_WILLINGNESS) for actor in (MASTER, WRITER, *tasks)}
 
-    def _crash(self, task: int) -> None:
+    def _crash(self, task: int | str) -> None:
         if self.execution is not None:
-            self.master.crash(self.execution.tasks[task % len(self.execution.tasks)].name)
+            tasks = self.execution.tasks
+            self.master.crash(task if isinstance(task, str) else tasks[task % len(tasks)].name)
+
+    def _skip(self, us: int) -> None:
+        self.skipped_us += us
+        self._pass_time(self.clock.now_us() + us)
 
 
 def trace_hash(trace: Sequence[str]) -> str:

@@ -4,7 +4,8 @@ Belongs here: the invariants of the runtime, the pipelines that simulations run 
 come out. Does not: the drivers that choose the steps, and tests.
 """
 
-from workbench.testing.simulation import SimulationResult, simulate
+from workbench.testing.result import SimulationResult
+from workbench.testing.simulation import simulate
 from workbench.testing.topologies import TOPOLOGIES
 
 __all__ = ["TOPOLOGIES", "SimulationResult", "simulate"]

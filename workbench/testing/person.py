@@ -2,56 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
+from typing import Literal
 
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.rescaling import Rescale
 
 _MOST_ACTIONS = 6
-_LAST_STEP = 250
+_LAST_STEP = 200
+
+Deed = Literal["tune", "checkpoint", "savepoint", "pause", "speed", "rescale", "stop"]
 
 
-class Person:
-    """Turns knobs, asks for checkpoints and savepoints, changes the speed, pauses and stops.
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a person does.
+
+    Attributes:
+        step: after how many steps.
+        what: is done.
+        value: what is drawn for it comes from this number.
+    """
+
+    step: int
+    what: Deed
+    value: int
+
+    def __str__(self) -> str:
+        return f"{self.what} after step {self.step}"
+
+
+def draw_actions(chance: Random, *, may_stop: bool) -> tuple[Action, ...]:
+    """What people do in one run; sometimes two of them tune in the same moment.
 
     Args:
         chance: draws what is done, and when.
         may_stop: whether the job can be stopped, because it can be resumed.
+    """
+    deeds: list[Deed] = ["tune", "checkpoint", "savepoint", "pause", "speed", "rescale"]
+    if may_stop:
+        deeds.append("stop")
+    actions = []
+    for _ in range(chance.randint(0, _MOST_ACTIONS)):
+        action = Action(chance.randint(1, _LAST_STEP), chance.choice(deeds), chance.randrange(1_000_000))
+        actions.append(action)
+        if action.what == "tune" and chance.random() < 0.3:
+            actions.append(replace(action, value=chance.randrange(1_000_000)))
+    return tuple(sorted(actions, key=lambda action: action.step))
+
+
+class Person:
+    """Does what was drawn.
+
+    Args:
+        actions: in the order of their steps.
         parallelisms: among which the job may be rescaled.
 
     Attributes:
         rescaled: how often the job went on at another parallelism.
     """
 
-    def __init__(self, chance: Random, *, may_stop: bool, parallelisms: Sequence[int]) -> None:
-        self._chance = chance
+    def __init__(self, actions: Sequence[Action], parallelisms: Sequence[int]) -> None:
+        self._plan = list(actions)
         self._parallelisms = parallelisms
-        self.rescaled = 0
-        actions: list[Callable[[Master], None]] = [
-            self._tune,
-            self._checkpoint,
-            self._savepoint,
-            self._pause,
-            self._speed,
-            self._rescale,
-        ]
-        if may_stop:
-            actions.append(self._stop)
-        moments = sorted(chance.randint(1, _LAST_STEP) for _ in range(chance.randint(0, _MOST_ACTIONS)))
-        self._plan = [(moment, chance.choice(actions)) for moment in moments]
         self._steps = 0
+        self._paused_at = 0
         self._savepoints = 0
+        self.rescaled = 0
 
     def after_step(self, master: Master) -> None:
-        """Do what is due after one more step."""
+        """Do what is due after one more step; a pause lasts for some steps."""
         self._steps += 1
-        while self._plan and self._plan[0][0] <= self._steps:
-            self._plan.pop(0)[1](master)
-        if master.paused and self._chance.random() < 0.02:
+        while self._plan and self._plan[0].step <= self._steps:
+            self._do(self._plan.pop(0), master)
+        if master.paused and self._steps > self._paused_at + 50:
             self.resumes(master)
 
     def resumes(self, master: Master) -> bool:
@@ -61,8 +89,29 @@ class Person:
             return True
         return False
 
-    def _tune(self, master: Master) -> None:
-        chance = self._chance
+    def _do(self, action: Action, master: Master) -> None:
+        chance = Random(action.value)
+        match action.what:
+            case "tune":
+                self._tune(master, chance)
+            case "checkpoint":
+                master.call(lambda: master.checkpoint("manual"))
+            case "savepoint":
+                self._savepoints += 1
+                name = f"s{self._savepoints}"
+                master.call(lambda: master.checkpoint("savepoint", name))
+            case "pause":
+                self._paused_at = self._steps
+                master.call(lambda: master.sources.set_paused(True))
+            case "speed":
+                speed = chance.choice((inf, 0.1, 0.02))
+                master.call(lambda: master.sources.set_speed(speed))
+            case "rescale":
+                self._rescale(master, chance)
+            case "stop":
+                master.call(master.stop)
+
+    def _tune(self, master: Master, chance: Random) -> None:
         settings = replace(
             master.settings,
             buffer_size=chance.choice((1, 4, 64)),
@@ -71,29 +120,11 @@ class Person:
         )
         master.call(lambda: master.apply(settings, "tuned"))
 
-    def _checkpoint(self, master: Master) -> None:
-        master.call(lambda: master.checkpoint("manual"))
-
-    def _savepoint(self, master: Master) -> None:
-        self._savepoints += 1
-        name = f"s{self._savepoints}"
-        master.call(lambda: master.checkpoint("savepoint", name))
-
-    def _speed(self, master: Master) -> None:
-        speed = self._chance.choice((inf, 0.1, 0.02))
-        master.call(lambda: master.sources.set_speed(speed))
-
-    def _rescale(self, master: Master) -> None:
-        parallelism = self._chance.choice(self._parallelisms)
+    def _rescale(self, master: Master, chance: Random) -> None:
+        parallelism = chance.choice(self._parallelisms)
         graph = build_physical_graph(master.logical, parallelism)
 
         def done(reason: str | None) -> None:
             self.rescaled += reason is None
 
         master.call(lambda: master.rescale(Rescale(parallelism, graph, done)))
-
-    def _pause(self, master: Master) -> None:
-        master.call(lambda: master.sources.set_paused(True))
-
-    def _stop(self, master: Master) -> None:
-        master.call(master.stop)

@@ -1,8 +1,8 @@
 """One number, one run: a pipeline, its input, its settings, the order of all steps and the faults, drawn from a seed.
 
-A run starts a job, steps it in random order, kills and restarts it as its fault plan says, lets somebody turn knobs,
-and in the end compares the committed rows with a plain model. All the time a `Checker` watches. A violation is found
-again with the same seed::
+A run starts a job, steps it in random order, kills and restarts it as its fault plan says, lets people turn knobs, and
+in the end compares the committed rows with a plain model. All the time a `Checker` watches. A violation is found again
+with the same seed::
 
     from workbench.testing import simulate
 
@@ -16,83 +16,41 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.api.launch import build_master, open_storage
 from workbench.clock import VirtualClock
+from workbench.connectors.disk import DISK
 from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
+from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
-from workbench.errors import SettingError, unknown
+from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
-from workbench.runtime.restart_strategies import FixedDelay
-from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.testing.damage import Damage, damage
+from workbench.testing.drawing import describe, draw_settings
 from workbench.testing.invariants import Checker
-from workbench.testing.person import Person
-from workbench.testing.topologies import TOPOLOGIES, Outputs, Trial
+from workbench.testing.person import Person, draw_actions
+from workbench.testing.result import SimulationResult
+from workbench.testing.scenario import Scenario
+from workbench.testing.topologies import TOPOLOGIES, Chance, Outputs, Trial
 
 START_US = 1_000_000
 STEPS_MAX = 30_000
-PROCESSES_MAX = 12
+PROCESSES_MAX = 16
 STORY_LINES = 40
-_DURABLE = 0.35
-"""How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
 SILENCE_US_MAX = 60_000_000
 """Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationResult:
-    """What came of one seed.
-
-    Attributes:
-        seed: reproduces the run.
-        pipeline: its name in ``TOPOLOGIES``.
-        settings: of the job, in words.
-        steps: taken in all.
-        faults: those that happened.
-        restarts: of the job within a process.
-        processes: how often the job was started; more than once after kills and stops.
-        checkpoints: completed.
-        overshoot: the most buffers by which a task exceeded its output pool within one step.
-        trace_hash: SHA-256 over all steps; equal for equal seeds.
-        violations: of the runtime's promises, one sentence each.
-        story: the last steps before a violation.
-        rescaled: how often the job went on at another parallelism.
-    """
-
-    seed: int
-    pipeline: str
-    settings: str
-    steps: int
-    faults: tuple[str, ...]
-    restarts: int
-    processes: int
-    checkpoints: int
-    overshoot: int
-    trace_hash: str
-    violations: tuple[str, ...]
-    story: tuple[str, ...]
-    rescaled: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether every promise was kept."""
-        return not self.violations
-
-    def __str__(self) -> str:
-        faults = ", ".join(self.faults) or "no faults"
-        head = f"seed {self.seed}: {self.pipeline}, {self.settings}; {self.steps} steps, {faults}"
-        return head if self.ok else "\n".join([head, *(f"  {text}" for text in self.violations)])
+_DURABLE = 0.35
+"""How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
 
 
 def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> SimulationResult:
@@ -109,13 +67,18 @@ def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> Simulation
         >>> simulate(1).ok
         True
     """
-    names = sorted(TOPOLOGIES) if pipelines is None else list(pipelines)
-    for name in names:
+    for name in pipelines or ():
         if name not in TOPOLOGIES:
             raise SettingError(unknown("pipeline", name, TOPOLOGIES))
-    warm_up()
-    with tempfile.TemporaryDirectory(prefix="workbench-simulation-", dir=_memory_folder()) as folder:
-        return _Simulation(seed, names, Path(folder)).run()
+    return run_scenario(Scenario(seed, TOPOLOGIES if pipelines is None else {n: TOPOLOGIES[n] for n in pipelines}))
+
+
+def run_scenario(scenario: Scenario) -> SimulationResult:
+    """Run one simulation of which some things are fixed."""
+    with Simulation(scenario) as simulation:
+        while simulation.step():
+            pass
+        return simulation.result()
 
 
 class _Log(JobObserver):
@@ -129,38 +92,72 @@ class _Log(JobObserver):
             self.unexpected.append(f"a failure that nobody injected: {text}")
 
 
-class _Simulation:
-    def __init__(self, seed: int, names: Sequence[str], folder: Path) -> None:
-        self.seed = seed
-        self.chance = chance = Random(seed)
-        self.name = chance.choice(names)
-        self.folder = folder
-        self.trial: Trial = TOPOLOGIES[self.name](chance, folder)
+class Simulation:
+    """One run, step by step; a context manager, because it has a folder.
+
+    Attributes:
+        master: of the process that runs now, or ran last.
+        driver: that steps it.
+        violations: what was found so far.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        warm_up()
+        self.scenario = scenario
+        self._stack = ExitStack()
+        temporary = tempfile.TemporaryDirectory(prefix="workbench-simulation-", dir=_memory_folder())
+        self.folder = Path(self._stack.enter_context(temporary))
+        drawn = Chance(f"{scenario.seed} input", scenario.rows_max)
+        self.name = drawn.choice(sorted(scenario.pipelines))
+        self.trial: Trial = scenario.pipelines[self.name](drawn, self.folder)
         self.logical = self.trial.pipeline.logical_graph()
-        self.durable = bool(self.trial.folders) or chance.random() < _DURABLE
-        self.settings = _draw_settings(chance, self.durable)
-        self.faults = FaultInjector(FaultPlan.draw(chance, kills=self.durable))
-        self.person = Person(chance, may_stop=self.durable, parallelisms=self.trial.parallelisms)
+        plan = scenario.chance("plan")
+        lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
+        self.durable = bool(self.trial.folders) or lasting
+        settings = draw_settings(plan, self.durable)
+        self.settings = settings if scenario.settings is None else scenario.settings
+        faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
+        actions = draw_actions(plan, may_stop=self.durable)
+        self.plan = faults if scenario.faults is None else scenario.faults
+        self.actions = actions if scenario.actions is None else scenario.actions
+        self.faults = FaultInjector(self.plan)
+        self.person = Person(self.actions, self.trial.parallelisms)
         self.checker = Checker(on_time=self.trial.on_time, folders=dict(self.trial.folders))
         self.log = _Log()
         self.memory = MemoryStorage()
         self.clock = VirtualClock(START_US)
+        self.chance = scenario.chance("schedule")
         self.trace: list[str] = []
-        self.restarts = 0
-        self.checkpoints = 0
-        self.processes = 0
+        self.violations: list[str] = []
+        self.restarts = self.checkpoints = self.processes = 0
         self.visible: Outputs = {}  # what a reader saw when the last process ended
+        self._damage: Damage | None = None
+        self._process: ExitStack | None = None
+        self._finished = False
+        self.master: Master
+        self.driver: SimulationDriver
 
-    def run(self) -> SimulationResult:
-        try:
-            violations = self._run_processes()
-        except Exception as error:  # noqa: BLE001  whatever the runtime raises is found by this seed
-            violations = [f"the runtime raised {type(error).__name__}: {error}"]
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the run's folder."""
+        if self._process is not None:
+            self._process.close()
+        self._stack.close()
+
+    def result(self) -> SimulationResult:
+        """What came of it so far."""
         return SimulationResult(
-            seed=self.seed,
+            seed=self.scenario.seed,
             pipeline=self.name,
-            settings=_describe(self.settings, self.durable),
+            settings=describe(self.settings, self.durable),
             steps=len(self.trace),
+            plan=self.plan,
+            actions=self.actions,
             faults=tuple(map(str, self.faults.fired)),
             restarts=self.restarts,
             rescaled=self.person.rescaled,
@@ -168,38 +165,106 @@ class _Simulation:
             checkpoints=self.checkpoints,
             overshoot=self.checker.overshoot,
             trace_hash=trace_hash(self.trace),
-            violations=tuple(violations),
-            story=tuple(self.trace[-STORY_LINES:]) if violations else (),
+            violations=tuple(self.violations),
+            story=tuple(self.trace[-STORY_LINES:]) if self.violations else (),
         )
 
-    def _run_processes(self) -> list[str]:
-        """Start the job until it has finished; what was violated."""
-        while self.processes < PROCESSES_MAX:
-            self.processes += 1
-            with ExitStack() as process:
-                master = self._start(process)
-                try:
-                    problems = self._step(master)
-                except Killed:
-                    continue
-                finally:
-                    if master.state not in ("CREATED", "INITIALIZING"):
-                        self.visible = self._outputs(master)
-                    self.restarts += master.restarts
-                    self.checkpoints += master.coordinator.completed
-            if problems or master.state == "FINISHED":
-                return problems
-            if not self.durable:
-                return [f"the job is {master.state}: {master.failure}"]
-            if master.state == "FAILED" and not _injected(str(master.failure)):
-                return [f"the job failed by itself: {master.failure}"]
-        return [f"the job was not finished after {PROCESSES_MAX} starts"]
+    # steps -------------------------------------------------------------------------------------------------------
 
-    def _start(self, process: ExitStack) -> Master:
+    def step(self) -> bool:
+        """Start a process, or take one step of it; False when the run is over."""
+        if self._finished or self.violations:
+            return False
+        disk = DISK.set(ProbedDisk(self.faults))
+        try:
+            self._step()
+        except Exception as error:  # noqa: BLE001  whatever the runtime raises is found by this seed
+            self.violations.append(f"the runtime raised {type(error).__name__}: {error}")
+        finally:
+            DISK.reset(disk)
+        return True
+
+    def _step(self) -> None:
+        if self._process is None:
+            self._begin_process()
+            return
+        try:
+            self._step_process()
+        except Killed:
+            self._end_process()
+            return
+        if self.driver.ended.is_set():
+            self._on_ended()
+
+    def _step_process(self) -> None:
+        driver, log = self.driver, self.log
+        before_us, skipped_us = self.clock.now_us(), driver.skipped_us
+        if driver.step() is None and not self.person.resumes(self.master):
+            self.violations.append(f"I11: nothing can happen any more, and the job is {self.master.state}")
+            return
+        if self.clock.now_us() - before_us - driver.skipped_us + skipped_us > SILENCE_US_MAX:
+            self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {self.master.state}")
+        self.checker.after_step(driver.actor)
+        self.violations += self.checker.violations + log.unexpected
+        if len(self.trace) > STEPS_MAX:
+            self.violations.append(f"I11: the job is {self.master.state} after {STEPS_MAX} steps")
+        self.person.after_step(self.master)
+
+    def _on_ended(self) -> None:
+        """The job of this process is over."""
+        master = self.master
+        self._end_process()
+        if master.state == "FINISHED":
+            self._finished = True
+            self.checker.finished()
+            self.violations += self.checker.violations
+            self.violations += [f"I7: {text}" for text in self.trial.verify(self._outputs(master))]
+        elif not self.durable:
+            self.violations.append(f"the job is {master.state}: {master.failure}")
+        elif master.state == "FAILED" and not _injected(str(master.failure)):
+            self.violations.append(f"the job failed by itself: {master.failure}")
+
+    # processes ---------------------------------------------------------------------------------------------------
+
+    def _begin_process(self) -> None:
+        if self.processes >= PROCESSES_MAX:
+            self.violations.append(f"I11: the job was not finished after {PROCESSES_MAX} starts")
+            return
+        if self.processes:
+            self._do_damage()
+        self.processes += 1
+        self._process = ExitStack()
+        try:
+            self._start(self._process)
+        except Killed:
+            self._end_process()
+        except CheckpointError:
+            if self._damage is None:
+                raise
+            self._end_damaged(refused=True)
+        else:
+            if self._damage is not None:
+                self._end_damaged(refused=isinstance(self.master.failure, CheckpointError))
+            elif self.driver.ended.is_set():
+                self._on_ended()
+            else:
+                self._check_nothing_taken_back()
+
+    def _end_process(self) -> None:
+        """Nothing of the process is left but its files."""
+        assert self._process is not None
+        master = self.master
+        if master.state not in ("CREATED", "INITIALIZING"):
+            self.visible = self._outputs(master)
+        self.restarts += master.restarts
+        self.checkpoints += master.coordinator.completed
+        self._process.close()
+        self._process = None
+
+    def _start(self, process: ExitStack) -> None:
         chance, checker = self.chance, self.checker
-        logical = self.logical
         settings = replace(self.settings, parallelism=chance.choice(self.trial.parallelisms))
-        graph = build_physical_graph(logical, settings.parallelism)
+        graph = build_physical_graph(self.logical, settings.parallelism)
         directory = self.folder / "checkpoints" if self.durable else None
         savepoint = self._savepoint_to_restore()
         storage, manifest, first_id = open_storage(directory, resume=savepoint is None, restore=savepoint)
@@ -208,9 +273,9 @@ class _Simulation:
         else:
             storage = self.memory
         self.driver = driver = SimulationDriver(chance, self.clock, self.faults, checker, self.trace)
-        master = build_master(
+        self.master = master = build_master(
             "simulation",
-            logical,
+            self.logical,
             graph,
             settings,
             ProbedStorage(storage, driver.probe),
@@ -225,51 +290,47 @@ class _Simulation:
         )
         checker.watch(master)
         driver.run(master)
-        return master
 
     def _savepoint_to_restore(self) -> str | None:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
         places = self.folder.glob("checkpoints/savepoints/*/manifest.json")
         names = sorted(path.parent.name for path in places)
-        if not names or self.trial.folders or self.chance.random() < 0.5:
+        if not names or self.trial.folders or self._damage is not None or self.chance.random() < 0.5:
             return None
         self.visible = {}
         return self.chance.choice(names)
 
-    def _step(self, master: Master) -> list[str]:
-        """Step one process until its job is over or a promise is broken; what was violated."""
-        driver, checker, person, log = self.driver, self.checker, self.person, self.log
-        master.step()
-        if taken_back := self._taken_back(master):
-            return taken_back
-        while not driver.ended.is_set():
-            before_us = self.clock.now_us()
-            if not driver.step() and not person.resumes(master):
-                return [f"nothing can happen any more, and the job is {master.state}"]
-            if self.clock.now_us() - before_us > SILENCE_US_MAX:
-                return [f"nothing but a time-out is left to happen, and the job is {master.state}"]
-            checker.after_step(driver.actor)
-            if checker.violations or log.unexpected:
-                return checker.violations + log.unexpected
-            if len(self.trace) > STEPS_MAX:
-                return [f"the job is {master.state} after {STEPS_MAX} steps"]
-            person.after_step(master)
-        if master.state == "FINISHED":
-            checker.finished()
-            return checker.violations + [f"I7: {text}" for text in self.trial.verify(self._outputs(master))]
-        return []
+    # damage ------------------------------------------------------------------------------------------------------
 
-    def _taken_back(self, master: Master) -> list[str]:
-        """Rows that could be seen before the restart, and that are not there after it."""
-        if master.state != "RUNNING":
-            return []
-        now = self._outputs(master)
-        gone = {
-            sink: rows - now.get(sink, Counter())
-            for sink, rows in self.visible.items()
-            if sink not in self.trial.upserts and rows - now.get(sink, Counter())
-        }
-        return [f"I7: {sink}: {rows.total()} visible rows were taken back" for sink, rows in sorted(gone.items())]
+    def _do_damage(self) -> None:
+        for fault in self.faults.due("restart", ""):
+            if self._damage is None:
+                self._damage = damage(self.folder / "checkpoints", fault)
+
+    def _end_damaged(self, *, refused: bool) -> None:
+        """The job must not have started; then somebody mends the file."""
+        assert self._damage is not None
+        assert self._process is not None
+        name = self._damage.path.name
+        if not refused:
+            self.violations.append(f"I6: a checkpoint was restored although {name} is damaged")
+        self.log.unexpected.clear()
+        self._damage.mend()
+        self._damage = None
+        self._process.close()
+        self._process = None
+
+    # what can be seen --------------------------------------------------------------------------------------------
+
+    def _check_nothing_taken_back(self) -> None:
+        """Rows that could be seen before the restart are there after it."""
+        if self.master.state != "RUNNING":
+            return
+        now = self._outputs(self.master)
+        for sink, rows in sorted(self.visible.items()):
+            gone = rows - now.get(sink, Counter())
+            if gone and sink not in self.trial.upserts:
+                self.violations.append(f"I7: {sink}: {gone.total()} visible rows were taken back")
 
     def _outputs(self, master: Master) -> Outputs:
         tables = master.services.tables
@@ -286,29 +347,6 @@ def _counted(table: pa.Table) -> Counter[tuple[object, ...]]:
         for column in table.columns
     ]
     return Counter(zip(*columns, strict=True))
-
-
-def _draw_settings(chance: Random, durable: bool) -> Settings:
-    return Settings(
-        buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
-        buffer_timeout_us=chance.choice((0, 5_000, None)),
-        buffers_per_channel=chance.choice((1, 2)),
-        floating_buffers=chance.choice((0, 1, 4)),
-        checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
-        checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
-        retained_checkpoints=chance.choice((1, 3)),
-        watermark_interval_us=chance.choice((100, 1_000, 100_000)),
-        latency_interval_us=chance.choice((2_000, 200_000)),
-        restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
-    )
-
-
-def _describe(settings: Settings, durable: bool) -> str:
-    shown = settings.shown()
-    return (
-        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']},"
-        f" checkpoints every {shown['checkpoint_interval']} {'on disk' if durable else 'in memory'}"
-    )
 
 
 def _injected(text: str) -> bool:

@@ -44,6 +44,22 @@ _SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()),
 _MANY = pa.schema([("m", pa.int64()), ("v", pa.int64())])
 
 
+class Chance(Random):
+    """What an input is drawn from.
+
+    Args:
+        seed: of everything that is drawn.
+        rows_max: no input has more records; None: as many as are drawn.
+    """
+
+    def __new__(cls, seed: str, rows_max: int | None = None) -> Chance:
+        return super().__new__(cls)
+
+    def __init__(self, seed: str, rows_max: int | None = None) -> None:
+        super().__init__(seed)
+        self.rows_max = rows_max
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One record of the input: its number, key, event time (None: it has none) and value."""
@@ -301,8 +317,14 @@ def _draw_rows(chance: Random, disorder: int) -> list[Row]:
             None if chance.random() < 0.03 else n * STEP_US - chance.randint(0, disorder),
             None if chance.random() < 0.1 else chance.randrange(-9, 10),
         )
-        for n in range(chance.choice(_ROWS))
+        for n in range(_count(chance))
     ]
+
+
+def _count(chance: Random) -> int:
+    rows = chance.choice(_ROWS)
+    most = chance.rows_max if isinstance(chance, Chance) else None
+    return rows if most is None else min(rows, most)
 
 
 def _columns(rows: list[Row]) -> list[tuple[str, pa.Array]]:

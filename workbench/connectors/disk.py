@@ -1,0 +1,29 @@
+"""The three things that writing a file durably asks of a disk, in one place, so that a simulation can let them fail."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Any
+
+
+class Disk:
+    """The system's files."""
+
+    def write(self, file: IO[bytes], path: Path, data: Any) -> None:
+        """Append bytes (any buffer) to a file that will be `path`."""
+        file.write(data)
+
+    def sync(self, file: IO[bytes], path: Path) -> None:
+        """Make what was written to a file that will be `path` survive a power failure."""
+        file.flush()
+        os.fsync(file.fileno())
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file another name, in whose place nothing may be missing at any moment."""
+        source.replace(target)
+
+
+DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state
+"""The disk in use; a thread that was told nothing has the system's."""

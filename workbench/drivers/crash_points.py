@@ -1,0 +1,168 @@
+"""The places of the reliability tests where something can go wrong, told from what probes see of a run.
+
+The names are those of the list of crash points. A place belongs to the task that is there, or to the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Literal, Protocol
+
+from workbench.drivers.probes import Point, Probe
+from workbench.elements import CheckpointBarrier, Element, EndOfStream
+from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
+from workbench.runtime.manifest import MANIFEST
+from workbench.runtime.task import Task
+
+COORDINATOR = "coordinator"
+"""Owner of the places that lie in no task."""
+
+CrashPoint = Literal[
+    "before trigger",
+    "after trigger",
+    "barrier emission",
+    "first barrier",
+    "end of alignment",
+    "synchronous part",
+    "mid-file",
+    "fsync",
+    "rename",
+    "acknowledge",
+    "last acknowledge",
+    "metadata write",
+    "metadata rename",
+    "notify",
+    "pre-commit",
+    "commit",
+    "after commit",
+    "cleanup",
+    "restore read",
+    "re-commit",
+]
+
+FaultPoint = CrashPoint | Literal["step", "process", "source read", "state write", "complete", "report", "restart"]
+"""Ours besides: between any two steps, before an operator processes a batch, before a source is read, before a task's
+state is written, when the manifest is durable and nobody knows, when a task reports its snapshot, and between two
+processes."""
+
+
+class Tell(Protocol):
+    """Is told that a place was reached; what it raises happens there."""
+
+    def __call__(self, point: FaultPoint, owner: str) -> None: ...
+
+
+class CrashPoints(Probe):
+    """Tells the named places of one run.
+
+    Args:
+        tell: is told.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._tasks: dict[str, Task] = {}
+        self._open: dict[str, int] = {}
+        self._arrived: dict[str, tuple[int, int]] = {}  # by task: the latest checkpoint, and how many barriers of it
+        self._ends: set[str] = set()  # operators that hand nothing on: the sinks
+        self._written: defaultdict[str, set[str]] = defaultdict(set)
+        self._writing = ""
+        self._notified = ""
+        self._restored = 0
+
+    def attached(self, execution: Execution) -> None:
+        before = self._tasks
+        new = {task.name for task in execution.tasks if before.get(task.name) is not task}
+        self._tasks = {task.name: task for task in execution.tasks}
+        for task in new:
+            self._open[task] = sum(channel.target == task for channel in execution.channels)
+            self._arrived[task] = (0, 0)
+        self._ends = {
+            f"{task.name}/{link.uid}"
+            for task in execution.tasks
+            for link in task.links
+            if not (link.children or link.edges or link.side_edges)
+        }
+
+    def sent(self, channel: Channel, element: Element) -> None:
+        if type(element) is CheckpointBarrier:
+            self._tell("barrier emission", channel.source)
+
+    def received(self, channel: Channel, element: Element) -> None:
+        task = channel.target
+        if type(element) is EndOfStream:
+            self._open[task] -= 1
+        elif type(element) is CheckpointBarrier:
+            latest, barriers = self._arrived[task]
+            barriers = barriers + 1 if element.checkpoint_id == latest else 1
+            self._arrived[task] = (element.checkpoint_id, barriers)
+            if barriers == 1:
+                self._tell("first barrier", task)
+            if barriers == self._open[task]:
+                self._tell("end of alignment", task)
+
+    def reached(self, point: Point, owner: str, number: int) -> None:
+        tell = self._tell
+        match point:
+            case "process":
+                tell("process", owner.partition("/")[0])
+            case "source read":
+                tell("source read", owner)
+            case "trigger begins":
+                tell("before trigger", COORDINATOR)
+            case "trigger ends":
+                tell("after trigger", COORDINATOR)
+            case "snapshot begins":
+                tell("synchronous part", owner.partition("/")[0])
+            case "snapshot ends" if owner in self._ends:
+                tell("pre-commit", owner.partition("/")[0])
+            case "state write begins":
+                self._writing = owner.rpartition("/")[2]
+                tell("state write", self._writing)
+            case "state write ends":
+                self._acknowledged(*owner.rpartition("/")[::2])
+            case "mid-file" | "fsync" | "rename":
+                self._file(point, owner)
+            case "manifest write begins":
+                self._writing = ""
+                tell("metadata write", COORDINATOR)
+            case "manifest write ends":
+                tell("complete", COORDINATOR)
+            case "commit begins":
+                self._notified = owner.partition("/")[0]
+                tell("re-commit" if number == self._restored else "notify", self._notified)
+            case "commit ends":
+                self._notified = ""
+                if owner in self._ends:
+                    tell("after commit", owner.partition("/")[0])
+            case "rows begin" | "rows end":
+                self._committing()
+            case "cleanup":
+                tell("cleanup", COORDINATOR)
+            case "state read":
+                self._restored = number
+                tell("restore read", owner)
+
+    def _acknowledged(self, place: str, task: str) -> None:
+        self._writing = ""
+        written = self._written[place]
+        written.add(task)
+        self._tell("acknowledge", task)
+        if len(written) == len(self._tasks):
+            self._tell("last acknowledge", task)
+
+    def _file(self, point: Literal["mid-file", "fsync", "rename"], path: str) -> None:
+        if path.endswith(MANIFEST):
+            self._tell("metadata rename" if point == "rename" else "metadata write", COORDINATOR)
+        elif self._writing:
+            self._tell(point, self._writing)
+        elif point == "rename":
+            self._committing()
+
+    def _committing(self) -> None:
+        """Rows become visible: because a task was told to commit, or because a restore finds them pre-committed."""
+        if self._notified:
+            self._tell("commit", self._notified)
+        else:
+            self._tell("re-commit", COORDINATOR)

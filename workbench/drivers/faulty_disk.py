@@ -1,0 +1,36 @@
+"""A disk that tells how far a file is, so that it can fail in the middle of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any
+
+from workbench.connectors.disk import Disk
+from workbench.drivers.probes import Probe
+
+
+class ProbedDisk(Disk):
+    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush and before a rename.
+
+    Args:
+        probe: is told; what it raises happens there.
+    """
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+
+    def write(self, file: IO[bytes], path: Path, data: Any) -> None:
+        content = memoryview(data)
+        half = len(content) // 2
+        file.write(content[:half])
+        file.flush()
+        self._probe.reached("mid-file", str(path), half)
+        file.write(content[half:])
+
+    def sync(self, file: IO[bytes], path: Path) -> None:
+        self._probe.reached("fsync", str(path), 0)
+        super().sync(file, path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._probe.reached("rename", str(target), 0)
+        super().rename(source, target)

@@ -1,0 +1,33 @@
+"""The settings of a simulated job."""
+
+from __future__ import annotations
+
+from random import Random
+
+from workbench.runtime.restart_strategies import FixedDelay
+from workbench.runtime.settings import Settings
+
+
+def draw_settings(chance: Random, durable: bool) -> Settings:
+    """Small buffers, frequent checkpoints, short delays: whatever makes things meet."""
+    return Settings(
+        buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
+        buffer_timeout_us=chance.choice((0, 5_000, None)),
+        buffers_per_channel=chance.choice((1, 2)),
+        floating_buffers=chance.choice((0, 1, 4)),
+        checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
+        checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
+        retained_checkpoints=chance.choice((1, 3)),
+        watermark_interval_us=chance.choice((100, 1_000, 100_000)),
+        latency_interval_us=chance.choice((2_000, 200_000)),
+        restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
+    )
+
+
+def describe(settings: Settings, durable: bool) -> str:
+    """The settings that matter for what a run looks like, in words."""
+    shown = settings.shown()
+    return (
+        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']},"
+        f" checkpoints every {shown['checkpoint_interval']} {'on disk' if durable else 'in memory'}"
+    )
