@@ -25,12 +25,19 @@ class JobHandle:
     """Who the job is and whether it lives; the parts of `Job` inherit it."""
 
     def __init__(
-        self, name: str, master: Master, driver: Driver, recorder: Recorder, rerun: Callable[[str], Job]
+        self,
+        name: str,
+        master: Master,
+        driver: Driver,
+        recorder: Recorder,
+        rerun: Callable[[str], Job],
+        watch: Callable[[Master], None],
     ) -> None:
         self._name = name
         self._master = master
         self._driver = driver
         self._rerun = rerun
+        self._watch = watch
         self.recorder = recorder
 
     @property
@@ -68,6 +75,12 @@ class JobHandle:
     def _check_running(self) -> None:
         if self.over:
             raise JobError(f"the job {self._name!r} has ended ({self.state}): run its pipeline again")
+
+    def _hand_over(self, master: Master) -> None:
+        """Another master runs the job from now on."""
+        self._master = master
+        self._watch(master)
+        self._driver.hand_over(master)
 
     def _apply(self, action: Callable[[], None]) -> None:
         """Have the master run `action`, and wait until it has."""

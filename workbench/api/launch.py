@@ -149,7 +149,7 @@ def _start(
         data_dir=directory,
         executor=sampler.executor,
     )
-    sampler.master = master
+    sampler.watch(master)
     sampler.storage = storage
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
@@ -167,7 +167,7 @@ def _start(
             driver=kind,
         )
 
-    job = Job(name, master, driver, recorder, rerun)
+    job = Job(name, master, driver, recorder, rerun, sampler.watch)
     register(job)
     driver.run(master)
     if master.state == "FAILED":

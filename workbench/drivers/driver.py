@@ -23,6 +23,15 @@ class Driver(Stage, Background, Protocol):
         """Take the job over and let its master start it; returns at once."""
         ...
 
+    @property
+    def master(self) -> Master:
+        """The job's master; another one after it has failed."""
+        ...
+
+    def hand_over(self, master: Master) -> None:
+        """Step this master from now on; called on the turn of the one that it succeeds."""
+        ...
+
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the job go on until `event` is set, for at most so many seconds of its clock; whether it is set."""
         ...

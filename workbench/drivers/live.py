@@ -87,6 +87,17 @@ class LiveDriver:
         threading.Thread(target=self._run_master, name=f"{self._name} master", daemon=True).start()
         self._begun.wait()
 
+    @property
+    def master(self) -> Master:
+        """The job's master; another one after it has failed."""
+        assert self._master is not None
+        return self._master
+
+    def hand_over(self, master: Master) -> None:
+        """Step this master from now on; called on the turn of the one that it succeeds."""
+        self._master = master
+        master.call(master.start)
+
     def wake(self) -> None:
         """The master has something to do."""
         self._news.set()
@@ -122,8 +133,7 @@ class LiveDriver:
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` on the writer's thread, `done` on the master's."""
-        assert self._master is not None
-        self._work.put(answered(work, done, self._master.call))
+        self._work.put(answered(work, done, self.master.call))
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set."""
@@ -132,15 +142,15 @@ class LiveDriver:
     # threads -----------------------------------------------------------------------------------------------------
 
     def _run_master(self) -> None:
-        master = self._master
-        assert master is not None
         tick_due = self._clock.now_us()
         while True:
             self._news.clear()
+            stepped = self.master
             try:
-                master.step()
+                stepped.step()
             except Exception as error:  # noqa: BLE001  nobody else would hear of it
-                master.abandon(error)
+                stepped.abandon(error)
+            master = self.master  # it may have handed over
             self._begun.set()
             now = self._clock.now_us()
             if now >= tick_due or master.over:

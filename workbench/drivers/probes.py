@@ -242,6 +242,12 @@ class ProbedStorage:
     def savepoint(self, name: str) -> Manifest | None:
         return self._storage.savepoint(name)
 
+    def latest(self) -> Manifest | None:
+        return self._storage.latest()
+
+    def highest_id(self) -> int:
+        return self._storage.highest_id()
+
     def savepoints(self) -> Sequence[Manifest]:
         return self._storage.savepoints()
 

@@ -56,6 +56,11 @@ class SerialDriver:
         self._job = master
         master.call(master.start)
 
+    def hand_over(self, master: Master) -> None:
+        """Step this master from now on; called on the turn of the one that it succeeds."""
+        self._job = master
+        master.call(master.start)
+
     def wake(self) -> None:
         """The master has something to do: its inbox says so."""
 

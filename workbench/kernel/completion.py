@@ -41,7 +41,9 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
     meant = [jobs[rest[0]]] if rest and rest[0] in jobs else list(jobs.values())
     frames = [frame for job in meant if (frame := job.recorder.latest()) is not None]
     if verb == "fail":
-        return [*names, *(task.name for frame in frames for task in frame.tasks)]
+        slots = dict.fromkeys(task.slot for frame in frames for task in frame.tasks)
+        managers = dict.fromkeys(slot.partition("/")[0] for slot in slots)
+        return [*names, *(task.name for frame in frames for task in frame.tasks), *slots, *managers, "coordinator"]
     if verb in ("slow-down", "stall"):
         return [*names, *(uid for frame in frames for vertex in frame.vertices for uid, _, _ in vertex.operators)]
     return names

@@ -112,8 +112,13 @@ def _report(job: Any, words: Sequence[str]) -> Any:
 
 
 def _fail(job: Any, words: Sequence[str]) -> Any:
-    """``fail aggregate[1]`` crashes a task, ``fail tm-1`` a TaskManager with all its tasks."""
-    return job.fail(taskmanager=words[0]) if words[0].startswith("tm-") else job.fail(task=words[0])
+    """``aggregate[1]`` is a task, ``tm-0/slot-1`` a slot, ``tm-1`` a TaskManager, ``coordinator`` the job's master."""
+    what = words[0]
+    if what == "coordinator":
+        return job.fail(coordinator=True)
+    if what.startswith("tm-"):
+        return job.fail(slot=what) if "/" in what else job.fail(taskmanager=what)
+    return job.fail(task=what)
 
 
 def _stall(job: Any, words: Sequence[str]) -> Any:
@@ -142,7 +147,7 @@ VERBS: dict[str, Verb] = {
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
     "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
-    "fail": Verb(_fail, "crash a task or a TaskManager; the job recovers", "TASK", 1, 1),
+    "fail": Verb(_fail, "crash a task, slot, TaskManager or the coordinator; the job recovers", "WHAT", 1, 1),
     "slow-down": Verb(
         lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
     ),

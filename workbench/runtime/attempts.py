@@ -56,9 +56,11 @@ class Attempts:
         open_door: a new door for tasks to report through.
         tell: gets a kind and a line for the job's log.
         restore_from: a complete checkpoint or savepoint to begin with.
+        attempts_before: of a master that ran the job before.
 
     Attributes:
         execution: the tasks that run, or that ran last.
+        count: how often tasks have been deployed.
         down: regions whose tasks have failed and do not run yet again.
         restored_us: when tasks were last restored from a checkpoint.
     """
@@ -74,6 +76,7 @@ class Attempts:
         open_door: Callable[[], Door],
         tell: Callable[[str, str], None],
         restore_from: Manifest | None,
+        attempts_before: int = 0,
     ) -> None:
         self._services = services
         self._storage = storage
@@ -83,7 +86,7 @@ class Attempts:
         self._open_door = open_door
         self._tell = tell
         self._restore_from = restore_from
-        self._number = -1
+        self.count = attempts_before
         self._doors: list[Door] = []
         self._regions: tuple[Region, ...] = ()
         self.execution: Execution | None = None
@@ -94,10 +97,10 @@ class Attempts:
         """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
         restoring raises goes on to the caller."""
         manifest = self._coordinator.latest or self._restore_from
-        if manifest is None and self._number >= 0:
+        if manifest is None and self.count:
             self._sources.rewind()
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
-        execution = deploy(graph, settings, self._services, door, self._number, self._states(manifest, graph))
+        execution = deploy(graph, settings, self._services, door, self.count - 1, self._states(manifest, graph))
         self._doors = [door]
         self._regions = regions_of(graph)
         self._begin(execution, settings, manifest, "restored")
@@ -139,7 +142,7 @@ class Attempts:
         door = self._door(task for vertex in vertices for task in vertex.tasks)
         states = self._states(manifest, graph)
         slots = self.execution.slots
-        back = deploy(graph, settings, self._services, door, self._number, states, vertices, slots)
+        back = deploy(graph, settings, self._services, door, self.count - 1, states, vertices, slots)
         self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
         self._doors.append(door)
         what = f"the region {' and '.join(map(str, self.down))} was restored"
@@ -163,7 +166,7 @@ class Attempts:
             self._tell("notice", f"{task} could not be closed: {type(error).__name__}: {error}")
 
     def _door(self, tasks: Iterable[str]) -> Door:
-        self._number += 1
+        self.count += 1
         door = self._open_door()
         door.tasks.update(tasks)
         return door

@@ -16,8 +16,9 @@ from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.attempts import Attempts, Door
 from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
-from workbench.runtime.deployment import Execution, JobServices
+from workbench.runtime.deployment import JobServices
 from workbench.runtime.ending import Ending
+from workbench.runtime.facts import MasterFacts
 from workbench.runtime.inquiry import Inquiry
 from workbench.runtime.life_cycle import LifeCycle, sentence_of
 from workbench.runtime.messages import (
@@ -43,7 +44,7 @@ from workbench.runtime.stage import Stage
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
 
-class Master:
+class Master(MasterFacts):
     """One job.
 
     Args:
@@ -55,10 +56,8 @@ class Master:
         stage: the driver.
         observer: is told what happens.
         restore_from: a complete checkpoint or savepoint to begin with.
-
-    Attributes:
-        life: the job's state, and what becomes of it.
-        sources: what a person does to them.
+        standby: it begins when it gets a successor; until then the job is SUSPENDED.
+        predecessor: ran the job before; what belongs to the job and not to its master is taken over.
     """
 
     def __init__(
@@ -73,6 +72,8 @@ class Master:
         stage: Stage,
         observer: JobObserver,
         restore_from: Manifest | None = None,
+        standby: bool = False,
+        predecessor: Master | None = None,
     ) -> None:
         self.logical = logical
         self.graph = graph
@@ -82,9 +83,13 @@ class Master:
         self.coordinator = coordinator
         self.stage = stage
         self.observer = observer
-        self.life = life = LifeCycle(services.clock, observer)
-        self.sources = SourceControl(logical, services, lambda text: life.tell("tune", text))
-        self._restarts = Restarts(settings.restart, services.job)
+        if predecessor is None:
+            self.life = LifeCycle(services.clock, observer)
+            self.sources = SourceControl(logical, services, self.life)
+            self._restarts = Restarts(settings.restart, services.job)
+        else:
+            self.life, self.sources = predecessor.life, predecessor.sources
+            self._restarts = predecessor._restarts
         self._attempts = Attempts(
             services,
             storage,
@@ -92,9 +97,12 @@ class Master:
             self.sources,
             stage,
             open_door=lambda: Door(self.call, self._on_report),
-            tell=life.tell,
+            tell=self.life.tell,
             restore_from=restore_from,
+            attempts_before=0 if predecessor is None else predecessor._attempts.count,
         )
+        self._standby = standby
+        self._retired = False
         self._inbox: deque[Callable[[], None]] = deque()
         self._ending = Ending()
         self._requests = CheckpointRequests(coordinator)
@@ -109,52 +117,12 @@ class Master:
         self._inbox.append(action)
         self.stage.wake()
 
-    @property
-    def execution(self) -> Execution | None:
-        """The tasks that run, or that ran last; None before the first attempt."""
-        return self._attempts.execution
-
-    @property
-    def restored_us(self) -> int | None:
-        """When tasks were last restored from a checkpoint."""
-        return self._attempts.restored_us
-
-    @property
-    def state(self) -> str:
-        """Flink's job state (see `LifeCycle`)."""
-        return self.life.state
-
-    @property
-    def over(self) -> bool:
-        """Whether the job has ended for good."""
-        return self.life.over
-
-    @property
-    def failure(self) -> Exception | None:
-        """The last one, from which the job may have recovered."""
-        return self.life.failure
-
-    @property
-    def restarts(self) -> int:
-        """How often it has started again after a failure, as a whole or in a region."""
-        return self._restarts.count
-
-    @property
-    def restart_due_us(self) -> int | None:
-        """When the next attempt begins, while one is waited for."""
-        return self._restarts.due_us
-
-    @property
-    def paused(self) -> bool:
-        """Whether somebody has stopped the reading of the sources."""
-        return self.sources.paused
-
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
         due = [self._restarts.due_us]
         if self.state == "RUNNING" and not self._ending.agreed:
             due.append(self.coordinator.next_due_us(self.settings))
-        if not self.coordinator.settled:
+        if self._retired or not self.coordinator.settled:
             return None  # what the background says will wake the master
         wanted = [time for time in due if time is not None]
         return min(wanted) if wanted else None
@@ -169,8 +137,9 @@ class Master:
         while self._inbox:
             self._inbox.popleft()()
         now = self._now()
+        may_begin = self.coordinator.settled and not self._retired and self._restarts.is_due(now)
         if self.state == "RUNNING" and self._attempts.down:
-            if self.coordinator.settled and self._restarts.is_due(now):
+            if may_begin:
                 self._bring_back()
         elif self.state == "RUNNING" and not self._ending.agreed:
             # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
@@ -178,14 +147,19 @@ class Master:
             if begun is not None and begun.rescale is not None:
                 self.sources.hold(True)  # what is read behind this barrier would only be read again
             self.coordinator.step(self.settings, now)
-        elif self.state == "RESTARTING" and self.coordinator.settled and self._restarts.is_due(now):
+        elif self.state == "RESTARTING" and may_begin:
             self._begin_attempt()
 
     # commands: each runs on the master's turn ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin the first attempt."""
-        self._begin_attempt()
+        """Begin the first attempt, unless this is to wait."""
+        if self._standby:
+            self.life.enter("SUSPENDED")
+        elif self._restarts.due_us is None:
+            self._begin_attempt()
+        else:
+            self.life.enter("RESTARTING")
 
     def apply(self, settings: Settings, text: str) -> None:
         """Put other settings in force."""
@@ -244,6 +218,15 @@ class Master:
         self.life.enter("CANCELLING")
         self._end_attempt("the job was canceled")
         self._end("CANCELED")
+
+    def retire(self, what: str, error: Exception) -> bool:
+        """This master has failed and does nothing more for the job; whether another one may take over."""
+        if self.state != "RUNNING":
+            return False
+        self._requests.give_up()
+        self._on_failed((), what, error, whole=True)
+        self._retired = True
+        return not self.over
 
     def abandon(self, error: Exception) -> None:
         """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""
@@ -307,12 +290,12 @@ class Master:
         self._attempts.end()
         self._ending.start_over()
 
-    def _on_failed(self, tasks: Sequence[str], what: str, error: Exception) -> None:
+    def _on_failed(self, tasks: Sequence[str], what: str, error: Exception, *, whole: bool = False) -> None:
         if self.state != "RUNNING":
             return
         self.life.failed(error, f"{what} failed")
         self._requests.attempt_over(f"{what} failed meanwhile")
-        regions = () if self._ending.begun else self._attempts.apart(tasks)
+        regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
         if regions and self._restarts.allowed(error, self._now()):
             reason = f"{what} failed"
             self.coordinator.stop(reason, self._now())

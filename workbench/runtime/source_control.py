@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from workbench.connectors.hybrid_source import replayed
 from workbench.durations import format_instant, format_speed
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.deployment import Execution, JobServices
+from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.messages import Pause
 
 
@@ -17,17 +18,17 @@ class SourceControl:
     Args:
         logical: tells where the replayed histories begin.
         services: clock, paces and rates.
-        tell: gets a line for the job's log.
+        life: keeps the job's log.
 
     Attributes:
         paused: somebody has stopped the reading.
         held: the runtime has, so that nothing is read behind the checkpoint from which the job will go on elsewhere.
     """
 
-    def __init__(self, logical: LogicalGraph, services: JobServices, tell: Callable[[str], None]) -> None:
+    def __init__(self, logical: LogicalGraph, services: JobServices, life: LifeCycle) -> None:
         self._logical = logical
         self._services = services
-        self._tell = tell
+        self._life = life
         self._execution: Execution | None = None
         self.paused = False
         self.held = False
@@ -37,14 +38,14 @@ class SourceControl:
         for pace in self._services.paces.values():
             pace.set_speed(speed, self._now())
         self._poke()
-        self._tell(f"speed = {format_speed(speed)}")
+        self._life.tell("tune", f"speed = {format_speed(speed)}")
 
     def set_rates(self, rates: Mapping[str, float | None]) -> None:
         """Read so many records per second from these sources; None is full speed."""
         for uid, per_second in rates.items():
             self._services.rates[uid].per_second = per_second
         self._poke()
-        self._tell(f"rate = {self.shown()['rate']}")
+        self._life.tell("tune", f"rate = {self.shown()['rate']}")
 
     def shown(self) -> dict[str, str | None]:
         """Speed and rate in force, as people write them; None where there is nothing that has one."""
@@ -64,14 +65,14 @@ class SourceControl:
         for pace in self._services.paces.values():
             (pace.pause if paused else pace.resume)(self._now())
         self._poke()
-        self._tell("paused" if paused else "resumed")
+        self._life.tell("tune", "paused" if paused else "resumed")
 
     def seek(self, position_us: int) -> None:
         """Go to another place of the replayed history."""
         for pace in self._services.paces.values():
             pace.seek(position_us, self._now())
         self._poke()
-        self._tell(f"sought to {format_instant(position_us)}")
+        self._life.tell("tune", f"sought to {format_instant(position_us)}")
 
     def hold(self, held: bool) -> None:
         """Read nothing for the time being, without a word to anybody; or go on."""

@@ -37,6 +37,10 @@ class Sampler(JobObserver):
         self._failing_since_us: int | None = None
         self.master: Master | None = None
 
+    def watch(self, master: Master) -> None:
+        """Sample this master from now on."""
+        self.master = master
+
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         """Keep a line of the log, and count the time spent restarting."""
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]

@@ -37,6 +37,14 @@ class CheckpointStorage(Protocol):
         """All complete savepoints, oldest first."""
         ...
 
+    def latest(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job goes on; None when it has none."""
+        ...
+
+    def highest_id(self) -> int:
+        """The largest id of any checkpoint or savepoint; 0 when there is none."""
+        ...
+
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         """A task's state by operator uid, checked against the checksums; memory need not hold all of it."""
         ...

@@ -41,6 +41,14 @@ class MemoryStorage:
     def savepoints(self) -> Sequence[Manifest]:
         return self._in_order(savepoints=True)
 
+    def latest(self) -> Manifest | None:
+        complete = [*self.manifests(), *self.savepoints()]
+        return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
+
+    def highest_id(self) -> int:
+        latest = self.latest()
+        return 0 if latest is None else latest.checkpoint_id
+
     def _in_order(self, *, savepoints: bool) -> Sequence[Manifest]:
         items = self._manifests.copy().items()
         found = [manifest for place, manifest in items if place.startswith(_SAVEPOINTS) == savepoints]

@@ -1,0 +1,63 @@
+"""What is seen of a job's master: telemetry, the job's handle and the checkers read these and nothing else of it."""
+
+from __future__ import annotations
+
+from workbench.runtime.attempts import Attempts
+from workbench.runtime.deployment import Execution
+from workbench.runtime.life_cycle import LifeCycle
+from workbench.runtime.restarts import Restarts
+from workbench.runtime.source_control import SourceControl
+
+
+class MasterFacts:
+    """The facts of a master; `Master` inherits them.
+
+    Attributes:
+        life: the job's state, and what becomes of it.
+        sources: what a person does to them.
+    """
+
+    life: LifeCycle
+    sources: SourceControl
+    _attempts: Attempts
+    _restarts: Restarts
+
+    @property
+    def execution(self) -> Execution | None:
+        """The tasks that run, or that ran last; None before the first attempt."""
+        return self._attempts.execution
+
+    @property
+    def restored_us(self) -> int | None:
+        """When tasks were last restored from a checkpoint."""
+        return self._attempts.restored_us
+
+    @property
+    def state(self) -> str:
+        """Flink's job state (see `LifeCycle`)."""
+        return self.life.state
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended for good."""
+        return self.life.over
+
+    @property
+    def failure(self) -> Exception | None:
+        """The last one, from which the job may have recovered."""
+        return self.life.failure
+
+    @property
+    def restarts(self) -> int:
+        """How often it has started again after a failure, as a whole or in a region."""
+        return self._restarts.count
+
+    @property
+    def restart_due_us(self) -> int | None:
+        """When the next attempt begins, while one is waited for."""
+        return self._restarts.due_us
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody has stopped the reading of the sources."""
+        return self.sources.paused
