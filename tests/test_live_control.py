@@ -30,10 +30,10 @@ def run_for(job: Job, seconds: float) -> None:
     job.driver.run_until(lambda: job.driver.clock.now_us() >= end_us)
 
 
-def rate_over(job: Job, seconds: float) -> float:
-    before = read(job)
+def rate_over(job: Job, seconds: float, source: str = "table") -> float:
+    before = read(job, source)
     run_for(job, seconds)
-    return (read(job) - before) / seconds
+    return (read(job, source) - before) / seconds
 
 
 # rates -------------------------------------------------------------------------------------------------------------
@@ -81,6 +81,31 @@ def test_one_of_several_sources_is_tuned_by_its_name() -> None:
     assert job.tune(rate="slow:500")["rate"] == "slow:500, fast:200"
     with pytest.raises(wb.SettingError, match="unknown source with a rate 'fats': did you mean 'fast'"):
         job.tune(rate={"fats": 1})
+
+
+def test_past_and_present_have_rates_of_their_own() -> None:
+    stream = wb.Stream.hybrid(source(900, rate=100.0), source(rate=50.0))
+    job = stepped(stream.sink_to(wb.TableSink("out")))
+    assert job.status()["rate"] == "hybrid.history:100, hybrid.live:50"
+    assert rate_over(job, 2, "hybrid") == pytest.approx(100, rel=0.05)
+    assert job.tune(rate="hybrid.history:400")["rate"] == "hybrid.history:400, hybrid.live:50"
+    assert rate_over(job, 1, "hybrid") == pytest.approx(400, rel=0.05)
+    run_for(job, 2)  # the past is read
+    assert rate_over(job, 2, "hybrid") == pytest.approx(50, rel=0.05)
+    job.tune(rate={"hybrid.live": 200})
+    job.rescale(2)
+    assert rate_over(job, 2, "hybrid") == pytest.approx(200, rel=0.05)
+    with pytest.raises(wb.SettingError, match=r"'hybrid': did you mean 'hybrid.live'\? Valid: hybrid.history"):
+        job.tune(rate={"hybrid": 1})
+
+
+def test_only_the_part_that_has_a_rate_is_tuned() -> None:
+    past = source(10, event_time=wb.INGESTION)
+    live = wb.Stream.from_socket("127.0.0.1", 9, past.schema, format="json", event_time=wb.INGESTION, retries=None)
+    job = stepped(wb.Stream.hybrid(past, live).uid("clicks").sink_to(wb.TableSink("out")))
+    assert job.tune(rate=5)["rate"] == "5"
+    with pytest.raises(wb.SettingError, match=r"Valid: clicks.history"):
+        job.tune(rate={"clicks.live": 5})
 
 
 @pytest.mark.parametrize("value", [0, -1, "quick", float("nan"), float("inf"), None])

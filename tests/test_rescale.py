@@ -314,3 +314,42 @@ def test_live_jobs_are_rescaled_too() -> None:
     assert pairs(job) == oracle()
     assert job.status()["parallelism"] == 3
     assert job.status()["restarts"] == 0
+
+
+def test_a_restored_job_keeps_the_settings_in_force(tmp_path: Path) -> None:
+    job = stepped(counts().sink_to(wb.TableSink("out")), parallelism=1, checkpoint_dir=tmp_path / "c")
+    job.savepoint("before")
+    job.rescale(3)
+    job.tune(buffer_timeout="7ms")
+    again = job.restore("before")
+    assert (again.status()["parallelism"], again.status()["buffer_timeout"]) == (3, "7ms")
+    assert job.state == "CANCELED"
+    assert again.wait() == "FINISHED"
+    assert pairs(again) == oracle()
+
+
+def test_a_job_that_failed_goes_back_to_its_savepoint(tmp_path: Path) -> None:
+    poison = {"on": True}
+
+    def check(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if poison["on"] and 500 in batch["n"].to_pylist():
+            raise ValueError("poison")
+        return batch
+
+    stream = source().map_batches(check).key_by("key").aggregate(count=wb.count())
+    job = stepped(stream.sink_to(wb.TableSink("out")), checkpoint_dir=tmp_path / "c", restart=wb.no_restart())
+    job.savepoint("before")
+    with pytest.raises(wb.JobError, match="poison"):
+        job.wait()
+    poison["on"] = False
+    again = job.restore("before")
+    assert again.wait() == "FINISHED"
+    assert pairs(again) == oracle()
+
+
+def test_a_savepoint_in_memory_goes_with_its_job() -> None:
+    job = stepped(counts().sink_to(wb.TableSink("out")))
+    job.savepoint("before")
+    with pytest.raises(wb.JobError, match="is in memory, which goes with the job"):
+        job.restore("before")
+    assert job.wait() == "FINISHED"

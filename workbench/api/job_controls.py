@@ -30,7 +30,8 @@ class JobControls(JobViews):
             checkpoint_interval: time between checkpoints, ``"5s"``, or ``"disabled"``.
             speed: seconds of a replayed history per second, ``"600x"``, or ``"max"``.
             rate: records per second of each source that reads at a rate, or ``"max"``; of one of several sources:
-                ``{"clicks": 50_000}`` or ``"clicks:50000"``.
+                ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and
+                ``clicks.live``.
             parallelism: see `rescale`.
 
         Raises:

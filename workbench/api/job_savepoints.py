@@ -82,7 +82,7 @@ class JobSavepoints(JobEndings):
         return [manifest.place.rpartition("/")[2] for manifest in self._master.storage.savepoints()]
 
     def restore(self, savepoint: str) -> Job:
-        """Stop this job and run its pipeline again from a savepoint, at the present parallelism.
+        """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
 
         Source: E10, F2-8.
 
@@ -94,10 +94,15 @@ class JobSavepoints(JobEndings):
 
         Raises:
             WorkbenchError: the job cannot start from it; see `Pipeline.run`.
-            JobError: there is no such savepoint.
+            JobError: there is no such savepoint, or it is in memory only.
         """
-        if self._master.storage.savepoint(savepoint) is None:
+        manifest = self._master.storage.savepoint(savepoint)
+        if manifest is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
+        if not self._master.storage.path_of(manifest.place):
+            raise JobError(
+                f"the savepoint {savepoint!r} is in memory, which goes with the job: run it with a checkpoint_dir"
+            )
         self.cancel()
-        self.wait()
+        self._driver.wait_for(self._driver.ended, None)
         return self._rerun(savepoint)

@@ -156,10 +156,11 @@ def _start(
         master.sources.set_speed(parse_replay_speed(master, speed))
 
     def rerun(savepoint: str) -> Job:
+        in_force = {**master.settings.shown(), **master.sources.shown()}
         return start_job(
             pipeline,
             name,
-            values,
+            values | {setting: value for setting, value in in_force.items() if setting in values},
             checkpoint_dir=directory,
             resume=False,
             restore=savepoint,

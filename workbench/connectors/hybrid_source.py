@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
 from workbench.connectors.pace import Pace
+from workbench.connectors.rate import Rated
 from workbench.connectors.replay_source import ReplaySource
 from workbench.elements import Records
 from workbench.errors import PlanError
@@ -84,20 +85,20 @@ class HybridReader(SourceReader):
 
     def __init__(self, history: SourceReader, live: SourceReader, schema: pa.Schema) -> None:
         self._schema = schema
-        self._history = history
-        self._live = live
+        self.history = history
+        self.live = live
         self._is_live = False
         self.shares_event_time = history.shares_event_time
 
     @property
     def position_us(self) -> int | None:
         """How far a replayed history is, as an arrival time; None once the present is read."""
-        return None if self._is_live else getattr(self._history, "position_us", None)
+        return None if self._is_live else getattr(self.history, "position_us", None)
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
-        self._history.open(context)
-        self._live.open(context)
+        self.history.open(context)
+        self.live.open(context)
 
     def splits(self) -> Sequence[str]:
         phase = "live" if self._is_live else "history"
@@ -105,7 +106,7 @@ class HybridReader(SourceReader):
 
     def pending_records(self) -> int | None:
         """Records of the history that are still to be read, where it tells."""
-        pending = getattr(self._history, "pending_records", None)
+        pending = getattr(self.history, "pending_records", None)
         return None if pending is None else cast("int | None", pending())
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
@@ -124,30 +125,43 @@ class HybridReader(SourceReader):
     def snapshot(self) -> Snapshot:
         """``{"phase": "history" or "live", "history": its positions, "live": its positions}``."""
         phase = "live" if self._is_live else "history"
-        parts: dict[str, Any] = {"history": self._history.snapshot(), "live": self._live.snapshot()}
+        parts: dict[str, Any] = {"history": self.history.snapshot(), "live": self.live.snapshot()}
         return {"phase": phase, **parts}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        self._history.restore([cast("Snapshot", snapshot["history"]) for snapshot in snapshots])
-        self._live.restore([cast("Snapshot", snapshot["live"]) for snapshot in snapshots])
+        self.history.restore([cast("Snapshot", snapshot["history"]) for snapshot in snapshots])
+        self.live.restore([cast("Snapshot", snapshot["live"]) for snapshot in snapshots])
         if snapshots and all(snapshot["phase"] == "live" for snapshot in snapshots):
             self._begin_live()
 
     def close(self) -> None:
-        self._history.close()
-        self._live.close()
+        self.history.close()
+        self.live.close()
 
     @property
     def _current(self) -> SourceReader:
-        return self._live if self._is_live else self._history
+        return self.live if self._is_live else self.history
 
     def _begin_live(self) -> None:
         self._is_live = True
-        self.shares_event_time = self._live.shares_event_time
+        self.shares_event_time = self.live.shares_event_time
 
 
 def _show(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
+    """What of a source's reader keeps to a rate, by the name to tune it by: ``clicks``, or ``clicks.live`` of a hybrid.
+
+    Past and present have rates of their own: who reads the past at full speed does not want that for the present.
+    """
+    parts = {uid: reader}
+    if isinstance(reader, HybridReader):
+        parts = {f"{uid}.history": reader.history, f"{uid}.live": reader.live}
+    for name, part in parts.items():
+        if isinstance(part, Rated):
+            yield name, part
 
 
 def replayed(source: object) -> ReplaySource | None:

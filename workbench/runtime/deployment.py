@@ -10,8 +10,9 @@ from typing import Any
 
 from workbench.clock import Clock
 from workbench.connectors.base import SourceReader
+from workbench.connectors.hybrid_source import rated
 from workbench.connectors.pace import Pace
-from workbench.connectors.rate import Rate, Rated
+from workbench.connectors.rate import Rate
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
@@ -299,8 +300,8 @@ class _TaskBuilder:
         spec: Any = node.spec
         pace = self.services.paces.get(uid)
         reader: SourceReader = spec.create() if pace is None else spec.create(pace)
-        if isinstance(reader, Rated):
-            reader.rate = self.services.rates.setdefault(uid, reader.rate)
+        for name, part in rated(uid, reader):
+            part.rate = self.services.rates.setdefault(name, part.rate)
         reader.open(self._context(uid, Counters()))
         if self.states is not None and self.states.get(uid):
             reader.restore(self.states[uid])

@@ -174,6 +174,15 @@ DEFAULT_STRATEGY = FixedDelay(delay_us=100_000, counts_injected=False)
 def fixed_delay(attempts: int = 3, delay: str = "1s") -> FixedDelay:
     """Start again after `delay`, at most `attempts` times; the failure after these ends the job.
 
+    Source: Flink's fixed-delay restart strategy.
+
+    Args:
+        attempts: restarts after which the job fails, 0 or more.
+        delay: time before each, such as ``"1s"``.
+
+    Raises:
+        SettingError: a number or a duration that cannot be.
+
     Example:
         >>> print(fixed_delay(attempts=5, delay="200ms"))
         fixed-delay:attempts=5,delay=200ms
@@ -191,6 +200,8 @@ def exponential_delay(
 ) -> ExponentialDelay:
     """Start again after `initial_backoff`, then after `backoff_multiplier` times as long each, up to `max_backoff`.
 
+    Source: Flink's exponential-delay restart strategy.
+
     Args:
         initial_backoff, max_backoff: the shortest and the longest time.
         backoff_multiplier: at least 1.
@@ -198,6 +209,10 @@ def exponential_delay(
         jitter_factor: by which fraction a time may differ, 0 to 1; how much it does follows from the job's name and
             the number of failures.
         attempts: restarts in a row after which the job fails; None: it never gives up.
+        initial_backoff, max_backoff: the shortest and the longest time, such as ``"1s"`` and ``"1min"``.
+
+    Raises:
+        SettingError: a number or a duration that cannot be.
 
     Example:
         >>> logic = exponential_delay("100ms", "1s", 3, jitter_factor=0).begin("delays")
@@ -228,6 +243,16 @@ def failure_rate(
 ) -> FailureRate:
     """Start again after `delay`, unless more than `max_failures_per_interval` failures fall into the interval.
 
+    Source: Flink's failure-rate restart strategy.
+
+    Args:
+        max_failures_per_interval: above zero.
+        failure_rate_interval: such as ``"1min"``.
+        delay: time before each restart, such as ``"1s"``.
+
+    Raises:
+        SettingError: a number or a duration that cannot be.
+
     Example:
         >>> logic = failure_rate(2, "1min", "1s").begin("delays")
         >>> [logic.failed(second * 1_000_000) for second in (0, 30, 70, 80)]  # three of them within a minute
@@ -242,6 +267,8 @@ def failure_rate(
 
 def no_restart() -> NoRestart:
     """The first failure ends the job, also one that a person injects.
+
+    Source: Flink's strategy without restarts.
 
     Example:
         >>> print(no_restart())
