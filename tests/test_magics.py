@@ -262,7 +262,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("pause delays now", "%stream pause takes pause [NAME], not 2 words"),
         ("seek", "%stream seek needs TIME: write '%stream seek [NAME] TIME'"),
         ("step three", "%stream step takes a number of steps, not 'three'"),
-        ("fail", "%stream fail needs TASK: write '%stream fail [NAME] TASK'"),
+        ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
     ],
