@@ -15,11 +15,12 @@ from workbench.durations import NO_TIME
 from workbench.elements import CheckpointBarrier, Records
 from workbench.operators import window_tumbling
 from workbench.operators.watermarks import Marks
+from workbench.runtime.aligned import AlignedBarriers
 from workbench.runtime.channel import Channel
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.input_gate import InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
-from workbench.runtime.policy import AlignedBarriers
+from workbench.runtime.snapshots import Arrival
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.storage import DirectoryStorage
 from workbench.testing import simulate
@@ -67,8 +68,7 @@ def blocked_channels_are_polled(patch: Patch) -> None:
 def snapshot_at_the_first_barrier(patch: Patch) -> None:
     def complete(self: AlignedBarriers, now_us: int) -> None:
         barrier: Any = self._aligning
-        self._last_id = barrier.checkpoint_id
-        self._take_snapshot(barrier, 0, 0)
+        self._snapshots.report(self._snapshots.take(barrier), Arrival(0))
         self._release()
 
     patch.setattr(AlignedBarriers, "_complete_if_aligned", complete)
@@ -93,7 +93,7 @@ def checkpoint_without_the_last_state(patch: Patch) -> None:
     snapshot_taken = CheckpointCoordinator.snapshot_taken
 
     def impatient(self: CheckpointCoordinator, report: Any, now_us: Callable[[], int]) -> None:
-        record = self.pending
+        record = self.in_progress.get(report.barrier.checkpoint_id)
         if record is not None and not record.completing and len(record.acknowledgements) == len(record.tasks) - 1:
             self._make_complete(record, now_us)
         snapshot_taken(self, report, now_us)

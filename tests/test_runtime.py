@@ -20,7 +20,6 @@ from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.encoding import decode, encode
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
-from workbench.runtime.policy import AlignedBarriers
 from workbench.runtime.storage import DirectoryStorage, Manifest
 from workbench.state.key_groups import KeyPartitioner
 from workbench.telemetry.sampler import Sampler
@@ -202,36 +201,6 @@ def test_with_every_channel_idle_time_goes_to_the_furthest() -> None:
     inputs[0].idle = inputs[1].idle = True
     assert valve.advance() == 20
     assert valve.idle
-
-
-def test_alignment_holds_the_faster_channel_until_the_last_barrier() -> None:
-    _, inputs = gate(3)
-    taken: list[tuple[int, int, int]] = []
-    policy = AlignedBarriers(InputGate(inputs), lambda b, delay, time: taken.append((b.checkpoint_id, delay, time)))
-    barrier = CheckpointBarrier(1, triggered_us=100)
-    policy.on_barrier(inputs[0], barrier, 110)
-    policy.on_barrier(inputs[2], barrier, 130)
-    assert [channel.blocked for channel in inputs] == [True, False, True]
-    assert taken == []
-    policy.on_barrier(inputs[1], barrier, 150)
-    assert taken == [(1, 10, 40)]
-    assert not any(channel.blocked for channel in inputs)
-
-
-def test_an_aborted_or_overtaken_checkpoint_lets_its_channels_go() -> None:
-    _, inputs = gate(2)
-    taken: list[int] = []
-    policy = AlignedBarriers(InputGate(inputs), lambda b, delay, time: taken.append(b.checkpoint_id))
-    policy.on_barrier(inputs[0], CheckpointBarrier(1, 0), 0)
-    policy.on_abort(1)
-    assert not inputs[0].blocked
-    policy.on_barrier(inputs[1], CheckpointBarrier(1, 0), 0)  # late barrier of the aborted checkpoint
-    assert not inputs[1].blocked
-    policy.on_barrier(inputs[0], CheckpointBarrier(2, 0), 0)
-    policy.on_barrier(inputs[1], CheckpointBarrier(3, 0), 0)  # checkpoint 2 was given up by somebody else
-    assert [channel.blocked for channel in inputs] == [False, True]
-    policy.on_barrier(inputs[0], CheckpointBarrier(3, 0), 0)
-    assert taken == [3]
 
 
 # storage -----------------------------------------------------------------------------------------------------------

@@ -1,9 +1,13 @@
-"""What travels on a channel: buffers of records and the control elements, in one FIFO; nothing overtakes."""
+"""What travels on a channel: buffers of records and the control elements, in one FIFO.
+
+Nothing overtakes but the barrier of an unaligned checkpoint.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +65,10 @@ class WatermarkStatus:
     idle: bool
 
 
+CheckpointMode = Literal["exactly-once", "at-least-once", "unaligned", "stop-the-world"]
+"""How tasks take their part of a checkpoint (see ``workbench/runtime/policy.py``)."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
     """Separates the records of one checkpoint from those of the next (F2-9).
@@ -68,10 +76,17 @@ class CheckpointBarrier:
     Attributes:
         checkpoint_id: from 1, increasing.
         triggered_us: processing time at which the coordinator triggered the checkpoint.
+        mode: what a task does with it.
+        overtakes_at_us: processing time from which an aligned barrier may overtake records; None: never.
+        behind: of a barrier that has overtaken what was in flight on its channel: how many buffers of records were sent
+            there before it; None: it has overtaken nothing.
     """
 
     checkpoint_id: int
     triggered_us: int
+    mode: CheckpointMode = "exactly-once"
+    overtakes_at_us: int | None = None
+    behind: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +107,12 @@ class EndOfStream:
     """Nothing follows on this channel."""
 
 
-Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfStream
+@dataclass(frozen=True, slots=True)
+class EndOfInFlight:
+    """What was in flight at the checkpoint from which this attempt goes on has been sent again; new records follow."""
+
+
+Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfInFlight | EndOfStream
 
 
 def event_times(column: pa.Array) -> Int64s:

@@ -51,8 +51,11 @@ class Tuning:
             elif name == "parallelism":
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
-                master.settings.with_value(name, value)
                 plain[name] = value
+        changed = master.settings
+        for name, value in plain.items():
+            changed = changed.with_value(name, value)
+        changed.check()
         return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:

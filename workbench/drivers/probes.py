@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, WaitUntil
 from workbench.connectors.tables import Tables
-from workbench.elements import Element, Records
+from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.runtime.channel import Channel
 from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord
 from workbench.runtime.deployment import Execution
 from workbench.runtime.encoding import Encoded
+from workbench.runtime.messages import SnapshotTaken
+from workbench.runtime.snapshots import Snapshots
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 
@@ -59,6 +61,9 @@ class Probe:
 
     def received(self, channel: Channel, element: Element) -> None:
         """An element was taken from a channel."""
+
+    def snapshot_taken(self, taken: SnapshotTaken) -> None:
+        """A task has reported its part of a checkpoint."""
 
     def reached(self, point: Point, owner: str, number: int) -> None:
         """A point was reached.
@@ -114,6 +119,10 @@ class _ProbedChannel(Channel):
     def push(self, element: Element) -> None:
         super().push(element)
         self.probe.sent(self, element)
+
+    def overtake(self, barrier: CheckpointBarrier) -> None:
+        super().overtake(barrier)
+        self.probe.sent(self, barrier)
 
     def poll(self) -> Element | None:
         element = super().poll()
@@ -182,12 +191,24 @@ def attach(execution: Execution, probe: Probe) -> None:
         if type(channel) is Channel:
             channel.__class__ = channel_type
     for task in execution.tasks:
+        if not isinstance(task.root.operator, _ProbedOperator):
+            _attach_snapshots(task.snapshots, probe)
         for link in task.links:
             if not isinstance(link.operator, _ProbedOperator):
                 if isinstance(task, SourceTask) and link is task.root:
                     _attach_reader(task, probe)
                 link.operator = _ProbedOperator(link.operator, probe, f"{task.name}/{link.uid}")
     probe.attached(execution)
+
+
+def _attach_snapshots(snapshots: Snapshots, probe: Probe) -> None:
+    send = snapshots.send
+
+    def probed(taken: SnapshotTaken) -> None:
+        probe.snapshot_taken(taken)
+        send(taken)
+
+    snapshots.send = probed
 
 
 def _attach_reader(task: SourceTask, probe: Probe) -> None:

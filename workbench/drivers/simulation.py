@@ -19,6 +19,7 @@ from workbench.drivers.stepping import Step, SteppingDriver
 from workbench.elements import (
     CheckpointBarrier,
     Element,
+    EndOfInFlight,
     EndOfStream,
     LatencyMarker,
     Records,
@@ -42,6 +43,7 @@ _LETTERS: dict[type[Element], str] = {
     WatermarkStatus: "idle",
     CheckpointBarrier: "b",
     LatencyMarker: "l",
+    EndOfInFlight: "f",
     EndOfStream: "end",
 }
 

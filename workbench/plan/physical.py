@@ -46,6 +46,11 @@ class Edge:
     partitioner: Partitioner | None = None
 
     @property
+    def producer_uid(self) -> str:
+        """The uid of its producer."""
+        return self.source.uids[self.source.nodes.index(self.producer)]
+
+    @property
     def pairs(self) -> list[tuple[int, int]]:
         """The (sending, receiving) subtasks that have a channel (F2-3).
 

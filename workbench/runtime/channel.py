@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.runtime.in_flight import Flow
 
 
 class Waker:
@@ -26,6 +27,18 @@ class Waker:
         self.wake: Callable[[], None] = lambda: None
 
 
+class Attention:
+    """Tells a receiving task that a barrier has overtaken on one of its channels; shared by all of them.
+
+    It is looked at even while the task takes no records, for want of room or because a channel is held back.
+    """
+
+    __slots__ = ("wanted",)
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+
 class Channel:
     """A bounded-by-credit FIFO of elements.
 
@@ -34,14 +47,21 @@ class Channel:
         source, target: names of the two tasks.
         credit: buffers that the receiver grants.
         sender, receiver: wakers of the two tasks' slots.
+        flow: what it carries, in words that outlive the plan.
+
+    Attributes:
+        attention: of the receiving task.
     """
 
     __slots__ = (
+        "attention",
         "buffers_received",
         "buffers_sent",
         "credit",
         "edge",
         "elements",
+        "flow",
+        "flow",
         "receiver",
         "records_received",
         "records_sent",
@@ -50,13 +70,24 @@ class Channel:
         "target",
     )
 
-    def __init__(self, edge: str, source: str, target: str, credit: int, sender: Waker, receiver: Waker) -> None:
+    def __init__(
+        self,
+        edge: str,
+        source: str,
+        target: str,
+        credit: int,
+        sender: Waker,
+        receiver: Waker,
+        flow: Flow | None = None,
+    ) -> None:
         self.edge = edge
         self.source = source
         self.target = target
         self.credit = credit
         self.sender = sender
         self.receiver = receiver
+        self.flow = flow or Flow(source, None, target, 0, 0, 0, 1)
+        self.attention = Attention()
         self.elements: deque[Element] = deque()
         self.buffers_sent = 0
         self.records_sent = 0
@@ -84,6 +115,23 @@ class Channel:
             if in_flight >= self.credit and self.sender.parked:  # no other sender can have waited for room
                 self.sender.wake()
         return element
+
+    def overtake(self, barrier: CheckpointBarrier) -> None:
+        """Put a barrier before everything that is in flight (the sender's side); its `behind` says what that is."""
+        self.elements.appendleft(barrier)
+        self.attention.wanted = True
+        if self.receiver.parked:
+            self.receiver.wake()
+
+    def oldest(self, buffers: int) -> tuple[Records, ...]:
+        """The next so many buffers of records, which stay in the queue (the receiver's side)."""
+        while True:
+            try:
+                queued = tuple(self.elements)
+                break
+            except RuntimeError:  # the sender has pushed meanwhile, which it does a few times at most
+                continue
+        return tuple(element for element in queued if type(element) is Records)[:buffers]
 
     @property
     def queued_buffers(self) -> int:

@@ -2,75 +2,28 @@
 
 It is stepped by the job's master and lives as long as the job; tasks come and go with each attempt. A checkpoint is
 complete when every task has acknowledged it and its manifest is durable, and only then are the tasks told to commit.
+
+Several may be in progress. One that is complete makes older ones superfluous (I8); one that fails leaves the others.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
 
 from workbench.elements import CheckpointBarrier
+from workbench.errors import CheckpointError
 from workbench.operators.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.background import Background
+from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord, Kind
 from workbench.runtime.deployment import Execution
 from workbench.runtime.encoding import encode
 from workbench.runtime.messages import Abort, SnapshotTaken, Trigger
 from workbench.runtime.settings import Settings
-from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile, folder_of
+from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 
-Kind = Literal["periodic", "manual", "savepoint", "final"]
 HISTORY = 50
-
-
-@dataclass(slots=True)
-class Acknowledgement:
-    """What one task did for a checkpoint; times in microseconds."""
-
-    start_delay_us: int
-    alignment_us: int
-    sync_us: int
-    taken_us: int
-    written_us: int | None = None
-    file: StateFile | None = None
-
-
-@dataclass(slots=True)
-class CheckpointRecord:
-    """One checkpoint in the job's history."""
-
-    checkpoint_id: int
-    kind: Kind
-    triggered_us: int
-    tasks: tuple[str, ...]
-    savepoint: str | None = None
-    state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"] = "IN_PROGRESS"
-    ended_us: int | None = None
-    reason: str = ""
-    acknowledgements: dict[str, Acknowledgement] = field(default_factory=dict)
-    completing: bool = False
-
-    @property
-    def place(self) -> str:
-        """Its folder within the storage."""
-        return folder_of(self.checkpoint_id, self.savepoint)
-
-    @property
-    def acknowledged(self) -> int:
-        """Tasks whose state is written."""
-        return sum(ack.file is not None for ack in self.acknowledgements.copy().values())
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes written so far."""
-        return sum(ack.file.written for ack in self.acknowledgements.copy().values() if ack.file is not None)
-
-    @property
-    def full_size_bytes(self) -> int:
-        """Bytes that a restore reads: what earlier checkpoints wrote for it is among them."""
-        return sum(ack.file.full_size for ack in self.acknowledgements.copy().values() if ack.file is not None)
 
 
 class CheckpointCoordinator:
@@ -86,6 +39,8 @@ class CheckpointCoordinator:
     Attributes:
         on_complete: told of a checkpoint that has become complete, unless its attempt is over.
         on_failed: told of one that was given up.
+        in_progress: by id, oldest first.
+        failures: that the job itself is to blame for, since the last one that was complete.
     """
 
     def __init__(
@@ -106,12 +61,14 @@ class CheckpointCoordinator:
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
         self._attempt: Execution | None = None
         self._due_us: int | None = None
+        self._ended_us: int | None = None
         self._retained: deque[str] = deque(manifest.place for manifest in storage.manifests())
-        self.pending: CheckpointRecord | None = None
+        self.in_progress: dict[int, CheckpointRecord] = {}
         self.history: deque[CheckpointRecord] = deque(maxlen=HISTORY)
         self.latest: Manifest | None = None
         self.completed = 0
         self.failed = 0
+        self.failures = 0
 
     def plan_changed(self, graph: PhysicalGraph) -> None:
         """Further attempts run by another plan."""
@@ -120,6 +77,8 @@ class CheckpointCoordinator:
     def start(self, attempt: Execution, settings: Settings, now_us: int) -> None:
         """A new attempt runs; the first periodic checkpoint is due after one interval."""
         self._attempt = attempt
+        self._ended_us = None
+        self.failures = 0
         self.reschedule(settings, now_us)
 
     def stop(self, reason: str, now_us: int) -> None:
@@ -128,15 +87,15 @@ class CheckpointCoordinator:
         Such a checkpoint may already be complete for whoever reads the directory; until it is known whether it is,
         ``settled`` is False and no new attempt may start from an older one.
         """
-        if self.pending is not None and not self.pending.completing:
-            self._fail(self.pending, reason, now_us)
+        for record in [record for record in self.in_progress.values() if not record.completing]:
+            self._fail(record, reason, now_us, own_fault=False)
         self._attempt = None
         self._due_us = None
 
     @property
     def settled(self) -> bool:
         """Whether it is known which checkpoint is the latest complete one."""
-        return self.pending is None or not self.pending.completing
+        return not any(record.completing for record in self.in_progress.values())
 
     def reschedule(self, settings: Settings, now_us: int) -> None:
         """Another interval is in force."""
@@ -145,41 +104,115 @@ class CheckpointCoordinator:
 
     def next_due_us(self, settings: Settings) -> int | None:
         """When ``step`` has something to do."""
-        if self.pending is not None:
-            return self.pending.triggered_us + settings.checkpoint_timeout_us
-        return self._due_us
+        due = [
+            record.triggered_us + settings.checkpoint_timeout_us
+            for record in self.in_progress.values()
+            if not record.completing
+        ]
+        if (begin := self._next_begin_us(settings)) is not None:
+            due.append(begin)
+        return min(due, default=None)
+
+    def _next_begin_us(self, settings: Settings) -> int | None:
+        """When the next periodic checkpoint begins: after the interval, and after the minimum pause."""
+        if self._due_us is None or not self.may_begin(settings):
+            return None
+        pause_us = settings.min_pause_us
+        if settings.checkpoint_mode == "stop-the-world":  # or else the sources might stand still for ever
+            pause_us = max(pause_us, settings.checkpoint_interval_us or 0)
+        if self._ended_us is None or not pause_us:
+            return self._due_us
+        return max(self._due_us, self._ended_us + pause_us)
+
+    def may_begin(self, settings: Settings) -> bool:
+        """Whether one more checkpoint may be in progress."""
+        records = self.in_progress.values()
+        if any(record.alone for record in records):
+            return False
+        limit = 1 if settings.min_pause_us else settings.max_concurrent_checkpoints
+        return len(records) < limit
+
+    def intolerable(self, settings: Settings) -> CheckpointError | None:
+        """Why the job shall fail: more checkpoints in a row have failed than it is to bear."""
+        tolerable = settings.tolerable_failed_checkpoints
+        if tolerable is None or self.failures <= tolerable:
+            return None
+        return CheckpointError(
+            f"{self.failures} checkpoints in a row failed, the last one: {self.history[-1].reason} "
+            f"(tolerable_failed_checkpoints is {tolerable}): see what keeps them, or tolerate more"
+        )
 
     def step(self, settings: Settings, now_us: int) -> None:
         """Trigger what is due, and give up what takes too long."""
-        pending = self.pending
-        if pending is not None:
-            if not pending.completing and now_us - pending.triggered_us >= settings.checkpoint_timeout_us:
-                self._fail(pending, "timed out", now_us)
-            return
-        if self._due_us is not None and now_us >= self._due_us and self._attempt is not None:
+        for record in list(self.in_progress.values()):
+            if not record.completing and now_us - record.triggered_us >= settings.checkpoint_timeout_us:
+                self._fail(record, "timed out", now_us)
+        begin = self._next_begin_us(settings)
+        if begin is not None and now_us >= begin and self._attempt is not None:
             self.trigger("periodic", settings, now_us)
 
     def trigger(
-        self, kind: Kind, settings: Settings, now_us: int, savepoint: str | None = None
+        self,
+        kind: Kind,
+        settings: Settings,
+        now_us: int,
+        savepoint: str | None = None,
+        *,
+        aligned: bool = False,
+        alone: bool = False,
     ) -> CheckpointRecord | None:
-        """Begin a checkpoint now; None when one is in progress or no attempt runs."""
-        if self.pending is not None or self._attempt is None:
+        """Begin a checkpoint now; None when too many are in progress or no attempt runs.
+
+        Args:
+            kind: why it is taken.
+            settings: in force.
+            now_us: processing time.
+            savepoint: its name, if it is one.
+            aligned: whatever the mode, the state shall hold everything before the barriers and nothing behind them, and
+                nothing shall be in flight.
+            alone: begin no other one until this one has ended.
+        """
+        if self._attempt is None or not self.may_begin(settings):
             return None
-        tasks = tuple(task.name for task in self._attempt.tasks)
-        record = CheckpointRecord(self._next_id, kind, now_us, tasks, savepoint)
+        mode = settings.checkpoint_mode
+        if aligned and mode != "stop-the-world":
+            mode = "exactly-once"
+        timeout_us = settings.aligned_checkpoint_timeout_us
+        switches = timeout_us is not None and mode == "exactly-once" and not aligned
+        record = CheckpointRecord(
+            self._next_id,
+            kind,
+            now_us,
+            tuple(task.name for task in self._attempt.tasks),
+            savepoint,
+            mode,
+            alone or switches or mode in ("unaligned", "stop-the-world"),
+        )
         self._next_id += 1
-        self.pending = record
+        self.in_progress[record.checkpoint_id] = record
         self.history.append(record)
         self.reschedule(settings, now_us)
-        self._attempt.tell_sources(Trigger(CheckpointBarrier(record.checkpoint_id, now_us)))
+        overtakes_at_us = now_us + timeout_us if switches and timeout_us is not None else None
+        barrier = CheckpointBarrier(record.checkpoint_id, now_us, mode, overtakes_at_us)
+        self._attempt.tell_sources(Trigger(barrier))
         return record
 
     def snapshot_taken(self, report: SnapshotTaken, now_us: Callable[[], int]) -> None:
         """A task has copied its state: write it in the background, and count it when it is written."""
-        record = self.pending
-        if record is None or record.checkpoint_id != report.barrier.checkpoint_id:
-            return  # of a checkpoint that was given up
-        ack = Acknowledgement(report.start_delay_us, report.alignment_us, report.sync_us, report.taken_us)
+        record = self.in_progress.get(report.barrier.checkpoint_id)
+        if record is None or report.task in record.acknowledgements:
+            return  # of a checkpoint that was given up, or said twice
+        ack = Acknowledgement(
+            report.start_delay_us,
+            report.alignment_us,
+            report.sync_us,
+            report.taken_us,
+            report.unaligned,
+            report.processed_records,
+            sum(piece.rows for piece in report.in_flight),
+            sum(piece.size_bytes for piece in report.in_flight),
+            report.early_records,
+        )
         record.acknowledgements[report.task] = ack
         states: dict[str, Snapshot] = report.states
 
@@ -215,17 +248,27 @@ class CheckpointCoordinator:
             if isinstance(result, Exception):
                 self._fail(record, f"the manifest could not be written: {result}", now_us())
                 return
-            record.state = "COMPLETED"
-            record.ended_us = now_us()
-            self.pending = None
-            self.completed += 1
-            self.latest = manifest
-            if self._attempt is not None:
-                self.on_complete(record)
-            if record.savepoint is None:
-                self._retained.append(record.place)
+            self._completed(record, manifest, now_us())
 
         self._background.submit(lambda: self._storage.complete(record.place, manifest), durable)
+
+    def _completed(self, record: CheckpointRecord, manifest: Manifest, now_us: int) -> None:
+        del self.in_progress[record.checkpoint_id]
+        record.state = "COMPLETED"
+        record.ended_us = self._ended_us = now_us
+        self.completed += 1
+        self.failures = 0
+        newest = self.latest is None or manifest.checkpoint_id > self.latest.checkpoint_id
+        if newest:
+            self.latest = manifest
+        if record.savepoint is None:
+            self._retained.append(record.place)
+        for older in [older for older in self.in_progress.values() if older.checkpoint_id < record.checkpoint_id]:
+            if not older.completing:
+                reason = f"checkpoint {record.checkpoint_id} was complete before it"
+                self._fail(older, reason, now_us, own_fault=False)
+        if newest and self._attempt is not None:
+            self.on_complete(record)
 
     def path_of(self, record: CheckpointRecord) -> str:
         """Where a person finds a checkpoint; empty in memory."""
@@ -237,14 +280,15 @@ class CheckpointCoordinator:
             place = self._retained.popleft()
             self._background.submit(lambda place=place: self._storage.discard(place), _ignore)  # type: ignore[misc]
 
-    def _fail(self, record: CheckpointRecord, reason: str, now_us: int) -> None:
+    def _fail(self, record: CheckpointRecord, reason: str, now_us: int, *, own_fault: bool = True) -> None:
         if record.state != "IN_PROGRESS":
             return
+        del self.in_progress[record.checkpoint_id]
         record.state = "FAILED"
         record.reason = reason
-        record.ended_us = now_us
-        self.pending = None
+        record.ended_us = self._ended_us = now_us
         self.failed += 1
+        self.failures += own_fault
         if self._attempt is not None:
             self._attempt.tell(Abort(record.checkpoint_id))
         self._background.submit(lambda: self._storage.discard(record.place), _ignore)

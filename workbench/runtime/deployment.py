@@ -22,10 +22,12 @@ from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.in_flight import TASK, Flow, InFlight, restored
 from workbench.runtime.input_gate import InputChannel
 from workbench.runtime.messages import Command
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.output import EdgeOutput
+from workbench.runtime.restored import Restored, plan_resends, sends_of
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.splitters import splitter
@@ -157,7 +159,7 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
         for uid, snapshot in storage.states(manifest, file).items():
             if uid not in manifest.ignored:
                 states.setdefault(uid, []).append(snapshot)
-    known = {uid for vertex in graph.vertices for uid in vertex.uids}
+    known = {TASK, *(uid for vertex in graph.vertices for uid in vertex.uids)}
     for uid, snapshots in states.items():
         if uid not in known and any(snapshots):
             raise CheckpointError(
@@ -188,11 +190,14 @@ def deploy(
     edges = [edge for edge in graph.edges if edge.source in vertices]
     channels = _channels(edges, slots, settings)
     tasks: list[Task] = []
+    in_flight = [] if states is None else restored(states.get(TASK, []))
     try:
         for vertex in vertices:
             for subtask in range(vertex.parallelism):
                 builder = _TaskBuilder(graph.logical, settings, services, number, vertex, subtask, states)
                 tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
+        if in_flight:
+            _resend(graph, tasks, in_flight)
     except BaseException:
         for task in tasks:
             task.close()
@@ -203,6 +208,16 @@ def deploy(
     if not beside:
         execution._occupy()
     return execution
+
+
+def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InFlight]) -> None:
+    """Have every task begin with what was in flight at the checkpoint."""
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
+    wanted = plan_resends(graph, in_flight)
+    for task in tasks:
+        pieces = wanted.get((task.vertex, task.subtask), [])
+        sends = sends_of(vertices[task.vertex], task.links, task.outputs, pieces)
+        task.restored = Restored(sends, task.gate.channels if isinstance(task, OperatorTask) else ())
 
 
 _Channels = dict[str, dict[tuple[int, int], Channel]]
@@ -220,6 +235,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
                 settings.buffers_per_channel,
                 slots[edge.source.slots[i]].waker,
                 slots[edge.target.slots[j]].waker,
+                Flow(edge.producer_uid, edge.tag, edge.target.name, edge.port, i, j, edge.target.parallelism),
             )
             for i, j in edge.pairs
         }

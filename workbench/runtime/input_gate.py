@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Element
-from workbench.runtime.channel import Channel
+from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.runtime.channel import Attention, Channel
 
 
 class InputChannel:
@@ -18,9 +18,11 @@ class InputChannel:
         idle: does not take part in the minimum.
         blocked: not polled, because its barrier has come and others' have not.
         finished: the end has come.
+        log: while a checkpoint that has overtaken this channel's records is waiting for its barrier: the buffers that
+            were received since the snapshot.
     """
 
-    __slots__ = ("blocked", "channel", "finished", "idle", "port", "watermark_us")
+    __slots__ = ("blocked", "channel", "finished", "idle", "log", "port", "watermark_us")
 
     def __init__(self, channel: Channel, port: int) -> None:
         self.channel = channel
@@ -29,17 +31,25 @@ class InputChannel:
         self.idle = False
         self.blocked = False
         self.finished = False
+        self.log: list[Records] | None = None
 
 
 class InputGate:
-    """All input channels of one task."""
+    """All input channels of one task.
 
-    __slots__ = ("_next", "channels", "open_channels")
+    Attributes:
+        attention: raised when a barrier has overtaken on one of them.
+    """
+
+    __slots__ = ("_next", "attention", "channels", "open_channels")
 
     def __init__(self, channels: Sequence[InputChannel]) -> None:
         self.channels = tuple(channels)
         self.open_channels = len(self.channels)
         self._next = 0
+        self.attention = Attention()
+        for channel in self.channels:
+            channel.channel.attention = self.attention
 
     def poll(self) -> tuple[InputChannel, Element] | None:
         """The next element of an unblocked channel, in turn; None when there is nothing to take."""
@@ -58,6 +68,18 @@ class InputGate:
             self._next = index + 1 if index + 1 < count else 0
             return channel, element
         return None
+
+    def overtaking(self) -> list[tuple[InputChannel, CheckpointBarrier]]:
+        """Take the barriers that have overtaken, from channels that are held back, too."""
+        self.attention.wanted = False  # first: what comes from now on raises it again
+        taken: list[tuple[InputChannel, CheckpointBarrier]] = []
+        for channel in self.channels:
+            elements = channel.channel.elements
+            while elements and type(elements[0]) is CheckpointBarrier and elements[0].behind is not None:
+                barrier = channel.channel.poll()
+                assert type(barrier) is CheckpointBarrier
+                taken.append((channel, barrier))
+        return taken
 
     def finish(self, channel: InputChannel) -> bool:
         """Note the end of a channel; whether it was the last open one."""

@@ -15,7 +15,8 @@ from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.attempts import Attempts, Door
-from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
+from workbench.runtime.checkpoint_record import CheckpointRecord, Kind
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
 from workbench.runtime.ending import Ending
 from workbench.runtime.facts import MasterFacts
@@ -171,7 +172,7 @@ class Master(MasterFacts):
         self.life.tell("tune", text)
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
-        """Take a checkpoint as soon as none is in progress."""
+        """Take a checkpoint as soon as one more may be in progress."""
         self._requests.ask(Request(kind, savepoint))
 
     def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
@@ -179,7 +180,7 @@ class Master(MasterFacts):
         self._requests.on_savepoint(name, done)
 
     def rescale(self, rescale: Rescale) -> None:
-        """Go on at another parallelism, from a checkpoint that is taken for it as soon as none is in progress."""
+        """Go on at another parallelism, from a checkpoint that is taken for it as soon as may be."""
         if self._ending.agreed or self._ending.stopping or self.over:
             rescale.done("the job is about to end")
         else:
@@ -353,15 +354,15 @@ class Master(MasterFacts):
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
         self.life.tell("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
         given_up = self._requests.failed(record)
-        if given_up is None:
-            return
-        if given_up.rescale is not None:
+        if given_up is not None and given_up.rescale is not None:
             self.sources.hold(False)
             given_up.rescale.done(f"its checkpoint failed: {record.reason}")
-        elif given_up.last and self.state == "RUNNING":
+        elif given_up is not None and given_up.last and self.state == "RUNNING":
             self.life.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
             self._end_attempt("the last checkpoint failed")
             self._end("FAILED")
+        if (error := self.coordinator.intolerable(self.settings)) is not None:
+            self._on_failed(record.tasks, "checkpointing", error)
 
     # small things ------------------------------------------------------------------------------------------------
 

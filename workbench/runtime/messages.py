@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from workbench.elements import CheckpointBarrier
 from workbench.operators.base import Snapshot
+from workbench.runtime.in_flight import InFlight
 from workbench.runtime.queries import Question
 from workbench.runtime.settings import Settings
 
@@ -80,6 +81,10 @@ class SnapshotTaken:
         alignment_us: from the first barrier to the last.
         sync_us: time that copying the state took.
         taken_us: processing time.
+        unaligned: the barrier has overtaken records.
+        processed_records: that the task took in during the alignment.
+        in_flight: what the barrier has overtaken, as far as this task keeps it.
+        early_records: that are in the state although they came behind a barrier, and will come again after a failure.
     """
 
     task: str
@@ -89,6 +94,10 @@ class SnapshotTaken:
     alignment_us: int
     sync_us: int
     taken_us: int
+    unaligned: bool = False
+    processed_records: int = 0
+    in_flight: tuple[InFlight, ...] = ()
+    early_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

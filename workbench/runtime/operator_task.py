@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker, Records, Watermark, WatermarkStatus
+from workbench.elements import (
+    CheckpointBarrier,
+    EndOfInFlight,
+    EndOfStream,
+    LatencyMarker,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
-from workbench.runtime.policy import AlignedBarriers
+from workbench.runtime.policy import OperatorBarriers
 from workbench.runtime.task import LATENCY_SAMPLES, Outcome, Task
 
 
@@ -22,9 +30,14 @@ class OperatorTask(Task):
         super().__init__(**rest)
         self.gate = InputGate(inputs)
         self.valve = WatermarkValve(inputs)
-        self.policy = AlignedBarriers(self.gate, self.take_snapshot)
+        self.policy = OperatorBarriers(self.gate, self.snapshots)
+        self._attention = self.gate.attention
 
     def _advance(self, now_us: int) -> Outcome:
+        if self._attention.wanted and (overtaking := self.gate.overtaking()):
+            for channel, barrier in overtaking:  # whether or not there is room for records
+                self._on_barrier(channel, barrier, now_us)
+            return Outcome.PROGRESSED
         if now_us < self._not_before_us:
             return Outcome.WAITING
         if not self.pool.has_room or (self._gates and not self._takes_input):
@@ -35,13 +48,15 @@ class OperatorTask(Task):
         channel, element = polled
         match element:
             case Records():
+                if channel.log is not None:
+                    channel.log.append(element)
                 self.root.receive(element, channel.port)
                 self._rest()
             case Watermark(timestamp_us):
                 channel.watermark_us = max(channel.watermark_us, timestamp_us)
                 self._advance_event_time()
             case CheckpointBarrier():
-                self.policy.on_barrier(channel, element, now_us)
+                self._on_barrier(channel, element, now_us)
             case LatencyMarker(marked_us):
                 self.latency_us[self.latency_count % LATENCY_SAMPLES] = now_us - marked_us
                 self.latency_count += 1
@@ -49,14 +64,38 @@ class OperatorTask(Task):
             case WatermarkStatus(idle):
                 channel.idle = idle
                 self._advance_event_time()
+            case EndOfInFlight():
+                self._on_restored(channel, now_us)
             case EndOfStream():
                 last = self.gate.finish(channel)
                 self._advance_event_time()
-                self.policy.on_end(now_us)
+                self.policy.on_end(channel, now_us)
                 if last:
                     self._finish()
                     return Outcome.FINISHED
         return Outcome.PROGRESSED
+
+    def _on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
+        if self.restored is not None:
+            self.restored.barriers.append((channel, barrier))
+        else:
+            self.policy.on_barrier(channel, barrier, now_us)
+
+    def _on_restored(self, channel: InputChannel, now_us: int) -> None:
+        """What was in flight has come from one sender; when it has from all, go on with what is new."""
+        restored = self.restored
+        assert restored is not None
+        restored.arrived(channel)
+        if restored.over:
+            self.restored = None
+            for item in self.gate.channels:
+                item.blocked = False
+            for waiting, barrier in restored.barriers:
+                self.policy.on_barrier(waiting, barrier, now_us)
+
+    @property
+    def has_news(self) -> bool:
+        return (self._attention.wanted and not self.finished) or super().has_news
 
     def _has_more(self) -> bool:
         return any(item.channel.elements and not item.blocked for item in self.gate.channels)

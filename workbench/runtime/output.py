@@ -12,8 +12,9 @@ nothing in. So what is in flight never exceeds the pool and one step's output (I
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from workbench.elements import Element, LatencyMarker, Records, Watermark
+from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
 from workbench.runtime.partial import Partial
 from workbench.runtime.segments import Spreader
@@ -273,6 +274,25 @@ class EdgeOutput:
         for partial in self.partials:
             self._ship(partial)
             partial.channel.push(element)
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[tuple[Channel, tuple[Records, ...]]]:
+        """Send a barrier before everything that is in flight to every channel; what has not been shipped stays.
+
+        Returns:
+            What that is, by channel: it belongs to the checkpoint.
+        """
+        held: list[tuple[Channel, tuple[Records, ...]]] = []
+        for target, partial in enumerate(self.partials):
+            self._seal(partial, target)
+            channel = partial.channel
+            if partial.parts:
+                held.append((channel, tuple(partial.parts)))
+            channel.overtake(replace(barrier, mode="unaligned", behind=channel.buffers_sent))
+        return held
+
+    def send_to(self, target: int, records: Records) -> None:
+        """Send records to one subtask of a broadcast."""
+        self._append(self.partials[target], records)
 
     def ship_due(self, now_us: int) -> bool:
         """Ship the partial buffers whose timeout has passed; whether there was one."""

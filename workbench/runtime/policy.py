@@ -1,8 +1,14 @@
 """Fault tolerance as a policy: what a task does with barriers is not the task's business.
 
-The runtime calls a `TaskPolicy` at named points; `AlignedBarriers` is the asynchronous barrier snapshot algorithm with
-aligned, exactly-once semantics (F2-9 to F2-15): a channel whose barrier has come is held back until the barriers of all
-others have come, then the state is copied and the barrier goes on.
+The runtime calls a `TaskPolicy` at named points. Each barrier says in which mode its checkpoint is taken, so the mode
+can change between two checkpoints; a file each has what an operator does in that mode:
+
+================  ==============================================================================  ==================
+exactly-once      a channel whose barrier has come is held back until the others' have (aligned)  ``aligned.py``
+at-least-once     nothing is held back; what comes too early is in the state, and comes again     ``at_least_once.py``
+unaligned         the barrier overtakes what is in flight, which becomes part of the checkpoint   ``unaligned.py``
+stop-the-world    aligned, and the sources read nothing until the checkpoint is complete          here, `SourceBarriers`
+================  ==============================================================================  ==================
 """
 
 from __future__ import annotations
@@ -11,7 +17,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from workbench.elements import CheckpointBarrier
+from workbench.runtime.aligned import AlignedBarriers
+from workbench.runtime.at_least_once import CountedBarriers
 from workbench.runtime.input_gate import InputChannel, InputGate
+from workbench.runtime.snapshots import Arrival, Takes
+from workbench.runtime.unaligned import UnalignedBarriers
 
 
 class TaskPolicy(Protocol):
@@ -25,8 +35,12 @@ class TaskPolicy(Protocol):
         """A barrier came in on a channel."""
         ...
 
-    def on_end(self, now_us: int) -> None:
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
         """A channel has ended; it will bring no barrier."""
+        ...
+
+    def on_complete(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete."""
         ...
 
     def on_abort(self, checkpoint_id: int) -> None:
@@ -34,68 +48,96 @@ class TaskPolicy(Protocol):
         ...
 
 
-TakeSnapshot = Callable[[CheckpointBarrier, int, int], None]
-"""Called with the barrier, the start delay and the alignment time, both in microseconds."""
-
-
-class AlignedBarriers:
-    """Aligned barriers for one task.
+class SourceBarriers:
+    """What a source does: it has nothing to align, and under stop-the-world it waits for the checkpoint (E9).
 
     Args:
-        gate: the task's inputs; none for a source.
-        take_snapshot: copies the task's state and forwards the barrier.
+        snapshots: takes them.
+        hold: called with True when nothing more may be read, and with False when it may.
     """
 
-    __slots__ = ("_aligning", "_first_us", "_gate", "_last_id", "_take_snapshot")
+    __slots__ = ("_held_for", "_hold", "_snapshots")
 
-    def __init__(self, gate: InputGate | None, take_snapshot: TakeSnapshot) -> None:
-        self._gate = gate
-        self._take_snapshot = take_snapshot
-        self._aligning: CheckpointBarrier | None = None
-        self._first_us = 0
-        self._last_id = 0
+    def __init__(self, snapshots: Takes, hold: Callable[[bool], None]) -> None:
+        self._snapshots = snapshots
+        self._hold = hold
+        self._held_for: int | None = None
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
-        """A source has nothing to align."""
-        if barrier.checkpoint_id > self._last_id:
-            self._last_id = barrier.checkpoint_id
-            self._take_snapshot(barrier, now_us - barrier.triggered_us, 0)
+        """Take the snapshot at once."""
+        if not self._snapshots.wants(barrier.checkpoint_id):
+            return
+        self._snapshots.report(self._snapshots.take(barrier), Arrival(now_us - barrier.triggered_us))
+        if barrier.mode == "stop-the-world":
+            self._held_for = barrier.checkpoint_id
+            self._hold(True)
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Hold the channel back, and snapshot when the last barrier has come."""
-        if barrier.checkpoint_id <= self._last_id:
-            return  # of a checkpoint that was given up
-        if self._aligning is None or barrier.checkpoint_id > self._aligning.checkpoint_id:
-            self._release()
-            self._aligning = barrier
-            self._first_us = now_us
-        elif barrier.checkpoint_id < self._aligning.checkpoint_id:
-            return
-        channel.blocked = True
-        self._complete_if_aligned(now_us)
+        """A source has no channels."""
 
-    def on_end(self, now_us: int) -> None:
-        """The ended channel counts as aligned."""
-        if self._aligning is not None:
-            self._complete_if_aligned(now_us)
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
+        """A source has no channels."""
+
+    def on_complete(self, checkpoint_id: int) -> None:
+        """Read on, if this is what was waited for."""
+        if self._held_for is not None and self._held_for <= checkpoint_id:
+            self._held_for = None
+            self._hold(False)
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Let the held channels go on."""
-        self._last_id = max(self._last_id, checkpoint_id)
-        if self._aligning is not None and self._aligning.checkpoint_id <= checkpoint_id:
-            self._release()
+        """Read on, if this is what was waited for."""
+        if self._held_for == checkpoint_id:
+            self._held_for = None
+            self._hold(False)
 
-    def _complete_if_aligned(self, now_us: int) -> None:
-        assert self._gate is not None
-        barrier = self._aligning
-        assert barrier is not None
-        if all(channel.blocked or channel.finished for channel in self._gate.channels):
-            self._last_id = barrier.checkpoint_id
-            self._take_snapshot(barrier, self._first_us - barrier.triggered_us, now_us - self._first_us)
-            self._release()
 
-    def _release(self) -> None:
-        self._aligning = None
-        if self._gate is not None:
-            for channel in self._gate.channels:
-                channel.blocked = False
+class OperatorBarriers:
+    """What a task with inputs does: each barrier goes to the policy of its mode.
+
+    Args:
+        gate: the task's inputs.
+        snapshots: takes its snapshots.
+    """
+
+    __slots__ = ("_aligned", "_counted", "_snapshots", "_unaligned")
+
+    def __init__(self, gate: InputGate, snapshots: Takes) -> None:
+        self._snapshots = snapshots
+        self._aligned = AlignedBarriers(gate, snapshots)
+        self._counted = CountedBarriers(gate, snapshots)
+        self._unaligned = UnalignedBarriers(gate, snapshots)
+
+    def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
+        """Only sources are triggered."""
+
+    def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
+        """Let the policy of its mode handle it; an aligned checkpoint goes over to unaligned with the first barrier
+        that has overtaken."""
+        checkpoint_id = barrier.checkpoint_id
+        if self._unaligned.collects(checkpoint_id):
+            self._unaligned.on_barrier(channel, barrier, now_us)
+        elif not self._snapshots.wants(checkpoint_id):
+            return  # this task has done its part, or the checkpoint was given up
+        elif barrier.behind is not None:
+            self._unaligned.begin(barrier, self._aligned.hand_over(checkpoint_id), now_us)
+            self._unaligned.on_barrier(channel, barrier, now_us)
+        elif barrier.mode == "at-least-once":
+            self._counted.on_barrier(channel, barrier, now_us)
+        else:
+            self._unaligned.drop()
+            self._aligned.on_barrier(channel, barrier, now_us)
+
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
+        """The ended channel counts as if its barriers had come."""
+        self._aligned.on_end(now_us)
+        self._counted.on_end(now_us)
+        self._unaligned.on_end(channel, now_us)
+
+    def on_complete(self, checkpoint_id: int) -> None:
+        """This task has done its part before."""
+
+    def on_abort(self, checkpoint_id: int) -> None:
+        """Forget what has come of it."""
+        self._aligned.on_abort(checkpoint_id)
+        self._counted.on_abort(checkpoint_id)
+        self._unaligned.on_abort(checkpoint_id)

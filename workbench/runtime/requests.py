@@ -1,6 +1,6 @@
 """Checkpoints that were asked for: by a person, by a savepoint, to rescale, or because the job is about to end.
 
-Only one checkpoint is in progress at a time, so requests wait for their turn. The *last* checkpoint of a job is
+Requests wait for their turn when too many checkpoints are in progress. The *last* checkpoint of a job is
 special: the job ends when it is complete, and without it the tail of the input would never be committed.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord, Kind
+from workbench.runtime.checkpoint_record import CheckpointRecord, Kind
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.rescaling import Rescale
 from workbench.runtime.settings import Settings
 
@@ -32,6 +33,12 @@ class Request:
     last: bool = False
     rescale: Rescale | None = None
 
+    @property
+    def aligned(self) -> bool:
+        """Whether the state must be whole by itself: what somebody else goes on from holds nothing in flight, and what
+        is in flight at the last one would not be committed."""
+        return self.last or self.rescale is not None or self.savepoint is not None
+
 
 class CheckpointRequests:
     """The queue of requests of one job."""
@@ -39,12 +46,12 @@ class CheckpointRequests:
     def __init__(self, coordinator: CheckpointCoordinator) -> None:
         self._coordinator = coordinator
         self._queue: list[Request] = []
-        self._current: tuple[Request, CheckpointRecord] | None = None
+        self._begun: dict[int, Request] = {}
         self._last_failures = 0
         self._waiters: dict[str, Callable[[], None]] = {}
 
     def ask(self, request: Request) -> None:
-        """Take a checkpoint as soon as none is in progress."""
+        """Take a checkpoint as soon as one more may be in progress."""
         self._queue.append(request)
 
     def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
@@ -53,21 +60,24 @@ class CheckpointRequests:
 
     def trigger(self, settings: Settings, now_us: int) -> Request | None:
         """Begin the next one that was asked for, if it is its turn; the one that was begun."""
-        if not self._queue or self._coordinator.pending is not None:
+        if not self._queue:
             return None
         request = self._queue[0]
-        record = self._coordinator.trigger(request.kind, settings, now_us, request.savepoint)
+        record = self._coordinator.trigger(
+            request.kind, settings, now_us, request.savepoint, aligned=request.aligned, alone=request.aligned
+        )
         if record is None:
             return None
         del self._queue[0]
-        self._current = (request, record)
+        self._begun[record.checkpoint_id] = request
         return request
 
     def attempt_over(self, reason: str) -> None:
         """The running attempt is over, and with it what it had begun; a drained source will ask again."""
-        if self._current is not None and (rescale := self._current[0].rescale) is not None:
-            rescale.done(reason)
-        self._current = None
+        for request in self._begun.values():
+            if request.rescale is not None:
+                request.rescale.done(reason)
+        self._begun.clear()
         self._queue = [request for request in self._queue if request.kind != "final"]
 
     def completed(self, record: CheckpointRecord) -> Request | None:
@@ -99,10 +109,7 @@ class CheckpointRequests:
         self._waiters.clear()
 
     def _taken(self, record: CheckpointRecord) -> Request | None:
-        if self._current is None or self._current[1] is not record:
-            return None
-        request, self._current = self._current[0], None
-        return request
+        return self._begun.pop(record.checkpoint_id, None)
 
     def _tell(self, record: CheckpointRecord) -> None:
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:

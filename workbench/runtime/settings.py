@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any, cast, get_args
 
 from workbench.durations import MAX_TIME, format_duration, parse_duration
+from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 
-TUNABLE = ("buffer_timeout", "buffer_size", "checkpoint_interval", "parallelism", "rate", "speed")
+CHECKPOINTING = (
+    "checkpoint_interval",
+    "checkpoint_mode",
+    "aligned_checkpoint_timeout",
+    "checkpoint_timeout",
+    "min_pause",
+    "max_concurrent_checkpoints",
+    "tolerable_failed_checkpoints",
+    "retained_checkpoints",
+)
+"""Settings of checkpoints, by the names that people write."""
+TUNABLE = ("buffer_timeout", "buffer_size", *CHECKPOINTING, "parallelism", "rate", "speed")
 """Settings that a running job takes, by the names that people write."""
 
 
@@ -31,6 +44,12 @@ class Settings:
         floating_buffers: further buffers of a task's output pool, shared by its channels.
         checkpoint_interval_us: None: no periodic checkpoints.
         checkpoint_timeout_us: a checkpoint that takes longer is aborted.
+        checkpoint_mode: how tasks take their part (see ``policy.py``).
+        aligned_checkpoint_timeout_us: an aligned checkpoint that has been under way for so long goes on unaligned;
+            None: it stays aligned.
+        min_pause_us: between the end of a checkpoint and the next periodic one.
+        max_concurrent_checkpoints: that may be in progress.
+        tolerable_failed_checkpoints: in a row; one more and the job fails; None: any number.
         retained_checkpoints: how many complete ones stay on disk.
         watermark_interval_us: how often a source tells its watermark.
         latency_interval_us: how often a source sends a latency marker.
@@ -49,6 +68,11 @@ class Settings:
     floating_buffers: int = 4
     checkpoint_interval_us: int | None = None
     checkpoint_timeout_us: int = 600_000_000
+    checkpoint_mode: CheckpointMode = "exactly-once"
+    aligned_checkpoint_timeout_us: int | None = None
+    min_pause_us: int = 0
+    max_concurrent_checkpoints: int = 1
+    tolerable_failed_checkpoints: int | None = None
     retained_checkpoints: int = 3
     watermark_interval_us: int = 100_000
     latency_interval_us: int = 200_000
@@ -69,6 +93,13 @@ class Settings:
             "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
             "buffer_size": self.buffer_size,
             "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
+            "checkpoint_mode": self.checkpoint_mode,
+            "aligned_checkpoint_timeout": show_optional_duration(self.aligned_checkpoint_timeout_us),
+            "checkpoint_timeout": format_duration(self.checkpoint_timeout_us),
+            "min_pause": format_duration(self.min_pause_us),
+            "max_concurrent_checkpoints": self.max_concurrent_checkpoints,
+            "tolerable_failed_checkpoints": self.tolerable_failed_checkpoints,
+            "retained_checkpoints": self.retained_checkpoints,
             "restart": str(self.restart),
         }
         if self.slowed:
@@ -111,13 +142,8 @@ class Settings:
         """
         if name == "buffer_timeout":
             return replace(self, buffer_timeout_us=parse_optional_duration(value, name))
-        if name == "checkpoint_interval":
-            interval = parse_optional_duration(value, name)
-            if interval == 0:
-                raise SettingError(
-                    "checkpoint_interval is 0: write a time such as '5s', or 'disabled' for no checkpoints"
-                )
-            return replace(self, checkpoint_interval_us=interval)
+        if name in CHECKPOINTING:
+            return self._with_checkpointing(name, value)
         if name == "buffer_size":
             return replace(self, buffer_size=_positive(value, name))
         if name == "parallelism":
@@ -127,6 +153,59 @@ class Settings:
         if name == "restart":
             return replace(self, restart=parse_restart(value))
         raise SettingError(unknown("setting", name, TUNABLE))
+
+    def _with_checkpointing(self, name: str, value: object) -> Settings:
+        match name:
+            case "checkpoint_mode":
+                return replace(self, checkpoint_mode=_mode(value))
+            case "checkpoint_interval" | "aligned_checkpoint_timeout":
+                time_us = parse_optional_duration(value, name)
+                if time_us == 0 and name == "checkpoint_interval":
+                    raise SettingError(
+                        "checkpoint_interval is 0: write a time such as '5s', or 'disabled' for no checkpoints"
+                    )
+                changed: dict[str, Any] = {f"{name}_us": time_us}
+            case "checkpoint_timeout" | "min_pause":
+                time_us = parse_duration(value, name)  # type: ignore[arg-type]
+                if time_us == 0 and name == "checkpoint_timeout":
+                    raise SettingError("checkpoint_timeout is 0: none is that quick, write for example '10min'")
+                changed = {f"{name}_us": time_us}
+            case "tolerable_failed_checkpoints":
+                changed = {name: _tolerable(value)}
+            case _:
+                changed = {name: _positive(value, name)}
+        return replace(self, **changed)
+
+    def check(self) -> Settings:
+        """These settings, if they go together.
+
+        Raises:
+            SettingError: several checkpoints at a time in a mode that takes one after the other.
+
+        Example:
+            >>> Settings(checkpoint_mode="unaligned", max_concurrent_checkpoints=2).check()
+            Traceback (most recent call last):
+            workbench.errors.SettingError: max_concurrent_checkpoints is 2 with checkpoint_mode 'unaligned': ...
+        """
+        several = self.max_concurrent_checkpoints
+        if several > 1:
+            if self.checkpoint_mode in _ONE_AT_A_TIME:
+                raise SettingError(
+                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {self.checkpoint_mode!r}: "
+                    f"{_ONE_AT_A_TIME[self.checkpoint_mode]}, so set it to 1"
+                )
+            if self.checkpoint_mode == "exactly-once" and self.aligned_checkpoint_timeout_us is not None:
+                raise SettingError(
+                    f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may go "
+                    f"on unaligned, and {_ONE_AT_A_TIME['unaligned']}, so set it to 1"
+                )
+        return self
+
+
+_ONE_AT_A_TIME = {
+    "unaligned": "what is in flight would be kept by each of them",
+    "stop-the-world": "the sources stand still until one is complete",
+}
 
 
 def parse_optional_duration(value: object, name: str) -> int | None:
@@ -139,6 +218,19 @@ def parse_optional_duration(value: object, name: str) -> int | None:
 def show_optional_duration(us: int | None) -> str:
     """``"50ms"``, or ``"disabled"``."""
     return "disabled" if us is None else format_duration(us)
+
+
+def _mode(value: object) -> CheckpointMode:
+    modes = get_args(CheckpointMode)
+    if value not in modes:
+        raise SettingError(unknown("checkpoint_mode", str(value), modes))
+    return cast(CheckpointMode, value)
+
+
+def _tolerable(value: object) -> int | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("any", "none")):
+        return None
+    return 0 if str(value).strip() == "0" else _positive(value, "tolerable_failed_checkpoints")
 
 
 def _positive(value: object, name: str) -> int:

@@ -15,7 +15,7 @@ from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkG
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
 from workbench.runtime.messages import Drained
-from workbench.runtime.policy import AlignedBarriers
+from workbench.runtime.policy import SourceBarriers
 from workbench.runtime.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
@@ -66,7 +66,8 @@ class SourceTask(Task):
         self, *, reader: SourceReader, schema: pa.Schema, watermarks: WatermarkStrategy | None, **rest: Any
     ) -> None:
         super().__init__(**rest)
-        self.policy = AlignedBarriers(None, self.take_snapshot)
+        self.policy = SourceBarriers(self.snapshots, self._hold)
+        self._held = False
         self.reader = reader
         self.watermarks = watermarks
         self.alignment: Alignment | None = None
@@ -117,7 +118,8 @@ class SourceTask(Task):
 
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
-        if self.drained or self.paused or self._not_before_us or not self.pool.has_room or not self._takes_input:
+        resting = self._held or self._not_before_us
+        if self.drained or self.paused or resting or not self.pool.has_room or not self._takes_input:
             return due  # a receiver that makes room wakes the slot
         wanted = [time for time in (due, self._wait_until_us) if time is not None]
         wanted.append(self._marker_due_us)
@@ -133,10 +135,15 @@ class SourceTask(Task):
         self.paused = paused
         self._wait_until_us = self._now_us()
 
+    def _hold(self, held: bool) -> None:
+        """Read nothing until a checkpoint is complete, or read on."""
+        self._held = held
+        self._wait_until_us = self._now_us()
+
     def _advance(self, now_us: int) -> Outcome:
         if self.drained:
             return Outcome.WAITING
-        resting = now_us < self._not_before_us
+        resting = self._held or now_us < self._not_before_us
         if self.paused or resting or not self.pool.has_room or not self._takes_input:
             self._stay_active(now_us)
             return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
@@ -183,6 +190,7 @@ class SourceTask(Task):
         return (
             not self.drained
             and not self.paused
+            and not self._held
             and self._wait_until_us is not None
             and self._wait_until_us <= self.load.last_us
         )

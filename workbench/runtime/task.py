@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.clock import Clock
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker
+from workbench.elements import EndOfStream, LatencyMarker
 from workbench.errors import JobError
 from workbench.operators.base import Operator, Snapshot
 from workbench.runtime.chain import Link
@@ -33,13 +33,14 @@ from workbench.runtime.messages import (
     Pause,
     Query,
     Report,
-    SnapshotTaken,
     Trigger,
 )
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.policy import TaskPolicy
 from workbench.runtime.queries import Question
+from workbench.runtime.restored import Restored
 from workbench.runtime.settings import Settings
+from workbench.runtime.snapshots import Snapshots, overtakes
 
 LATENCY_SAMPLES = 512
 
@@ -115,6 +116,9 @@ class Task:
         clock: processing time.
         host: takes its reports.
         waker: of the slot that steps it.
+
+    Attributes:
+        restored: what was in flight at the checkpoint that this attempt goes on from, until it has been sent again.
     """
 
     def __init__(
@@ -154,6 +158,10 @@ class Task:
         self._rest_us = 0
         self._not_before_us = 0
         self._use(settings)
+        self.restored: Restored | None = None
+        self.snapshots = Snapshots(
+            name, self.links, self.outputs, self._source_state, lambda taken: self.host.report(taken), clock.now_us
+        )
         self.policy: TaskPolicy
 
     def post(self, command: Command) -> None:
@@ -172,7 +180,7 @@ class Task:
         for output in self.outputs:
             worked |= output.drain()
         while self.mailbox:
-            if self._holds_back(self.mailbox[0]):
+            if self._holds_back(self.mailbox[0], now):
                 break
             self._apply(self.mailbox.popleft(), now)
             worked = True
@@ -180,14 +188,16 @@ class Task:
                 return Outcome.FINISHED
         for output in self.outputs:
             worked |= output.ship_due(now)
-        if now >= self._not_before_us:
-            self._not_before_us = 0
-            for link in self._timed:
-                due = link.operator.next_time_us()
-                if due is not None and due <= now and self.pool.has_room:
-                    link.operator.on_time(now, link)
-                    worked = True
-        outcome = self._advance(now)
+        if self.snapshots.due_us <= now:
+            self.snapshots.overtake()
+            worked = True
+        if self.restored is not None and not self.restored.sent:
+            outcome = self._send_restored()
+        else:
+            if now >= self._not_before_us:
+                self._not_before_us = 0
+                worked |= self._call_timed(now)
+            outcome = self._advance(now)
         if worked and outcome is not Outcome.FINISHED:
             outcome = Outcome.PROGRESSED
         progressed = outcome is Outcome.PROGRESSED
@@ -196,29 +206,58 @@ class Task:
         self.load.resting = bool(self._not_before_us) and (self._not_before_us != MAX_TIME or self._has_more())
         return outcome
 
-    def _holds_back(self, command: Command) -> bool:
-        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on, and so
-        does the end behind what has no room yet."""
+    def _call_timed(self, now_us: int) -> bool:
+        """Call the operators whose time has come; whether there was one."""
+        called = False
+        for link in self._timed:
+            due = link.operator.next_time_us()
+            if due is not None and due <= now_us and self.pool.has_room:
+                link.operator.on_time(now_us, link)
+                called = True
+        return called
+
+    def _holds_back(self, command: Command, now_us: int) -> bool:
+        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on, unless it
+        may overtake that, and the end goes behind what has no room yet."""
         if type(command) is Finish:
             return self.pool.backlogged
-        return type(command) is Trigger and (self.pool.backlogged or not self._takes_input)
+        if type(command) is not Trigger:
+            return False
+        if self.restored is not None:
+            return True
+        return not overtakes(command.barrier, now_us) and (self.pool.backlogged or not self._takes_input)
+
+    def _send_restored(self) -> Outcome:
+        """Send a part of what was in flight at the checkpoint that this attempt goes on from."""
+        restored = self.restored
+        assert restored is not None
+        if not self.pool.has_room:
+            return Outcome.NO_CREDIT
+        restored.send_next(self.outputs)
+        if restored.over:
+            self.restored = None
+        return Outcome.PROGRESSED
 
     @property
     def has_news(self) -> bool:
         """Whether a step would find something to do although nothing is due; asked before its slot goes to sleep."""
         if self.finished:
             return False
-        if self.mailbox and not self._holds_back(self.mailbox[0]):
+        if self.mailbox and not self._holds_back(self.mailbox[0], self._now_us()):
             return True
         if self.pool.waits_for_room:
             return self.pool.has_free
+        if self.restored is not None and not self.restored.sent:
+            return self.pool.has_room
         if self._not_before_us and self._now_us() < self._not_before_us:
             return False
         return self.pool.has_room and self._takes_input and self._has_more()
 
     def next_due_us(self) -> int | None:
         """The processing time at which a step is wanted although nothing may have come in; None: none."""
-        due: int | None = None
+        due: int | None = None if self.snapshots.due_us == MAX_TIME else self.snapshots.due_us
+        if self.mailbox and type(trigger := self.mailbox[0]) is Trigger:  # one that is held back
+            due = _earlier(due, trigger.barrier.overtakes_at_us)
         for output in self.outputs:
             due = _earlier(due, output.next_due_us())
         if self._not_before_us:
@@ -266,9 +305,12 @@ class Task:
             case Trigger(barrier):
                 self.policy.on_trigger(barrier, now_us)
             case Complete(checkpoint_id):
+                self.snapshots.over(checkpoint_id)
+                self.policy.on_complete(checkpoint_id)
                 for link in self.links:
                     link.operator.notify_complete(checkpoint_id)
             case Abort(checkpoint_id):
+                self.snapshots.give_up(checkpoint_id)
                 self.policy.on_abort(checkpoint_id)
             case Apply(settings):
                 self.settings = settings
@@ -307,16 +349,6 @@ class Task:
         self.host.report(Answered(self.name, question, found))
 
     # control elements --------------------------------------------------------------------------------------------
-
-    def take_snapshot(self, barrier: CheckpointBarrier, start_delay_us: int, alignment_us: int) -> None:
-        """Copy the state of the chain, send the barrier on, and report what is to be written."""
-        begin = self._now_us()
-        states = {link.uid: link.operator.snapshot(barrier.checkpoint_id) for link in self.links}
-        states[self.root.uid] = {**states[self.root.uid], **self._source_state()}
-        for output in self.outputs:
-            output.emit_event(barrier)
-        end = self._now_us()
-        self.host.report(SnapshotTaken(self.name, barrier, states, start_delay_us, alignment_us, end - begin, end))
 
     def _emit_watermark(self, watermark_us: int) -> None:
         self.root.on_watermark(watermark_us)

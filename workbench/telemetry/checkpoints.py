@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.runtime.coordinator import Acknowledgement, CheckpointCoordinator, CheckpointRecord
+from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.telemetry.frames import CheckpointFrame, SubtaskCheckpointFrame
 
 

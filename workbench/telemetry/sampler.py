@@ -105,7 +105,7 @@ class Sampler(JobObserver):
             "lastCompletedCheckpointId": None if last is None else last.checkpoint_id,
             "lastCheckpointExternalPath": None if last is None else master.storage.path_of(last.place),
             "lastCheckpointRestoreTimestamp": None if master.restored_us is None else master.restored_us // 1_000,
-            "numberOfInProgressCheckpoints": int(coordinator.pending is not None),
+            "numberOfInProgressCheckpoints": len(coordinator.in_progress),
             "numberOfCompletedCheckpoints": coordinator.completed,
             "numberOfFailedCheckpoints": coordinator.failed,
             **self._tasks.job_rates(master.graph),

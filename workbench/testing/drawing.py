@@ -6,11 +6,12 @@ from random import Random
 
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
+from workbench.testing.checkpointing import draw_checkpointing
 
 
 def draw_settings(chance: Random, durable: bool) -> Settings:
     """Small buffers, frequent checkpoints, short delays: whatever makes things meet."""
-    return Settings(
+    settings = Settings(
         buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
         buffer_timeout_us=chance.choice((0, 5_000, None)),
         buffers_per_channel=chance.choice((1, 2)),
@@ -22,12 +23,13 @@ def draw_settings(chance: Random, durable: bool) -> Settings:
         latency_interval_us=chance.choice((2_000, 200_000)),
         restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
     )
+    return draw_checkpointing(chance, settings)
 
 
 def describe(settings: Settings, durable: bool) -> str:
     """The settings that matter for what a run looks like, in words."""
     shown = settings.shown()
     return (
-        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']},"
+        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']}, {settings.checkpoint_mode}"
         f" checkpoints every {shown['checkpoint_interval']} {'on disk' if durable else 'in memory'}"
     )

@@ -20,6 +20,6 @@ class Accounting(Invariant):
                 )
         for output in self.model.outputs:
             sent = sum(line.rows_sent for line in output.lines)
-            emitted = output.link.counters.numRecordsOut * output.copies
+            emitted = output.emitted + output.resent
             if not output.side and sent != emitted:
                 self.violated("I15", f"{output.link.uid}: {emitted} records emitted, {sent} sent")

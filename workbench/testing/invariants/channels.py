@@ -17,7 +17,7 @@ class OrderOnChannels(Invariant):
         match element:
             case Watermark(timestamp_us) if timestamp_us < line.watermark_sent:
                 self.violated("I4", f"{line}: watermark {timestamp_us} after {line.watermark_sent}")
-            case CheckpointBarrier(checkpoint_id) if checkpoint_id <= line.barrier_sent:
+            case CheckpointBarrier(checkpoint_id) if checkpoint_id < line.barrier_sent + (element.behind is None):
                 self.violated("I3", f"{line}: barrier {checkpoint_id} after {line.barrier_sent}")
 
     def received(self, channel: Channel, element: Element) -> None:

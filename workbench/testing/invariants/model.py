@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 
 from workbench.drivers.probes import Point, Probe
 from workbench.durations import NO_TIME
-from workbench.elements import CheckpointBarrier, Element, EndOfStream, Records, Watermark, WatermarkStatus
+from workbench.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfInFlight,
+    EndOfStream,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
 from workbench.runtime.chain import Link
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
@@ -23,6 +31,7 @@ class OutputModel:
     Attributes:
         side: it takes a side output, whose records are not counted.
         copies: of each record, on a broadcast.
+        resent: records that were in flight at the checkpoint from which the attempt goes on.
     """
 
     task: Task
@@ -31,6 +40,12 @@ class OutputModel:
     side: bool
     copies: int
     lines: list[Line] = field(default_factory=list)
+    resent: int = 0
+
+    @property
+    def emitted(self) -> int:
+        """Records that the operator has emitted, with their copies."""
+        return self.link.counters.numRecordsOut * self.copies
 
 
 @dataclass(slots=True)
@@ -38,8 +53,11 @@ class Line:
     """The model of one channel.
 
     Attributes:
-        rows_before: records sent before each barrier, by checkpoint.
+        rows_before, buffers_before: records and buffers sent before each barrier, by checkpoint.
+        received_before: buffers received before each snapshot of the receiver, by checkpoint.
+        records: every buffer that was sent.
         buffers: of records, queued now.
+        overtaken: the barrier that came last has overtaken records.
         finished: the receiver has taken the end; `ended`: the sender has sent it.
     """
 
@@ -49,7 +67,12 @@ class Line:
     rows_sent: int = 0
     rows_received: int = 0
     rows_before: dict[int, int] = field(default_factory=dict)
+    buffers_before: dict[int, int] = field(default_factory=dict)
+    received_before: dict[int, int] = field(default_factory=dict)
+    records: list[Records] = field(default_factory=list)
     buffers: int = 0
+    buffers_received: int = 0
+    overtaken: bool = False
     barrier_sent: int = 0
     barrier_received: int = 0
     watermark_sent: int = NO_TIME
@@ -101,8 +124,12 @@ class Model(Probe):
 
     def in_progress(self, checkpoint_id: int) -> bool:
         """Whether a checkpoint is neither complete nor given up."""
-        pending = self.master.coordinator.pending
-        return pending is not None and pending.checkpoint_id == checkpoint_id
+        return checkpoint_id in self.master.coordinator.in_progress
+
+    def aligned(self, checkpoint_id: int) -> bool:
+        """Whether channels are held back for a checkpoint in progress."""
+        record = self.master.coordinator.in_progress.get(checkpoint_id)
+        return record is not None and record.mode in ("exactly-once", "stop-the-world")
 
     def attached(self, execution: Execution) -> None:
         self.attempt = (self.attempt[0], execution.number)
@@ -133,16 +160,24 @@ class Model(Probe):
 
     def sent(self, channel: Channel, element: Element) -> None:
         line = self.lines[id(channel)]
-        line.queue.append(element)
+        if isinstance(element, CheckpointBarrier) and element.behind is not None:
+            line.queue.appendleft(element)
+        else:
+            line.queue.append(element)
         match element:
             case Records():
                 line.rows_sent += len(element)
                 line.buffers += 1
+                line.records.append(element)
             case Watermark(timestamp_us):
                 line.watermark_sent = timestamp_us
-            case CheckpointBarrier(checkpoint_id):
+            case CheckpointBarrier(checkpoint_id) if checkpoint_id > line.barrier_sent:
                 line.barrier_sent = checkpoint_id
                 line.rows_before[checkpoint_id] = line.rows_sent
+                line.buffers_before[checkpoint_id] = len(line.records)
+            case EndOfInFlight():
+                output = line.output
+                output.resent = sum(other.rows_sent for other in output.lines) - output.emitted
             case EndOfStream():
                 line.ended = True
 
@@ -154,16 +189,22 @@ class Model(Probe):
             case Records():
                 line.rows_received += len(element)
                 line.buffers -= 1
+                line.buffers_received += 1
             case Watermark(timestamp_us):
                 line.watermark_received = timestamp_us
             case WatermarkStatus(idle):
                 line.idle = idle
-            case CheckpointBarrier(checkpoint_id):
+            case CheckpointBarrier(checkpoint_id) if checkpoint_id >= line.barrier_received:
                 line.barrier_received = checkpoint_id
+                line.overtaken = element.behind is not None
             case EndOfStream():
                 line.finished = True
 
     def reached(self, point: Point, owner: str, number: int) -> None:
         if point == "snapshot begins":
-            self.snapshots[owner.partition("/")[0]] = number
+            task = owner.partition("/")[0]
+            if self.snapshots[task] != number:
+                for line in self.inputs[task]:
+                    line.received_before[number] = line.buffers_received
+            self.snapshots[task] = number
             self.attempt_of[number] = self.attempt
