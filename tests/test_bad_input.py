@@ -114,7 +114,7 @@ def test_another_pipeline_does_not_take_over_a_checkpoint(tmp_path: Path) -> Non
     run_to_the_end(tmp_path)
     other = wb.Stream.from_table(TIMES).sink_to(wb.TableSink("elsewhere"))
     with pytest.raises(
-        wb.CheckpointError, match=r"has state of operator 'aggregate', which this pipeline does not have"
+        wb.CheckpointError, match=r"has state of operators 'aggregate', 'out', which this pipeline does not have"
     ):
         other.run("bad-input", checkpoint_dir=tmp_path, resume=True)
 

@@ -17,6 +17,7 @@ The map of what is exported:
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * when a failed job starts again: `fixed_delay`, `exponential_delay`, `failure_rate`, `no_restart`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
+* what is kept of jobs: `savepoints`, `delete_savepoint`, and `Snapshot`, which opens one to be looked at;
 * errors: `WorkbenchError` is the base of all.
 
 In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``.
@@ -38,6 +39,7 @@ from typing import Any
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
 from workbench.api.connected import ConnectedStreams
+from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.parquet_sink import ParquetSink
@@ -127,6 +129,7 @@ __all__ = [
     "ReducingState",
     "SettingError",
     "SinkError",
+    "Snapshot",
     "SourceError",
     "SqlSink",
     "State",
@@ -146,6 +149,7 @@ __all__ = [
     "count",
     "count_sliding",
     "count_tumbling",
+    "delete_savepoint",
     "early",
     "exponential_delay",
     "expr",
@@ -169,6 +173,7 @@ __all__ = [
     "on_processing_time",
     "punctuated",
     "purging",
+    "savepoints",
     "session",
     "sliding",
     "sum",

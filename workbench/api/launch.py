@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from workbench.api.job import Job
+from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
 from workbench.api.tuning import parse_replay_speed
@@ -20,6 +21,7 @@ from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
 from workbench.drivers.executor import SteppedExecutor, ThreadedExecutor
+from workbench.drivers.heartbeat import Heartbeat
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.stepping import SteppingDriver
 from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
@@ -34,7 +36,7 @@ from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
 from workbench.runtime.stage import Stage
-from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, MemoryStorage, check_name
+from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, check_name
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
@@ -59,11 +61,16 @@ class _JobSampler(Sampler):
         self.storage: CheckpointStorage | None = None
         self.driver: Driver | None = None
         self.executor: ThreadedExecutor | SteppedExecutor | None = None
+        self.heartbeat: Heartbeat | None = None
 
     def on_end(self, time_us: int) -> None:
         """Close the directory behind everything that is still to be written to it."""
         if self.executor is not None:
             self.executor.close()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
         if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
             self.driver.submit(self.storage.close, lambda result: None)
 
@@ -75,8 +82,10 @@ def start_job(
     *,
     checkpoint_dir: str | Path | None,
     resume: bool,
-    restore: str | None,
+    restore: str | Path | None,
     retained_checkpoints: int,
+    incremental: bool = True,
+    allow_non_restored_state: bool = False,
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
@@ -98,10 +107,15 @@ def start_job(
     check_guarantee(logical, guarantee)
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     prepare_kernels()
-    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore)
+    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore, incremental=incremental)
     try:
+        news: tuple[str, ...] = ()
+        if manifest is not None:
+            manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
         _check_sinks(logical, name, fresh=manifest is None)
-        return _start(pipeline, name, values, logical, graph, settings, storage, manifest, first_id, driver)
+        _check_tables(logical, storage)
+        begin = Beginning(storage, manifest, first_id, news)
+        return _start(pipeline, name, values, logical, graph, settings, begin, driver, incremental)
     except BaseException:
         if isinstance(storage, DirectoryStorage):
             storage.undo_take_back()
@@ -116,11 +130,11 @@ def _start(
     logical: LogicalGraph,
     graph: PhysicalGraph,
     settings: Settings,
-    storage: CheckpointStorage,
-    manifest: Manifest | None,
-    first_id: int,
+    begin: Beginning,
     kind: Literal["live", "stepping"],
+    incremental: bool,
 ) -> Job:
+    storage = begin.storage
     recorder = Recorder()
     sampler = _JobSampler(recorder)
     clock: SystemClock | VirtualClock
@@ -139,8 +153,8 @@ def _start(
         graph,
         settings,
         storage,
-        manifest,
-        first_id,
+        begin.manifest,
+        begin.first_id,
         clock=clock,
         stage=driver,
         background=driver,
@@ -161,15 +175,20 @@ def _start(
             pipeline,
             name,
             values | {setting: value for setting, value in in_force.items() if setting in values},
-            checkpoint_dir=directory,
+            checkpoint_dir=storage.location if isinstance(storage, DirectoryStorage) else None,
             resume=False,
             restore=savepoint,
             retained_checkpoints=settings.retained_checkpoints,
+            incremental=incremental,
             driver=kind,
         )
 
     job = Job(name, master, driver, recorder, rerun, sampler.watch)
     register(job)
+    for text in begin.news:
+        sampler.on_event(clock.now_us(), "notice", text)
+    if isinstance(storage, DirectoryStorage) and storage.directory is None:
+        sampler.heartbeat = keep_lease(storage, master)
     driver.run(master)
     if master.state == "FAILED":
         driver.ended.wait()  # by then the directory is free again
@@ -236,37 +255,6 @@ def build_master(
     )
 
 
-def open_storage(
-    checkpoint_dir: str | Path | None, resume: bool, restore: str | None
-) -> tuple[CheckpointStorage, Manifest | None, int]:
-    """The storage, the checkpoint to begin with, and the id of the first new one."""
-    if checkpoint_dir is None:
-        return MemoryStorage(), None, 1
-    storage = DirectoryStorage(Path(checkpoint_dir))
-    try:
-        if restore is not None:
-            manifest = storage.savepoint(restore)
-            if manifest is None:
-                raise CheckpointError(f"there is no savepoint {restore!r} in {str(checkpoint_dir)!r}")
-        elif (manifest := storage.latest()) is not None and not resume:
-            raise CheckpointError(
-                f"the checkpoint directory {str(checkpoint_dir)!r} already holds checkpoints of job {manifest.job!r} "
-                f"(the latest is {manifest.checkpoint_id}): pass resume=True to continue it, or choose another"
-            )
-        first_id = storage.highest_id() + 1
-        if manifest is not None:
-            first_id = max(first_id, manifest.checkpoint_id + 1)
-        if restore is not None and manifest is not None:
-            storage.take_back(manifest, first_id)
-        storage.remove_incomplete()
-        if manifest is None:
-            storage.remove_shared()  # of a run that completed no checkpoint
-    except BaseException:
-        storage.close()
-        raise
-    return storage, manifest, first_id
-
-
 def _check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
     """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
     taken: set[object] = set()
@@ -281,6 +269,18 @@ def _check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
             spec.check_fresh()
         if fresh and isinstance(spec, SqlSink):
             spec.check_fresh(job, logical.uids[node])
+
+
+def _check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:
+    """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
+    if isinstance(storage, DirectoryStorage) and storage.directory is None:
+        for node in logical.nodes:
+            if isinstance(node.spec, TableSink):
+                raise PlanError(
+                    f"the table {node.spec.name!r} cannot be kept in {storage.shown!r}: tables need a checkpoint_dir on"
+                    " this machine; write to a ParquetSink, FileSink or SqlSink, or choose a local directory",
+                    origin=node.origin,
+                )
 
 
 def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:

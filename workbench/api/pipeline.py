@@ -88,9 +88,11 @@ class Pipeline:
         speed: str | float | None = None,
         checkpoint_dir: str | Path | None = None,
         resume: bool = False,
-        restore: str | None = None,
+        restore: str | Path | None = None,
+        allow_non_restored_state: bool = False,
         retained_checkpoints: int = 3,
         restart: RestartStrategy | str | None = None,
+        incremental: bool = True,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
         guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
@@ -108,15 +110,20 @@ class Pipeline:
             checkpoint_interval: time between checkpoints, such as ``"5s"``; None or ``"disabled"``: only the final one.
             speed: seconds of a replayed history per second (``"600x"``) or ``"max"``, from its first record on; None:
                 as the stream says.
-            checkpoint_dir: where checkpoints are kept; without it they live in memory, so the job recovers from a
-                failed task but not from the end of the process.
+            checkpoint_dir: where checkpoints are kept, a path or a URI such as ``"s3://bucket/prefix"``; without it
+                they live in memory, so the job recovers from a failed task but not from the end of the process.
             resume: continue from the latest complete checkpoint of `checkpoint_dir` (start afresh where there is
                 none); without it a directory that holds checkpoints is refused.
-            restore: start from this savepoint of `checkpoint_dir` instead.
+            restore: start from this savepoint instead: its name in `checkpoint_dir`, or the folder of a savepoint or
+                checkpoint of any job, which is copied to `checkpoint_dir` and not changed. The pipeline may be another
+                one: state goes to the operators of the same uid.
+            allow_non_restored_state: drop state that no operator of this pipeline takes, instead of refusing it.
             retained_checkpoints: complete checkpoints that are kept.
             restart: whether and when it starts again after a failure: `fixed_delay`, `exponential_delay`,
                 `failure_rate`, `no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three
                 times, after 100 ms each, and failures that a person injects do not count.
+            incremental: write what has changed in large tables of state since the latest checkpoint, not all of it;
+                this keeps a second copy of them in memory.
             slots_per_taskmanager: slots of one TaskManager, which fail together.
             guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
                 sink that cannot keep it is refused.
@@ -128,7 +135,8 @@ class Pipeline:
             SinkError: a sink's folder holds rows of another run.
             SourceError: what is to be read is not there.
             JobError: a job of that name is running.
-            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints.
+            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or what
+                is to be restored does not fit this pipeline.
 
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("numbers"))
@@ -154,6 +162,8 @@ class Pipeline:
             resume=resume,
             restore=restore,
             retained_checkpoints=retained_checkpoints,
+            incremental=incremental,
+            allow_non_restored_state=allow_non_restored_state,
             guarantee=guarantee,
             driver=driver,
         )

@@ -62,6 +62,15 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
+    (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
+    (
+        ("--allow-non-restored-state",),
+        {"action": "store_true", "help": "drop what of the savepoint no operator of this cell takes"},
+    ),
+    (
+        ("--no-incremental",),
+        {"dest": "incremental", "action": "store_false", "help": "write every checkpoint as a whole"},
+    ),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
     (("-o", "--output"), {"metavar": "VAR", "help": "variable that holds the job"}),
@@ -186,7 +195,7 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
     names = (
         *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
-        *("slots_per_taskmanager", "guarantee", "restart", "driver"),
+        *("slots_per_taskmanager", "guarantee", "restart", "driver", "restore", "allow_non_restored_state", "incremental"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return pipeline.run(options.name, resume=options.resume, **given)

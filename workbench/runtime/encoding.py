@@ -66,8 +66,9 @@ class Encoded:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Uids of the operators that have state."""
-        return tuple(dict.fromkeys(piece.operator for piece in self.content if piece.name))
+        """Uids of the operators that have state; what belongs to the task itself has a name that begins with ``$``."""
+        uids = (piece.operator for piece in self.content if piece.name and not piece.operator.startswith("$"))
+        return tuple(dict.fromkeys(uids))
 
     def pieces(self) -> Iterator[Any]:
         """The bytes as buffers, one behind the other; the large ones are the state's own columns, which are not copied.

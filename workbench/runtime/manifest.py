@@ -162,9 +162,14 @@ def check_name(name: str, what: str) -> str:
     Raises:
         CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise CheckpointError(f"{what} {name!r} cannot be a file name: use letters, digits, '.', '-' and '_'")
     return name
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be the name of a savepoint or a job."""
+    return _NAME.fullmatch(text) is not None
 
 
 def folder_of(checkpoint_id: int, savepoint: str | None) -> str:

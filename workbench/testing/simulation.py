@@ -22,7 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.api.launch import build_master, open_storage
+from workbench.api.launch import build_master
+from workbench.api.opening import open_storage
 from workbench.clock import VirtualClock
 from workbench.connectors.disk import DISK
 from workbench.drivers.faults import FaultInjector, FaultPlan, Killed

@@ -6,9 +6,10 @@ for the file system, ``holding`` for who may use it, ``state_parts`` for what se
 those who only look. What does not belong here: when checkpoints are taken and removed; the coordinator decides that.
 """
 
-from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
 from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
+from workbench.runtime.storage.locations import folder_named, open_files
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader
 
@@ -21,5 +22,8 @@ __all__ = [
     "StateFile",
     "StatePart",
     "check_name",
+    "folder_named",
     "folder_of",
+    "is_name",
+    "open_files",
 ]

@@ -16,9 +16,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench.clock import Clock, SystemClock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.base import Snapshot
@@ -44,6 +46,7 @@ class DirectoryStorage:
     Args:
         location: a path, or a URI such as ``s3://bucket/prefix``.
         incremental_above_bytes: see `INCREMENTAL_ABOVE_BYTES`; None: every checkpoint is written whole.
+        clock: for a directory that is held by a lease; None: the system's.
 
     Attributes:
         location: as it was given.
@@ -53,13 +56,20 @@ class DirectoryStorage:
         CheckpointError: the directory cannot be written, or another process holds it.
     """
 
-    def __init__(self, location: str | Path, *, incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES) -> None:
+    def __init__(
+        self,
+        location: str | Path,
+        *,
+        incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
+        clock: Clock | None = None,
+    ) -> None:
         self.location = location
-        self._hold: Hold = hold(location)
+        self._hold: Hold = hold(location, clock or SystemClock())
         self._files: Files = self._hold.files
         self.directory = self._hold.directory
         self._reader = CheckpointReader(self._files)
         self._before: tuple[()] | tuple[bytes | None] = ()
+        self._brought_in: str | None = None
         self._parts: StateParts | None = None
         if incremental_above_bytes is not None:
             self._parts = StateParts(self._write_part, incremental_above_bytes)
@@ -68,6 +78,22 @@ class DirectoryStorage:
     def close(self) -> None:
         """Let another job have the directory."""
         self._hold.release()
+
+    def beat(self) -> None:
+        """Called every few seconds as long as the job runs.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+        """
+        self._hold.beat()
+
+    def check(self) -> None:
+        """Make sure that nobody else has taken the directory.
+
+        Raises:
+            CheckpointError: another process has.
+        """
+        self._hold.check()
 
     # one checkpoint ----------------------------------------------------------------------------------------------
 
@@ -94,7 +120,7 @@ class DirectoryStorage:
         self._hold.check()
         if _is_savepoint(place):
             for path in manifest.needs:
-                self._files.give(path, f"{place}/{path}")
+                self._files.take(self._files, path, f"{place}/{path}")
         self._files.write(f"{place}/{MANIFEST}", (manifest.to_json(),))
         self._in_use.pop(place, None)
         if self._parts is not None:
@@ -123,11 +149,51 @@ class DirectoryStorage:
         return self._complete(self._checkpoints())
 
     def savepoint(self, name: str) -> Manifest | None:
-        place = folder_of(0, check_name(name, "savepoint"))
-        return next(iter(self._complete([place])), None)
+        return self.complete_at(folder_of(0, check_name(name, "savepoint")))
 
     def savepoints(self) -> Sequence[Manifest]:
         return self._complete([folder_of(0, name) for name in self._files.folders(_SAVEPOINTS)])
+
+    @property
+    def shown(self) -> str:
+        """The directory as people may see it."""
+        return self._files.shown
+
+    def complete_at(self, place: str) -> Manifest | None:
+        """The complete checkpoint or savepoint in a folder of this directory."""
+        return next(iter(self._complete([place])), None)
+
+    def place_of(self, location: str) -> str | None:
+        """The folder that a path means, if it is one of this directory's."""
+        root, path = str(self._files.path_of("")).rstrip("/") + "/", location
+        if self.directory is not None and "://" not in location:
+            path = str(Path(location).expanduser().absolute())
+        return path.removeprefix(root).strip("/") if path.startswith(root) else None
+
+    def bring_in(self, source: Files, place: str) -> Manifest:
+        """Take over a savepoint, or a checkpoint, of another directory, which may be gone from then on.
+
+        Raises:
+            CorruptCheckpointError: it lacks a file.
+        """
+        manifest = CheckpointReader(source).manifest(place)
+        savepoint = manifest.kind == "savepoint"
+        target = folder_of(manifest.checkpoint_id, check_name(place, "savepoint") if savepoint else None)
+        try:
+            for file in manifest.files:
+                self._files.take(source, f"{place}/{file.file}", f"{target}/{file.file}")
+            for path in manifest.needs:
+                self._files.take(source, f"{place}/{path}" if savepoint else path, path)
+                if savepoint:
+                    self._files.take(self._files, path, f"{target}/{path}")
+        except OSError as error:
+            raise CorruptCheckpointError(
+                f"{source.path_of(place)} cannot be brought to {self.shown!r}: {error.strerror or error}: "
+                f"{error.filename or ''}"
+            ) from error
+        self._files.write(f"{target}/{MANIFEST}", (manifest.to_json(),))
+        self._brought_in = target
+        return replace(manifest, place=target)
 
     def latest(self) -> Manifest | None:
         """The checkpoint or savepoint from which the job goes on; None when it has none.
@@ -144,7 +210,7 @@ class DirectoryStorage:
             complete = [m for m in complete if m.checkpoint_id >= back["first_id"] or m.place == back["place"]]
             if not complete:
                 raise CheckpointError(
-                    f"the job in {self._files.shown!r} was taken back to {back['place']}, which is gone: bring it "
+                    f"the job in {self.shown!r} was taken back to {back['place']}, which is gone: bring it "
                     "back, restore another savepoint, or choose another checkpoint_dir"
                 )
         return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
@@ -161,6 +227,9 @@ class DirectoryStorage:
         elif self._before:
             self._files.write(TAKEN_BACK, self._before)
         self._before = ()
+        if self._brought_in is not None:
+            self.discard(self._brought_in)
+            self._brought_in = None
 
     def highest_id(self) -> int:
         """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""

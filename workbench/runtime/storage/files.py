@@ -54,8 +54,8 @@ class Files(Protocol):
         """Delete a folder with all that is in it; what cannot be deleted stays."""
         ...
 
-    def give(self, source: str, target: str) -> None:
-        """Have a file under another path, too; the file is never changed under either. Durable."""
+    def take(self, source: Files, path: str, to: str) -> None:
+        """Have a file of `source`, which may be these files, under another path, durably; neither is ever changed."""
         ...
 
     def path_of(self, path: str) -> str:
@@ -107,17 +107,20 @@ class LocalFiles:
     def delete_folder(self, path: str) -> None:
         shutil.rmtree(self._path(path), ignore_errors=True)
 
-    def give(self, source: str, target: str) -> None:
-        new = self._path(target)
+    def take(self, source: Files, path: str, to: str) -> None:
+        if not isinstance(source, LocalFiles):
+            self.write(to, (source.read(path, RunningChecksum()),))
+            return
+        old, new = source._path(path), self._path(to)
         new.parent.mkdir(parents=True, exist_ok=True)
         new.unlink(missing_ok=True)
         try:
-            os.link(self._path(source), new)
-        except OSError:  # the file system has no links
-            draft = new.with_name(new.name + ".tmp")
-            shutil.copyfile(self._path(source), draft)
-            sync_path(draft)
-            draft.replace(new)
+            os.link(old, new)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another disk, or one without links
+            with old.open("rb") as content:
+                write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
         sync_path(new.parent)
 
     def path_of(self, path: str) -> str:

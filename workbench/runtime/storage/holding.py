@@ -6,8 +6,11 @@ import fcntl
 from pathlib import Path
 from typing import IO, Protocol
 
+from workbench.clock import Clock
 from workbench.errors import CheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.lease import Lease
+from workbench.runtime.storage.locations import open_files
 
 
 class Hold(Protocol):
@@ -20,6 +23,14 @@ class Hold(Protocol):
 
     files: Files
     directory: Path | None
+
+    def beat(self) -> None:
+        """Called every few seconds as long as the job runs.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+        """
+        ...
 
     def check(self) -> None:
         """Asked before a checkpoint becomes complete.
@@ -63,6 +74,9 @@ class LocalHold:
                 f"the checkpoint directory {str(folder)!r} is in use by another job: stop that job or choose another"
             ) from None
 
+    def beat(self) -> None:
+        """A lock needs no heartbeat."""
+
     def check(self) -> None:
         """Nobody can take a lock away."""
 
@@ -72,10 +86,11 @@ class LocalHold:
             self._lock = None
 
 
-def hold(location: str | Path) -> Hold:
+def hold(location: str | Path, clock: Clock) -> Hold:
     """Take a checkpoint directory.
 
     Raises:
         CheckpointError: it cannot be written, or another process holds it.
     """
-    return LocalHold(Path(location))
+    files = open_files(location)
+    return LocalHold(files.root) if isinstance(files, LocalFiles) else Lease(files, clock)

@@ -1,0 +1,194 @@
+"""Checkpoints on other file systems than this machine's: an object store, and what is said where one is missing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from time import sleep
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+import workbench as wb
+from workbench.clock import VirtualClock
+from workbench.runtime.encoding import encode
+from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
+from workbench.runtime.storage.lease import LEASE_US
+
+SECRET = "s3cr3t-pa55"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """An S3 server on this machine."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    _, port = server.get_host_and_port()
+    yield f"127.0.0.1:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str, request: pytest.FixtureRequest) -> str:
+    """A URI of a folder in an empty bucket, with the secret in it that opens it."""
+    name = f"b{abs(hash(request.node.name)) % 10**9}"
+    system = fs.S3FileSystem(
+        access_key="key", secret_key=SECRET, endpoint_override=endpoint, scheme="http", region="us-east-1",
+        allow_bucket_creation=True, allow_bucket_deletion=True,
+    )  # fmt: skip
+    system.create_dir(name)
+    return (
+        f"s3://key:{SECRET}@{name}/jobs/c?endpoint_override={endpoint.replace(':', '%3A')}&scheme=http&region=us-east-1"
+    )
+
+
+def folder(bucket: str, place: str) -> str:
+    """Its URI."""
+    head, _, options = bucket.partition("?")
+    return f"{head}/{place}?{options}"
+
+
+def checkpoint(storage: DirectoryStorage, number: int, table: pa.Table, savepoint: str | None = None) -> Manifest:
+    place = folder_of(number, savepoint)
+    file = storage.write(place, "a[0]", encode({"a": {"rows": table, "n": number}}))
+    manifest = Manifest(number, "job", "savepoint" if savepoint else "periodic", 1, 2, {"a": 1}, (file,), place=place)
+    storage.complete(place, manifest)
+    return manifest
+
+
+def test_an_object_store_keeps_checkpoints_and_what_changed_in_them(bucket: str, tmp_path: Path) -> None:
+    table = pa.table({"key:k": range(1_000), "n": [0] * 1_000})
+    other = table.set_column(1, "n", pa.array([1, *[0] * 999]))
+    with closing(DirectoryStorage(bucket, incremental_above_bytes=0)) as storage:
+        first = checkpoint(storage, 1, table)
+        second = checkpoint(storage, 2, other)
+        saved = checkpoint(storage, 3, other, savepoint="s")
+        assert storage.manifests() == [first, second]
+        assert storage.latest() == saved
+        storage.discard(first.place)
+        storage.write(folder_of(4, None), "a[0]", encode({"a": {"n": 4}}))
+    with closing(DirectoryStorage(bucket)) as storage:
+        assert storage.highest_id() == 4
+        storage.remove_incomplete()
+        assert storage.highest_id() == 3
+        (kept,) = storage.manifests()
+        assert len(kept.files[0].parts) == 2
+        for manifest in (kept, saved):
+            assert storage.states(manifest, manifest.files[0])["a"]["rows"].equals(other)
+    with closing(DirectoryStorage(tmp_path / "here")) as local:
+        found = folder_named(folder(bucket, "savepoints/s"))
+        assert found is not None
+        brought = local.bring_in(*found)
+        assert local.states(brought, brought.files[0])["a"]["rows"].equals(other)
+
+
+NUMBERS = pa.table({"n": range(3_000), "t": range(3_000)})
+
+
+def pipeline(out: Path, rate: int | None) -> wb.Pipeline:
+    numbers = wb.Stream.from_table(NUMBERS, event_time="t", rate=rate).uid("numbers")
+    counts = numbers.with_columns(odd="n % 2").key_by("odd").aggregate(count=wb.count()).uid("counts")
+    return counts.sink_to(wb.ParquetSink(out))
+
+
+def test_a_job_recovers_exactly_once_from_an_object_store(bucket: str, tmp_path: Path) -> None:
+    first = pipeline(tmp_path / "out", 6_000).run(
+        "remote", checkpoint_dir=bucket, checkpoint_interval="50ms", parallelism=2
+    )
+
+    def done() -> int:
+        return sum(c.state == "COMPLETED" for c in first.checkpoints())
+
+    while done() < 1:
+        sleep(0.005)
+    before = done()
+    first.fail("counts[0]")
+    while done() <= before:
+        sleep(0.005)
+    with pytest.raises(wb.CheckpointError, match=r"is in use by process \d+ on") as caught:
+        DirectoryStorage(bucket)
+    assert SECRET not in str(caught.value)
+    first.cancel()
+    first.wait("60s")
+    again = pipeline(tmp_path / "out", None).run("remote", checkpoint_dir=bucket, resume=True, parallelism=1)
+    assert again.wait("60s") == "FINISHED"
+    found = pq.read_table(tmp_path / "out")
+    expected = [(odd, count + 1) for odd in (0, 1) for count in range(1_500)]
+    assert sorted(zip(found.column("odd").to_pylist(), found.column("count").to_pylist(), strict=True)) == expected
+    paths = [c.path for c in again.checkpoints()]
+    everything = repr(again.status()) + repr(paths) + repr(again.recorder.latest())
+    assert "s3://***@" in everything
+    assert SECRET not in everything
+    assert wb.savepoints(bucket) == []
+
+
+def test_no_secret_is_written_or_shown(bucket: str) -> None:
+    with closing(DirectoryStorage(bucket)) as storage:
+        manifest = checkpoint(storage, 1, pa.table({"n": [1]}))
+        assert SECRET.encode() not in manifest.to_json()
+        assert SECRET not in storage.path_of(manifest.place) + storage.shown + repr(storage)
+        assert storage.path_of(manifest.place).endswith("/jobs/c/chk-00000001")
+    reader = wb.Snapshot.open(folder(bucket, "chk-00000001"))
+    assert SECRET not in repr(reader) + reader._repr_html_() + repr(reader.to_dict())
+    with pytest.raises(wb.CheckpointError) as caught:
+        wb.Snapshot.open(folder(bucket, "chk-00000009"))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_bucket_that_does_not_exist_is_refused_in_a_sentence(bucket: str) -> None:
+    with pytest.raises(wb.CheckpointError, match="cannot be used") as caught:
+        DirectoryStorage(bucket.replace("@b", "@no-such-b"))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_lease_ends_when_its_owner_is_silent_and_the_owner_finds_out(bucket: str) -> None:
+    clock = VirtualClock(1_000_000_000)
+    first = DirectoryStorage(bucket, clock=clock)
+    clock.advance_to(clock.now_us() + LEASE_US - 1)
+    with pytest.raises(wb.CheckpointError, match="in use by process"):
+        DirectoryStorage(bucket, clock=clock)
+    first.beat()
+    clock.advance_to(clock.now_us() + LEASE_US - 1)
+    with pytest.raises(wb.CheckpointError, match="in use by process"):
+        DirectoryStorage(bucket, clock=clock)
+    clock.advance_to(clock.now_us() + 1)
+    second = DirectoryStorage(bucket, clock=clock)
+    with pytest.raises(wb.CheckpointError, match="was taken over by"):
+        first.beat()
+    with pytest.raises(wb.CheckpointError, match="was taken over by"):
+        checkpoint(first, 1, pa.table({"n": [1]}))
+    assert second.manifests() == []
+    first.close()
+    second.check()  # the former owner takes nothing away from the present one
+    second.close()
+    DirectoryStorage(bucket, clock=clock).close()
+
+
+def test_tables_need_a_directory_of_this_machine(bucket: str) -> None:
+    with pytest.raises(wb.PlanError, match=r"the table 'numbers' cannot be kept in 's3://\*\*\*@") as caught:
+        wb.Stream.from_table(NUMBERS).sink_to(wb.TableSink("numbers")).run("tables", checkpoint_dir=bucket)
+    assert SECRET not in str(caught.value)
+
+
+def test_what_cannot_be_opened_says_what_is_missing() -> None:
+    run = wb.Stream.from_table(NUMBERS).sink_to(wb.DiscardSink()).run
+    with pytest.raises(wb.CheckpointError, match=r"'hdfs://ann:?\S*@?namenode:8020/c'|libhdfs") as caught:
+        run("hdfs", checkpoint_dir="hdfs://ann@namenode:8020/c")
+    assert "libhdfs" in str(caught.value)
+    assert "HADOOP_HOME" in str(caught.value)
+    with pytest.raises(wb.CheckpointError, match="write a path, or a URI such as s3://bucket/prefix"):
+        run("ftp", checkpoint_dir="ftp://host/c")
+
+
+def test_a_file_uri_is_a_path(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(f"file://{tmp_path}/c")) as storage:
+        assert storage.directory == tmp_path / "c"
+        checkpoint(storage, 1, pa.table({"n": [1]}))
+    assert (tmp_path / "c" / "chk-00000001" / "manifest.json").exists()

@@ -1,0 +1,182 @@
+"""Savepoints hold all that they need: programs change, fork, move and rescale from them (E10)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from time import sleep
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+
+ROWS = 2_000
+CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})
+SAVED_AT = 600
+
+
+def clicks(rate: object = "max") -> wb.Stream:
+    return wb.Stream.from_table(CLICKS, event_time="t", rate=None if rate == "max" else rate).uid("clicks")
+
+
+def counts(stream: wb.Stream, uid: str = "counts") -> wb.Stream:
+    return stream.key_by("user").aggregate(n=wb.count()).uid(uid)
+
+
+def sunk(stream: wb.Stream, table: str = "out") -> wb.Pipeline:
+    return stream.sink_to(wb.TableSink(table))
+
+
+def expected(rows: int = ROWS) -> list[tuple[str, int]]:
+    """What counting each user's clicks gives, record by record."""
+    return sorted((f"u{i % 7}", i // 7 + 1) for i in range(rows))
+
+
+def shown(job: wb.Job, table: str = "out") -> list[tuple[str, int]]:
+    found = job.table(table)
+    return sorted(zip(found.column("user").to_pylist(), found.column("n").to_pylist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A savepoint of a job that has ended since, and whose directory is gone."""
+    root = tmp_path_factory.mktemp("original")
+    job = sunk(counts(clicks(rate=4_000))).run("original", checkpoint_dir=root / "c", checkpoint_interval="20ms")
+    while sum(int(row["numRecordsIn"] or 0) for row in job.metrics()) < SAVED_AT:
+        sleep(0.005)
+    folder = Path(job.savepoint("before-fix"))
+    job.cancel()
+    job.wait("60s")
+    assert folder == root / "c" / "savepoints" / "before-fix"
+    moved = tmp_path_factory.mktemp("moved") / "before-fix"
+    shutil.copytree(folder, moved)
+    shutil.rmtree(root)
+    return moved
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_two_jobs_fork_from_one_savepoint_at_other_parallelisms(saved: Path, tmp_path: Path) -> None:
+    before = contents(saved)
+    jobs = []
+    for name, parallelism in [("one", 1), ("three", 3)]:
+        job = sunk(counts(clicks())).run(
+            name, restore=saved, checkpoint_dir=tmp_path / name, parallelism=parallelism, checkpoint_interval="20ms"
+        )
+        jobs.append(job)
+    for job in jobs:
+        assert job.wait("60s") == "FINISHED"
+        assert shown(job) == expected()  # the rows committed before the savepoint are among them
+    assert contents(saved) == before
+
+
+def test_a_changed_program_takes_the_state_of_the_same_uids(saved: Path, tmp_path: Path) -> None:
+    even = clicks().filter("n % 2 = 0").uid("even")  # new, and before the operator whose state goes on
+    job = sunk(counts(even)).run("fixed", restore=str(saved), checkpoint_dir=tmp_path / "c")
+    assert job.wait("60s") == "FINISHED"
+    rows = [pair for pair in shown(job) if pair[0] == "u3"]
+    taken = rows[-1][1]
+    held = wb.Snapshot.open(saved).state("counts").to_pylist()
+    (before,) = [row["count()"] for row in held if row["user"] == "u3"]
+    read = sum(row["count()"] for row in held)
+    assert taken == before + sum(1 for i in range(read, ROWS) if i % 2 == 0 and i % 7 == 3)
+    assert "operator 'even' begins without state: it is new since savepoints/before-fix" in [
+        event.text for event in job.recorder.latest().events
+    ]
+
+
+def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(saved: Path, tmp_path: Path) -> None:
+    other = sunk(counts(clicks(), "totals"))
+    with pytest.raises(wb.CheckpointError) as caught:
+        other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
+    assert str(caught.value) == (
+        "savepoints/before-fix of job 'original' has state of operator 'counts', which this pipeline does not have "
+        "(it has clicks, out, totals): give the operator that is to take it .uid('counts'), or drop the state with "
+        "allow_non_restored_state=True"
+    )
+    job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
+    assert job.wait("60s") == "FINISHED"
+    texts = [event.text for event in job.recorder.latest().events]
+    assert "the state of operator 'counts' in savepoints/before-fix is dropped" in texts
+    read = wb.Snapshot.open(saved).state("counts").column("count()").to_pylist()
+    rows = shown(job)
+    assert len(rows) == ROWS
+    begun_anew = [n for user, n in rows if user == "u0" and n == 1]
+    assert len(begun_anew) == 2  # once in the original, once since
+    assert max(n for _, n in rows) < ROWS // 7
+    assert sum(read) > 0
+
+
+def test_state_of_another_shape_is_refused_by_name_and_nothing_is_left_behind(saved: Path, tmp_path: Path) -> None:
+    other = sunk(clicks().key_by("user").aggregate(n=wb.count(), m=wb.max("n")).uid("counts").select("user", "n"))
+    with pytest.raises(wb.CheckpointError, match="the state of operator 'counts' has no column"):
+        other.run("shape", restore=saved, checkpoint_dir=tmp_path / "c")
+    job = sunk(counts(clicks())).run("shape", restore=saved, checkpoint_dir=tmp_path / "c")
+    job.wait("60s")
+    assert shown(job) == expected()
+
+
+def test_what_was_forked_goes_on_after_its_end_without_the_original(saved: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    first = sunk(counts(clicks(rate=10))).run("fork", restore=copy, checkpoint_dir=tmp_path / "c")
+    first.cancel()  # before its first own checkpoint
+    first.wait("60s")
+    shutil.rmtree(copy)
+    again = sunk(counts(clicks())).run("fork", resume=True, checkpoint_dir=tmp_path / "c")
+    again.wait("60s")
+    assert shown(again) == expected()
+    with pytest.raises(wb.CheckpointError, match="already holds checkpoints of job 'fork'"):
+        sunk(counts(clicks())).run("fork", restore=saved, checkpoint_dir=tmp_path / "c")
+
+
+def test_a_savepoint_that_lacks_a_file_is_refused(saved: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    (row,) = (copy / "tables" / "out").glob("epoch-1-*")
+    row.unlink()
+    with pytest.raises(wb.CorruptCheckpointError, match=r"cannot be brought to .*No such file or directory.*epoch-1-"):
+        sunk(counts(clicks())).run("torn", restore=copy, checkpoint_dir=tmp_path / "c")
+    with pytest.raises(wb.CheckpointError, match="there is no savepoint 'nothing' in"):
+        sunk(counts(clicks())).run("torn", restore="nothing", checkpoint_dir=tmp_path / "d")
+
+
+def test_a_checkpoint_of_a_job_that_died_can_be_forked_too(tmp_path: Path) -> None:
+    job = sunk(counts(clicks(rate=4_000))).run("dead", checkpoint_dir=tmp_path / "c", checkpoint_interval="20ms")
+    while not [c for c in job.checkpoints() if c.state == "COMPLETED"]:
+        sleep(0.005)
+    job.cancel()
+    job.wait("60s")
+    latest = max((tmp_path / "c").glob("chk-*/manifest.json")).parent
+    fork = sunk(counts(clicks())).run("alive", restore=latest, checkpoint_dir=tmp_path / "d")
+    fork.wait("60s")
+    assert shown(fork) == expected()
+
+
+# --- listing, inspecting, deleting
+
+
+def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
+    job = sunk(counts(clicks(rate=10))).run("kept", restore=saved, checkpoint_dir=tmp_path / "c")
+    folder = job.savepoint("second")
+    found = wb.savepoints(tmp_path / "c")
+    assert [(each.name, each.kind, each.job) for each in found] == [
+        ("before-fix", "savepoint", "original"),
+        ("second", "savepoint", "kept"),
+    ]
+    with pytest.raises(wb.CheckpointError, match="in use by another job"):
+        wb.delete_savepoint(folder)
+    job.cancel()
+    job.wait("60s")
+    with pytest.raises(wb.CheckpointError, match=r"the job in .* would go on from it"):
+        wb.delete_savepoint(folder)
+    wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
+    assert [each.name for each in wb.savepoints(tmp_path / "c")] == ["second"]
+    with pytest.raises(wb.CheckpointError, match="holds no complete savepoint"):
+        wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
+    again = sunk(counts(clicks())).run("kept", resume=True, checkpoint_dir=tmp_path / "c")
+    again.wait("60s")
+    assert shown(again) == expected()
+    wb.delete_savepoint(folder)
+    assert wb.savepoints(tmp_path / "c") == []

@@ -1,0 +1,141 @@
+"""What a job begins with: its checkpoint directory, the checkpoint to restore, and who takes the state in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import sleep
+
+from workbench.drivers.heartbeat import Heartbeat
+from workbench.errors import CheckpointError
+from workbench.plan.physical import PhysicalGraph
+from workbench.redaction import redacted
+from workbench.runtime.master import Master
+from workbench.runtime.storage import (
+    CheckpointReader,
+    CheckpointStorage,
+    DirectoryStorage,
+    Manifest,
+    MemoryStorage,
+    folder_named,
+    is_name,
+)
+from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
+from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a job begins with.
+
+    Attributes:
+        storage: of its checkpoints.
+        manifest: of the checkpoint to restore, if any.
+        first_id: of its first own checkpoint.
+        news: what is worth telling about it.
+    """
+
+    storage: CheckpointStorage
+    manifest: Manifest | None
+    first_id: int
+    news: tuple[str, ...] = ()
+
+
+def open_storage(
+    checkpoint_dir: str | Path | None,
+    resume: bool,
+    restore: str | Path | None,
+    *,
+    incremental: bool = True,
+) -> tuple[CheckpointStorage, Manifest | None, int]:
+    """The storage, the checkpoint to begin with, and the id of the first new one."""
+    if checkpoint_dir is None:
+        return MemoryStorage(), None, 1
+    above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
+    storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=above_bytes)
+    try:
+        if storage.directory is None:
+            sleep(SETTLE_US / 1e6)
+            storage.check()
+        if restore is not None:
+            manifest: Manifest | None = _to_restore(storage, restore)
+        elif (manifest := storage.latest()) is not None and not resume:
+            raise _in_use(storage, manifest)
+        first_id = storage.highest_id() + 1
+        if manifest is not None:
+            first_id = max(first_id, manifest.checkpoint_id + 1)
+        if restore is not None and manifest is not None:
+            storage.take_back(manifest, first_id)
+        storage.remove_incomplete()
+        if manifest is None:
+            storage.remove_shared()  # of a run that completed no checkpoint
+    except BaseException:
+        storage.close()
+        raise
+    return storage, manifest, first_id
+
+
+def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:
+    """The savepoint of that name, or a copy of the one in that folder."""
+    text = str(wanted)
+    if is_name(text) and (manifest := storage.savepoint(text)) is not None:
+        return manifest
+    own = storage.place_of(text)
+    if own is not None and (manifest := storage.complete_at(own)) is not None:
+        return manifest
+    found = folder_named(text)
+    if found is None:
+        names = [manifest.place.rpartition("/")[2] for manifest in storage.savepoints()]
+        raise CheckpointError(
+            f"there is no savepoint {redacted(text)!r} in {storage.shown!r}, and no folder of that name holds one: "
+            f"name one of {', '.join(names) or 'those of another job by their folders'}"
+        )
+    latest = storage.latest()
+    if latest is not None and latest != CheckpointReader(found[0]).manifest(found[1]):
+        raise _in_use(storage, latest, instead="choose a directory of its own for what starts from another's savepoint")
+    return latest or storage.bring_in(*found)
+
+
+def _in_use(storage: DirectoryStorage, latest: Manifest, instead: str = "choose another") -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint directory {storage.shown!r} already holds checkpoints of job {latest.job!r} "
+        f"(the latest is {latest.checkpoint_id}): pass resume=True to continue it, or {instead}"
+    )
+
+
+def matched(
+    manifest: Manifest, graph: PhysicalGraph, *, allow_non_restored_state: bool
+) -> tuple[Manifest, tuple[str, ...]]:
+    """What of a checkpoint this plan restores, and what is worth telling about it.
+
+    Raises:
+        CheckpointError: it has state of operators that the plan does not have, and that was not allowed.
+    """
+    known = {uid for vertex in graph.vertices for uid in vertex.uids}
+    dropped = sorted(manifest.operators - known)
+    if dropped and not allow_non_restored_state:
+        raise CheckpointError(
+            f"{manifest.place} of job {manifest.job!r} has state of {_listed(dropped)}, which this pipeline does not "
+            f"have (it has {', '.join(sorted(known))}): give the operator that is to take it .uid({dropped[0]!r}), or "
+            "drop the state with allow_non_restored_state=True"
+        )
+    news = [f"the state of {_listed(dropped)} in {manifest.place} is dropped"] if dropped else []
+    fresh = sorted(known - manifest.parallelism.keys())
+    if fresh:
+        verbs = ("begin", "they are") if fresh[1:] else ("begins", "it is")
+        news.append(f"{_listed(fresh)} {verbs[0]} without state: {verbs[1]} new since {manifest.place}")
+    return replace(manifest, ignored=frozenset(dropped)), tuple(news)
+
+
+def keep_lease(storage: DirectoryStorage, master: Master) -> Heartbeat:
+    """Keep a directory without locks for this job, and end the job when somebody else has taken it."""
+
+    def lost(error: Exception) -> None:
+        master.call(lambda: master.abandon(error))
+
+    return Heartbeat(storage.beat, lost, HEARTBEAT_US / 1e6)
+
+
+def _listed(uids: Collection[str]) -> str:
+    return f"operator{'s' if len(uids) > 1 else ''} {', '.join(map(repr, uids))}"

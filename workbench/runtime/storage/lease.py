@@ -1,0 +1,97 @@
+"""Who holds a checkpoint directory that has no locks, such as one in an object store.
+
+The rule: the directory has an object ``lease.json`` with its owner and the time of its last heartbeat. Who finds none,
+or one whose last heartbeat is `LEASE_US` old, writes its own name into it, waits `SETTLE_US`, and holds the directory
+when its name is still there. The owner renews its heartbeat every `HEARTBEAT_US`, looks before each checkpoint becomes
+complete whether it still is the owner, and ends the job when it is not. So of two that come at once the later one wins
+and the other never completes a checkpoint. Clocks of the machines may differ by a few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+from workbench.clock import Clock
+from workbench.connectors.checksum import RunningChecksum
+from workbench.errors import CheckpointError
+from workbench.redaction import redacted
+from workbench.runtime.storage.files import Files
+
+LEASE = "lease.json"
+LEASE_US = 30_000_000
+HEARTBEAT_US = 5_000_000
+SETTLE_US = 1_000_000
+
+
+class Lease:
+    """A directory on a remote file system that this process has taken for itself.
+
+    Args:
+        files: in the directory.
+        clock: whose time the heartbeats tell.
+
+    Raises:
+        CheckpointError: the directory cannot be reached, or another process holds it.
+    """
+
+    def __init__(self, files: Files, clock: Clock) -> None:
+        self.files = files
+        self.directory: Path | None = None
+        self._clock = clock
+        self._owner = f"{platform.node()}:{os.getpid()}:{clock.now_us()}:{id(self)}"
+        try:
+            holder, beat_us = self._read()
+            if holder is not None and clock.now_us() - beat_us < LEASE_US:
+                host, process, *_ = holder.split(":")
+                raise CheckpointError(
+                    f"the checkpoint directory {files.shown!r} is in use by process {process} on {host}: stop that job "
+                    f"or choose another; if it has died, its lease ends {LEASE_US // 1_000_000} seconds after its last "
+                    "heartbeat"
+                )
+            self.renew()
+        except OSError as error:
+            reason = redacted(str(error).partition("\n")[0])
+            raise CheckpointError(
+                f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
+                "credentials, or choose another"
+            ) from None
+
+    def check(self) -> None:
+        holder, _ = self._read()
+        if holder != self._owner:
+            raise CheckpointError(
+                f"the checkpoint directory {self.files.shown!r} was taken over by {holder or 'nobody'}, because this "
+                "job had not renewed its lease for too long: this job must not go on beside it"
+            )
+
+    def renew(self) -> None:
+        """Tell that the owner is alive."""
+        content = {"owner": self._owner, "heartbeat_us": self._clock.now_us()}
+        self.files.write(LEASE, (json.dumps(content).encode(),))
+
+    def beat(self) -> None:
+        """Renew the lease if it still is ours.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+        """
+        self.check()
+        self.renew()
+
+    def release(self) -> None:
+        holder, _ = self._read()
+        if holder == self._owner:
+            self.files.delete(LEASE)
+
+    def _read(self) -> tuple[str | None, int]:
+        """The owner and its last heartbeat; an object that says neither counts as none."""
+        if not self.files.exists(LEASE):
+            return None, 0
+        try:
+            content = json.loads(bytes(memoryview(self.files.read(LEASE, RunningChecksum()))))
+            return str(content["owner"]), int(content["heartbeat_us"])
+        except (ValueError, KeyError, TypeError):
+            return None, 0

@@ -1,0 +1,52 @@
+"""What people write for a place where checkpoints are: a path, or a URI of a file system that Arrow knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from workbench.errors import CheckpointError
+from workbench.redaction import redacted
+from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.reading import CheckpointReader
+from workbench.runtime.storage.remote_files import RemoteFiles
+
+
+def open_files(location: str | Path) -> Files:
+    """The files below a path or URI; nothing is made.
+
+    Raises:
+        CheckpointError: Arrow does not know such a URI, or lacks what it needs for it.
+    """
+    text = str(location)
+    if "://" not in text:
+        return LocalFiles(Path(location).expanduser())
+    if text.startswith("file://"):
+        return LocalFiles(Path(text.removeprefix("file://")))
+    try:
+        system, root = fs.FileSystem.from_uri(text)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CheckpointError(_unusable(text, error)) from None
+    base, _, options = text.partition("?")
+    return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")), options)
+
+
+def folder_named(location: str | Path) -> tuple[Files, str] | None:
+    """The directory around a checkpoint's folder and the folder's name, if it holds a complete checkpoint."""
+    head, question, options = str(location).partition("?")
+    parent, _, place = head.rstrip("/").rpartition("/")
+    if not place:
+        return None
+    files = open_files((parent or ("/" if head.startswith("/") else ".")) + question + options)
+    return (files, place) if CheckpointReader(files).is_complete(place) else None
+
+
+def _unusable(uri: str, error: Exception) -> str:
+    fact = redacted(str(error).partition("\n")[0]).rstrip(".")
+    scheme = uri.partition("://")[0]
+    fix = "write a path, or a URI such as s3://bucket/prefix or hdfs://host:port/path"
+    if scheme in ("hdfs", "viewfs"):
+        fix = "install Hadoop's client with libhdfs, and set HADOOP_HOME, JAVA_HOME, CLASSPATH or ARROW_LIBHDFS_DIR"
+    return f"checkpoints cannot be kept in {redacted(uri)!r} ({fact}): {fix}"
