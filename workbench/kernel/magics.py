@@ -195,7 +195,8 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
     names = (
         *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
-        *("slots_per_taskmanager", "guarantee", "restart", "driver", "restore", "allow_non_restored_state", "incremental"),
+        *("slots_per_taskmanager", "guarantee", "restart", "driver"),
+        *("restore", "allow_non_restored_state", "incremental"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     return pipeline.run(options.name, resume=options.resume, **given)
