@@ -65,11 +65,11 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
     (
         ("--allow-non-restored-state",),
-        {"action": "store_true", "help": "drop what of the savepoint no operator of this cell takes"},
+        {"action": "store_const", "const": True, "help": "drop what of the savepoint no operator of this cell takes"},
     ),
     (
         ("--no-incremental",),
-        {"dest": "incremental", "action": "store_false", "help": "write every checkpoint as a whole"},
+        {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint as a whole"},
     ),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
