@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from packaging.requirements import Requirement
 
-from workbench.cli import demo, main, simulate
+from workbench.cli import demo, main
 from workbench.cli.checks import machine, packages
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
@@ -25,7 +25,6 @@ from workbench.errors import CheckpointError, HistoryError
 from workbench.runtime.storage import DirectoryStorage
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
 from workbench.telemetry.reached import reached
-from workbench.testing import SimulationResult
 
 NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 
@@ -249,36 +248,6 @@ def test_a_job_has_reached_what_its_last_tasks_have() -> None:
     assert reached(frame(30, 20)) == 20
     assert reached(frame(30, None)) is None
     assert reached(frame()) is None
-
-
-# --- simulate
-
-
-def test_simulate_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--seeds", "3", "--first-seed", "7"]) == 0
-    said = capsys.readouterr().out
-    assert re.fullmatch(r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s\.\n", said)
-
-
-def test_simulate_prints_the_seed_that_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seeds: list[int] = []
-
-    def fails_at_5(seed: int) -> SimulationResult:
-        seeds.append(seed)
-        violations = ("I7: a row is there twice",) if seed == 5 else ()
-        return SimulationResult(seed, "sums", "small buffers", 9, (), 0, 1, 2, 0, "hash", violations, ("step 9",))
-
-    monkeypatch.setattr(simulate, "simulate", fails_at_5)
-    assert main(["simulate", "--seeds", "10", "--first-seed", "3"]) == 1
-    assert seeds == [3, 4, 5]
-    assert capsys.readouterr().out.splitlines() == [
-        "  step 9",
-        "seed 5: sums, small buffers; 9 steps, no faults",
-        "  I7: a row is there twice",
-        "Repeat it with 'workbench simulate --first-seed 5 --seeds 1'.",
-    ]
 
 
 # --- the main job, headless

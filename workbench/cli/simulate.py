@@ -1,56 +1,121 @@
-"""``workbench simulate``: searches for a schedule or a crash that breaks a promise."""
+"""``workbench simulate``: searches for a schedule or a fault that breaks a promise."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
-from workbench.cli.command import Commands, count
-from workbench.testing import SimulationResult, simulate
+from workbench.api.job import Job
+from workbench.cli.command import Commands, count, one_of
+from workbench.drivers.faults import FAULTS
+from workbench.testing.replaying import replay
+from workbench.testing.result import SimulationResult
+from workbench.testing.scenario import Scenario
+from workbench.testing.search import Search, run_blocks
+from workbench.testing.shrinking import shrink
+from workbench.testing.simulation import run_scenario
 
 DETAILS = """\
-Runs pipelines under a scheduler that draws every choice from a seed, with virtual time and injected crashes, and checks
-every promise of the runtime all the time and the results at the end. The same seed always gives the same run, so one
-that fails can be repeated with '--first-seed SEED --seeds 1'. The exit code is 1 when a seed fails.
+Runs pipelines under a scheduler that draws every choice from a seed, with virtual time and injected faults, and checks
+every promise of the runtime all the time and the results at the end. The same seed always gives the same run. A seed
+that fails is printed with the smallest set of faults, deeds and records that still fails; '--replay SEED' shows its
+last steps, and in Python 'workbench.testing.replay(SEED)' is the job right before, to be stepped by hand.
+
+With '--pipeline FILE.py' your own pipeline is run instead: the file defines 'stream', a bounded one whose records are
+never late, and what an undisturbed run gives is what every other one must give. The exit code is 1 when a seed fails.
 """
 
 
 def register(commands: Commands) -> None:
     """Add ``workbench simulate``."""
-    about = "search for schedules and crashes that break a promise"
+    about = "search for schedules and faults that break a promise"
     parser = commands.add("simulate", run, about=about, details=DETAILS)
     parser.add_argument("--seeds", type=count("--seeds"), default=200, help="how many seeds (default: 200)")
     parser.add_argument(
-        "--first-seed", type=count("--first-seed", least=0), default=0, help="where to begin (default: 0)"
+        "--first", "--first-seed", type=count("--first", least=0), default=0, help="where to begin (default: 0)"
     )
+    parser.add_argument(
+        "--fault",
+        action="extend",
+        nargs="+",
+        default=[],
+        type=lambda text: one_of("fault", FAULTS)(text.replace("_", " ") if text not in FAULTS else text),
+        metavar="NAME",
+        help=f"only these faults, out of: {', '.join(FAULTS)}",
+    )
+    parser.add_argument("--pipeline", default="", metavar="FILE", help="a Python file that defines 'stream'")
+    parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
+    parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate seed after seed until one fails; the exit code."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    search = Search(options.pipeline, tuple(options.fault))
+    search.scenario(0)  # an error in the pipeline shows before the bar
+    if options.replay is not None:
+        return show(console, search.scenario(options.replay))
+    seeds = range(options.first, options.first + options.seeds)
     begun = time.monotonic()
-    steps = crashes = 0
-    for seed in track(seeds, "simulating", console=console, disable=not console.is_terminal):
-        result = simulate(seed)
-        if not result.ok:
-            print_failure(console, result)
-            return 1
-        steps += result.steps
-        crashes += len(result.faults)
+    steps = faults = 0
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        bar = progress.add_task("simulating", total=len(seeds))
+        for block in run_blocks(search, seeds, jobs=options.jobs):
+            if block.failed is not None:
+                progress.stop()
+                print_failure(console, block.failed, search)
+                return 1
+            steps += block.steps
+            faults += block.faults
+            progress.advance(bar, block.seeds)
+    seconds = time.monotonic() - begun
     console.print(
-        f"{options.seeds} seeds from {options.first_seed} passed: {steps:,} steps with {crashes:,} crashes and other"
-        f" faults in {time.monotonic() - begun:.1f} s."
+        f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other"
+        f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second."
     )
     return 0
 
 
-def print_failure(console: Console, result: SimulationResult) -> None:
-    """Print what was violated, the last steps before it, and how to see it again."""
+def print_failure(console: Console, failed: SimulationResult, search: Search) -> None:
+    """Print what was violated, the last steps before it, what is left of it when it is made small, and how to see it
+    again."""
+    for line in failed.story:
+        console.print(f"  {line}")
+    console.print(str(failed))
+    scenario, result = shrink(search.scenario(failed.seed), failed)
+    actions = ", ".join(map(str, result.actions)) or "nobody does anything"
+    rows = "" if scenario.rows_max is None else f"; at most {scenario.rows_max} records in each input"
+    console.print(f"It still fails with: {result.plan}; {actions}{rows}. Then: {result.violations[0]}")
+    console.print(f"See it again with 'workbench simulate{_again(search)} --replay {failed.seed}'.")
+
+
+def show(console: Console, scenario: Scenario) -> int:
+    """Print a seed's last steps and where its job stands before the last one, and go on by hand where somebody is
+    there; the exit code."""
+    result = run_scenario(scenario)
     for line in result.story:
         console.print(f"  {line}")
     console.print(str(result))
-    console.print(f"Repeat it with 'workbench simulate --first-seed {result.seed} --seeds 1'.")
+    job = replay(scenario)
+    console.print(f"The job is {job.state!s} and stands {'at its start' if result.ok else 'before that step'}:")
+    for row in job.metrics():
+        console.print(f"  {row['task']}: {row['numRecordsIn']} records in, {row['numRecordsOut']} out")
+    if console.is_terminal and sys.stdin.isatty():
+        _step_by_hand(console, job)
+    console.print(f"In Python: job = workbench.testing.replay({scenario.seed}); job.step()")
+    return 0 if result.ok else 1
+
+
+def _step_by_hand(console: Console, job: Job) -> None:
+    while not job.over and input("Enter: the next step, q: enough ").strip() != "q":
+        for step in job.step():
+            console.print(f"  {step} at {step.time_us} us")
+
+
+def _again(search: Search) -> str:
+    pipeline = f" --pipeline {search.pipeline}" if search.pipeline else ""
+    return pipeline + "".join(f" --fault '{name}'" for name in search.only)

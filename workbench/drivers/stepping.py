@@ -66,6 +66,10 @@ class SteppingDriver(SerialDriver):
         master.step()
         self._after()
 
+    def watch(self, on_step: Callable[[], None]) -> None:
+        """Have `on_step` called after each step from now on, instead of what was called before."""
+        self._on_step = on_step
+
     # verbs -------------------------------------------------------------------------------------------------------
 
     def step(self) -> Step | None:

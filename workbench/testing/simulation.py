@@ -144,6 +144,11 @@ class Simulation:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @property
+    def running(self) -> bool:
+        """Whether a process runs the job now."""
+        return self._process is not None
+
     def close(self) -> None:
         """Remove the run's folder."""
         if self._process is not None:
@@ -343,11 +348,14 @@ class Simulation:
 
 
 def _counted(table: pa.Table) -> Counter[tuple[object, ...]]:
-    columns = [
-        column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
-        for column in table.columns
-    ]
-    return Counter(zip(*columns, strict=True))
+    return Counter(zip(*map(_values, table.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[object] = column.to_pylist()
+    return [repr(value) for value in values] if pa.types.is_nested(column.type) else values
 
 
 def _injected(text: str) -> bool:

@@ -1,0 +1,171 @@
+"""``workbench simulate`` and what it builds on: searching, making a failure small, replaying it, a user's pipeline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from workbench.cli import main
+from workbench.connectors.tables import Tables
+from workbench.errors import JobError, SettingError
+from workbench.testing import Scenario, replay, run_scenario, shrink, simulate
+from workbench.testing.search import Search, run_blocks
+from workbench.testing.user_pipeline import load_pipeline, trial_of
+
+USER = """
+import pyarrow as pa
+import workbench as wb
+
+clicks = pa.table({"user": ["a", "b", "c", "a"] * 5, "t": range(20), "tags": [["x"], []] * 10})
+
+def stream():
+    return wb.Stream.from_table(clicks, event_time="t").key_by("user").aggregate(n=wb.count())
+"""
+
+
+@pytest.fixture
+def user_file(tmp_path: Path) -> Path:
+    path = tmp_path / "clicks.py"
+    path.write_text(USER)
+    return path
+
+
+@pytest.fixture
+def committed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: rows of an epoch that was committed already are committed again."""
+    commit = Tables.commit
+
+    def careless(self: Tables, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
+        commit(self, name, subtask, epoch, table)
+        if epoch > 1:
+            self._entry(name).fresh.extend(list(self._entry(name).fresh)[-1:])
+
+    monkeypatch.setattr(Tables, "commit", careless)
+
+
+def first_failure(**drawn: Any) -> tuple[Scenario, Any]:
+    for seed in range(100):
+        scenario = Scenario(seed, **drawn)
+        result = run_scenario(scenario)
+        if not result.ok:
+            return scenario, result
+    raise AssertionError("the planted bug was not found")
+
+
+def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "3", "--first", "7"]) == 0
+    said = capsys.readouterr().out
+    assert re.fullmatch(
+        r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s, \d+ seeds a second\.\n",
+        said,
+    )
+
+
+@pytest.mark.usefixtures("committed_twice")
+def test_the_command_prints_what_fails_and_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "100", "--fault", "process", "--pipeline", "filtered"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    seed = next(match[1] for line in lines if (match := re.match(r"seed (\d+): filtered, buffers of", line)))
+    assert any(line.startswith("  I7: out: ") for line in lines)
+    assert lines[-2].startswith("It still fails with: ")
+    assert lines[-1] == (
+        f"See it again with 'workbench simulate --pipeline filtered --fault 'process' --replay {seed}'."
+    )
+    assert main(["simulate", "--pipeline", "filtered", "--fault", "process", "--replay", seed]) == 1
+    shown = capsys.readouterr().out
+    assert f"seed {seed}: filtered" in shown
+    assert f"job = workbench.testing.replay({seed})" in shown
+
+
+@pytest.mark.usefixtures("committed_twice")
+def test_a_failure_is_made_small() -> None:
+    scenario, result = first_failure()
+    smaller, found = shrink(scenario, result)
+    assert not found.ok
+    assert found.violations[0].partition(":")[0] == result.violations[0].partition(":")[0] == "I7"
+    assert smaller.faults is not None
+    assert smaller.faults.faults == ()  # the bug needs no fault
+    assert smaller.rows_max is not None
+    assert smaller.rows_max < 20
+    again = run_scenario(smaller)
+    assert (again.trace_hash, again.violations) == (found.trace_hash, found.violations)
+
+
+@pytest.mark.usefixtures("committed_twice")
+def test_a_replay_stands_right_before_the_violation() -> None:
+    scenario, result = first_failure()
+    job = replay(scenario)
+    assert not job.over
+    job.step()
+    last = result.story[-1].split(" ")
+    assert job.recorder.latest() is not None
+    assert job.driver.actor == last[0]
+
+
+def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
+    job = replay(11)
+    assert job.state == "RUNNING"
+    assert len(job.step(5)) == 5
+    assert job.driver.run_until(lambda: job.over or job.recorder.frames()[-1].sequence > 100)
+    with pytest.raises(JobError, match="not from a savepoint"):
+        job._rerun("a")
+
+
+def test_several_processes_find_the_same() -> None:
+    seeds = range(30)
+    alone = list(run_blocks(Search("windows"), seeds))
+    together = list(run_blocks(Search("windows"), seeds, jobs=2))
+    assert alone == together
+    assert [block.seeds for block in alone] == [25, 5]
+
+
+def test_the_pipeline_of_a_user_keeps_its_results(user_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--pipeline", str(user_file), "--seeds", "20"]) == 0
+    assert "20 seeds from 0 passed" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("committed_twice")
+def test_what_breaks_the_pipeline_of_a_user_is_found(user_file: Path) -> None:
+    search = Search(str(user_file))
+    results = (run_scenario(search.scenario(seed)) for seed in range(60))
+    broken = next(result for result in results if not result.ok)
+    assert broken.violations[0].startswith("I7: result: 0 rows of the undisturbed run are missing and ")
+
+
+def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="there is no file"):
+        load_pipeline(tmp_path / "none.py")
+    path = tmp_path / "nothing.py"
+    path.write_text("x = 1\n")
+    with pytest.raises(SettingError, match="defines no pipeline"):
+        load_pipeline(path)
+    path.write_text(
+        "import workbench as wb, pyarrow as pa\n"
+        "stream = wb.Stream.from_table(pa.table({'n': [1]})).sink_to(wb.PrintSink())\n"
+    )
+    with pytest.raises(SettingError, match="leave the sink away"):
+        load_pipeline(path)
+    path.write_text(
+        "import workbench as wb, pyarrow as pa\n"
+        "stream = wb.Stream.from_table(pa.table({'n': [1]})).map(lambda row: 1 // 0,"
+        " schema=pa.schema({'n': pa.int64()}))\n"
+    )
+    with pytest.raises(SettingError, match="does not come to its end"):
+        trial_of(load_pipeline(path))
+
+
+def test_an_unknown_pipeline_or_fault_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--pipeline", "window"]) == 2
+    assert "did you mean 'windows'" in capsys.readouterr().err
+    assert main(["simulate", "--fault", "kil"]) == 2
+    assert "did you mean 'kill'" in capsys.readouterr().err
+
+
+def test_what_is_fixed_of_a_scenario_changes_nothing_else() -> None:
+    drawn = simulate(5)
+    fixed = run_scenario(Scenario(5, faults=drawn.plan, actions=drawn.actions))
+    assert fixed == drawn

@@ -1,0 +1,94 @@
+"""Searching through seeds, in this process or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from workbench.errors import SettingError, unknown
+from workbench.testing.result import SimulationResult
+from workbench.testing.scenario import DrawTrial, Scenario
+from workbench.testing.simulation import run_scenario
+from workbench.testing.topologies import TOPOLOGIES
+from workbench.testing.user_pipeline import load_pipeline, trial_of
+
+BLOCK = 25
+"""Seeds that a process takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is simulated; plain data, so that it can be sent to another process.
+
+    Attributes:
+        pipeline: a name out of ``TOPOLOGIES``, or a Python file; empty: all of ``TOPOLOGIES``.
+        only: names out of ``FAULTS``; empty: all.
+    """
+
+    pipeline: str = ""
+    only: tuple[str, ...] = ()
+
+    def scenario(self, seed: int) -> Scenario:
+        """What to run for a seed.
+
+        Raises:
+            SettingError: no such pipeline, or its file cannot be simulated.
+        """
+        return Scenario(seed, _pipelines(self.pipeline), self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What came of some seeds.
+
+    Attributes:
+        seeds: how many were run.
+        steps: taken in all.
+        faults: that happened.
+        failed: the first that broke a promise; those behind it were not run.
+    """
+
+    seeds: int
+    steps: int
+    faults: int
+    failed: SimulationResult | None
+
+
+def run_block(search: Search, seeds: Sequence[int]) -> Block:
+    """Run seeds until one fails."""
+    steps = faults = 0
+    for number, seed in enumerate(seeds, 1):
+        result = run_scenario(search.scenario(seed))
+        steps += result.steps
+        faults += len(result.faults)
+        if not result.ok:
+            return Block(number, steps, faults, result)
+    return Block(len(seeds), steps, faults, None)
+
+
+def run_blocks(search: Search, seeds: range, *, jobs: int = 1) -> Iterator[Block]:
+    """Run blocks of seeds, in order, in so many processes."""
+    blocks = [seeds[begin : begin + BLOCK] for begin in range(0, len(seeds), BLOCK)]
+    if jobs == 1:
+        yield from (run_block(search, block) for block in blocks)
+        return
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(run_block, [search] * len(blocks), blocks)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@cache
+def _pipelines(name: str) -> dict[str, DrawTrial]:
+    if not name:
+        return dict(TOPOLOGIES)
+    if name.endswith(".py"):
+        return {Path(name).stem: trial_of(load_pipeline(Path(name)))}
+    if name not in TOPOLOGIES:
+        raise SettingError(f"{unknown('pipeline', name, TOPOLOGIES)}, or a Python file")
+    return {name: TOPOLOGIES[name]}
