@@ -19,12 +19,15 @@ from sink_job import SCHEMA, NoOutput, SinkJob, resolve
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors import sql_duckdb, sql_upsert
+from workbench.connectors.sql_append import AppendLogic
 from workbench.connectors.sql_sink import SqlSink
+from workbench.connectors.sql_table import SqlTable
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.operators.base import OperatorContext
 from workbench.plan.guarantee import weakest_guarantee
 from workbench.redaction import redacted
+from workbench.testing import simulate
 
 ENGINES = ("sqlite", "duckdb")
 
@@ -442,3 +445,33 @@ def test_a_second_run_onto_the_same_rows_is_refused_before_it_starts(tmp_path: P
         pipeline.run("once", checkpoint_dir=tmp_path / "other")
     assert pipeline.run("once", checkpoint_dir=tmp_path / "chk", resume=True).wait("30s") == "FINISHED"
     assert query(url("sqlite", tmp_path), "SELECT n FROM numbers") == [(1,)]
+
+
+# in the simulation ---------------------------------------------------------------------------------------------------
+
+
+def test_crashes_at_any_point_lose_and_double_no_row() -> None:
+    results = [simulate(seed, pipelines=["in a database"]) for seed in range(40)]
+    assert [str(result) for result in results if not result.ok] == []
+    assert sum(result.restarts + result.processes - 1 for result in results) > 10
+
+
+@pytest.mark.parametrize("bug", ["forgets", "early", "unnoted"])
+def test_the_simulation_finds_a_sink_that_breaks_its_promise(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    def forgets(self: SqlTable, connection: Any, writer: str) -> dict[int, int]:
+        return {}  # commits again what is committed
+
+    def early(self: AppendLogic, checkpoint_id: int) -> Any:
+        snapshot = taken(self, checkpoint_id)
+        self.notify_complete(checkpoint_id)  # before the checkpoint is complete
+        return snapshot
+
+    def unnoted(self: AppendLogic, checkpoint_id: int) -> Any:
+        return {name: piece for name, piece in taken(self, checkpoint_id).items() if not name.startswith("rows-")}
+
+    taken = AppendLogic.snapshot
+    if bug == "forgets":
+        monkeypatch.setattr(SqlTable, "_committed", forgets)
+    else:
+        monkeypatch.setattr(AppendLogic, "snapshot", early if bug == "early" else unnoted)
+    assert any(not simulate(seed, pipelines=["in a database"]).ok for seed in range(150))

@@ -12,6 +12,7 @@ from workbench.api.windowed import WindowedStream
 from workbench.durations import parse_duration
 from workbench.operators.aggregate import RollingAggregate
 from workbench.operators.aggregations import Aggregation
+from workbench.operators.dead_letters import OnError
 from workbench.operators.process import Process, StateBackend
 from workbench.operators.process_function import ProcessFunction, Rows
 from workbench.operators.reduce import Reduce
@@ -100,12 +101,14 @@ class KeyedStream:
         spec = RollingAggregate(self._keys, named_aggregates(aggregates, origin))
         return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))
 
-    def reduce(self, function: Callable[[Record, Record], Record]) -> Stream:
+    def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
         """Fold each record of a key into what is held for the key, and emit the result (F1-5).
 
         Args:
             function: from the record held and a new one, both dicts, to the record held from then on; it has the
                 columns of the input. The first record of a key is held and emitted as it is.
+            on_error: what becomes of a record with which it fails; see `Stream.map`. What is held stays as it was; the
+                function is called again for some of the records that came with it.
 
         Raises:
             RecordError: while running, when the function raises or returns something else.
@@ -117,7 +120,7 @@ class KeyedStream:
         """
         origin = caller()
         item = self._stream._input("hash", self._keys)
-        return self._stream._derived(operator_node(Reduce(self._keys, function, origin), (item,), origin))
+        return self._stream._derived(operator_node(Reduce(self._keys, function, origin, on_error), (item,), origin))
 
     def process(
         self,
@@ -127,6 +130,7 @@ class KeyedStream:
         state: Mapping[str, Descriptor | pa.DataType] | None = None,
         side_outputs: Mapping[str, SchemaLike] | None = None,
         state_backend: StateBackend = "memory",
+        on_error: OnError = "fail",
     ) -> Stream:
         """Call a Python function for each record, with the state of the record's key (F1-10).
 
@@ -141,6 +145,8 @@ class KeyedStream:
                 ``side_output(tag)`` of the resulting stream reads it.
             state_backend: ``"memory"``, or ``"disk"`` for more state than memory holds (needs the extra
                 ``workbench[rocksdb]``).
+            on_error: what becomes of a record with which it fails; see `Stream.map`. What it has done to state, timers
+                and side outputs before it failed stays done. Timers have no record: a failure there fails the task.
 
         Raises:
             PlanError, SettingError: the function, a schema or a state cannot be used.
@@ -159,5 +165,5 @@ class KeyedStream:
             ... )
         """
         origin = caller()
-        spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin)
+        spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin, on_error)
         return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))

@@ -19,6 +19,7 @@ from workbench.connectors.base import Sink
 from workbench.durations import parse_duration
 from workbench.errors import ExpressionError, PlanError, SettingError, WorkbenchError, unknown
 from workbench.operators.base import OperatorSpec
+from workbench.operators.dead_letters import TAG as DEAD_LETTERS
 from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
@@ -156,6 +157,32 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
         if tag not in self._node.side_schemas:
             raise PlanError(unknown("side output", tag, self._node.side_schemas), origin=caller())
         return Stream(self._node, tag=tag)
+
+    def dead_letters(self) -> Stream:
+        """The records that the operator before could not process; it has ``on_error="dead_letter"``.
+
+        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position`` (in the source, where that is known),
+        ``error``, ``record`` (as JSON text) and ``event_time``.
+
+        Source: I15; the dead-letter queues of messaging systems.
+
+        Raises:
+            PlanError: the operator keeps no dead letters.
+
+        Example:
+            >>> lines = wb.Stream.from_table(pa.table({"n": ["1", "two"]}))
+            >>> numbers = lines.map(lambda record: {"n": int(record["n"])}, {"n": pa.int64()}, on_error="dead_letter")
+            >>> pipeline = numbers.sink_to(wb.TableSink("good")) + numbers.dead_letters().sink_to(wb.TableSink("bad"))
+            >>> job = pipeline.run("poison")
+            >>> job.wait("60s"), job.table("good").to_pylist(), job.table("bad")["record"].to_pylist()
+            ('FINISHED', [{'n': 1}], ['{"n": "two"}'])
+        """
+        if DEAD_LETTERS not in self._node.side_schemas:
+            raise PlanError(
+                "the operator that made this stream fails on poison records: give it on_error='dead_letter'",
+                origin=caller(),
+            )
+        return Stream(self._node, tag=DEAD_LETTERS)
 
     def uid(self, uid: str) -> Stream:
         """Name the operator that made this stream; a checkpoint finds its state by this name.

@@ -13,6 +13,7 @@ from workbench.errors import PlanError
 from workbench.expressions import Expression, col
 from workbench.operators.base import OperatorSpec
 from workbench.operators.column_function import ColumnFunction, takes_columns
+from workbench.operators.dead_letters import OnError
 from workbench.operators.filter import Filter
 from workbench.operators.filter_function import FilterFunction
 from workbench.operators.flat_map import FlatMap
@@ -41,7 +42,13 @@ class StreamTransforms:
 
         def _check_column(self, name: str, origin: Origin | None) -> None: ...
 
-    def filter(self, condition: str | Expression | Callable[..., bool | None], *, compiled: bool = False) -> Stream:
+    def filter(
+        self,
+        condition: str | Expression | Callable[..., bool | None],
+        *,
+        compiled: bool = False,
+        on_error: OnError = "fail",
+    ) -> Stream:
         """Keep the records for which a condition holds: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
 
         A record for which the condition is null is dropped, as in SQL.
@@ -51,6 +58,7 @@ class StreamTransforms:
         Args:
             condition: an expression, or a Python function of columns by their names: ``def late(dep_delay)``.
             compiled: make the function machine code; see `map`.
+            on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
 
         Raises:
             ExpressionError: an unknown column, or no condition.
@@ -65,7 +73,13 @@ class StreamTransforms:
         """
         origin = caller()
         if callable(condition) and not isinstance(condition, Expression):
-            return self._of_columns(FilterFunction(ColumnFunction("filter", condition, compiled, origin)), origin)
+            function = ColumnFunction("filter", condition, compiled, origin)
+            return self._of_columns(FilterFunction(function, on_error=on_error), origin)
+        if on_error != "fail":
+            raise PlanError(
+                "no record fails an expression: what has no result is null, and is not kept; leave out on_error",
+                origin=origin,
+            )
         if compiled:
             raise PlanError(
                 "filter compiles functions, such as def late(dep_delay); expressions run compiled as they are: leave "
@@ -126,6 +140,7 @@ class StreamTransforms:
         *,
         keep: Sequence[str] = (),
         compiled: bool = False,
+        on_error: OnError = "fail",
     ) -> Stream:
         """Turn each record into another with a Python function.
 
@@ -141,10 +156,13 @@ class StreamTransforms:
             compiled: make a function of columns machine code. It takes and gives integers, floats, booleans, instants
                 and durations; computes with int64 and float64; and whole numbers beyond int64 wrap around. What it
                 reads from outside, such as a global number, stays as it is now.
+            on_error: what becomes of a record for which the function raises or returns something else: ``"fail"`` fails
+                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A function of
+                columns is then called again for some of the records that came with it.
 
         Raises:
             PlanError: the function does not fit the columns, or cannot be compiled; with its line and the reason.
-            RecordError: while running, when the function raises or returns something else.
+            RecordError: while running, for such a record, unless it becomes a dead letter.
 
         Example:
             >>> def fare(distance, minutes):
@@ -155,11 +173,14 @@ class StreamTransforms:
         """
         origin = caller()
         if compiled or keep or takes_columns(function, self.schema):
-            spec = MapColumns(ColumnFunction("map", function, compiled, origin), schema, tuple(keep))
+            of_columns = ColumnFunction("map", function, compiled, origin)
+            spec = MapColumns(of_columns, schema, tuple(keep), on_error=on_error)
             return self._of_columns(spec, origin)
-        return self._then(Map(function, schema, origin), origin)
+        return self._then(Map(function, schema, origin, on_error), origin)
 
-    def flat_map(self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike) -> Stream:
+    def flat_map(
+        self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike, *, on_error: OnError = "fail"
+    ) -> Stream:
         """Turn each record into any number of records with a Python function.
 
         Source: F1-4; Flink's ``flatMap``.
@@ -168,6 +189,7 @@ class StreamTransforms:
             function: from a record (a dict) to any number of records: a list, a generator, or nothing. Each has the
                 event time of the record that it was called for.
             schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            on_error: what becomes of a record with which it fails; see `map`. Nothing of what it gave is kept.
 
         Raises:
             PlanError: no schema that can be used.
@@ -182,7 +204,7 @@ class StreamTransforms:
             ('FINISHED', ['a', 'b'])
         """
         origin = caller()
-        return self._then(FlatMap(function, schema, origin), origin)
+        return self._then(FlatMap(function, schema, origin, on_error), origin)
 
     def map_batches(
         self,
@@ -190,6 +212,7 @@ class StreamTransforms:
         schema: SchemaLike | None = None,
         *,
         event_time: str | None = None,
+        on_error: OnError = "fail",
     ) -> Stream:
         """Turn each Arrow batch into another.
 
@@ -201,6 +224,8 @@ class StreamTransforms:
             schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None: that of the input.
             event_time: column of the result that holds the event times, needed where rows are added, dropped or
                 reordered; None: row i keeps the event time of row i.
+            on_error: what becomes of records with which it fails; see `map`. It is called again for halves of the
+                batch, so that good records are not lost with bad ones.
 
         Raises:
             PlanError: no schema that can be used, or no such event-time column.
@@ -213,7 +238,7 @@ class StreamTransforms:
             ['n']
         """
         origin = caller()
-        return self._then(MapBatches(function, schema, event_time, origin), origin)
+        return self._then(MapBatches(function, schema, event_time, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and of others with the same columns.

@@ -60,6 +60,8 @@ class Counters:
     numFiredTimers: int = 0
     numRecordsWithoutTimestamp: int = 0
     """Ours: records without an event time that reached an event-time operator and were dropped."""
+    numRecordsInErrors: int = 0
+    """Records that could not be processed and went to the side output for dead letters."""
 
 
 @dataclass(slots=True)

@@ -9,12 +9,13 @@ from typing import ClassVar
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.base import Operator, Output
+from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.column_calls import BoundFunction
 from workbench.operators.column_function import ColumnFunction
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
 from workbench.operators.gather import Gather
 from workbench.operators.narrowing import kept_positions, kept_schema
-from workbench.operators.user_function import function_name
+from workbench.operators.user_function import UserFunction, function_name
 
 _CONDITION = pa.schema({"condition": pa.bool_()})
 
@@ -27,8 +28,11 @@ class FilterFunction:
         function: gives True or False; a record with a null in a column that it takes is dropped.
         kept: the columns that something reads, None for all; the planner leaves the others out.
 
+        on_error: what becomes of a record for which the function raises or returns something else than True, False or
+            None; it is called again for other records that came with it.
+
     Raises:
-        RecordError: while running, when the function raises or returns something else than True, False or None.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> spec = FilterFunction(ColumnFunction("filter", lambda delay: delay > 15, compiled=True))
@@ -38,6 +42,7 @@ class FilterFunction:
 
     function: ColumnFunction
     kept: tuple[str, ...] | None = field(default=None, repr=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "filter"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -46,18 +51,21 @@ class FilterFunction:
         Raises:
             PlanError: the function cannot take these columns or be compiled for them.
         """
+        check_on_error(self.on_error, self.function.origin)
         self.function.bind(inputs[0], _CONDITION)
         return kept_schema(inputs[0], self.kept)
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function.function)
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         gather = Gather(inputs[0], kept_positions(inputs[0], self.kept))
-        return FilterFunctionLogic(self.function.bind(inputs[0], _CONDITION), gather)
+        user = UserFunction(self.kind, self.function.function, self.function.origin)
+        poison = PoisonRecords(self.on_error, user)
+        return FilterFunctionLogic(self.function.bind(inputs[0], _CONDITION), gather, poison)
 
     def narrowed(self, used: tuple[str, ...]) -> FilterFunction:
         """The same filter that passes on only these columns."""
@@ -71,12 +79,20 @@ class FilterFunction:
 class FilterFunctionLogic(Operator):
     """Chooses rows and copies them with their event times."""
 
-    def __init__(self, function: BoundFunction, gather: Gather) -> None:
+    def __init__(self, function: BoundFunction, gather: Gather, poison: PoisonRecords) -> None:
         self._function = function
         self._gather = gather
+        self._poison = poison
+
+    def open(self, context: OperatorContext) -> None:
+        self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        for kept in self._poison.parts(records, self._chosen):
+            if kept is not None:
+                out.emit(kept)
+        self._poison.send(out, with_times=records.timestamps is not None)
+
+    def _chosen(self, records: Records) -> Records | None:
         [chosen] = self._function(records.batch)
-        kept = self._gather(records, chosen)
-        if kept is not None:
-            out.emit(kept)
+        return self._gather(records, chosen)

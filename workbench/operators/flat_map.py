@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,16 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.base import Operator, Output
-from workbench.operators.record_loop import CHUNK, LoopError, chunks, flat_map_loop
-from workbench.operators.user_function import (
-    Record,
-    SchemaLike,
-    UserFunction,
-    declared_schema,
-    function_name,
-    on_record,
-)
+from workbench.operators.base import Operator, OperatorContext, Output
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.record_loop import CHUNK, chunks, flat_map_loop
+from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
 
 
@@ -32,9 +25,10 @@ class FlatMap:
         function: from a record (a dict) to an iterable of records (none, one or several dicts; a generator will do).
         schema: of the output, a pyarrow.Schema or a dict of Arrow types by name.
         origin: the user's line, for errors.
+        on_error: what becomes of a record for which the function raises or returns something else.
 
     Raises:
-        RecordError: while running, when the function raises or returns something else.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> words = FlatMap(lambda r: ({"word": w} for w in r["line"].split()), {"word": pa.string()})
@@ -45,13 +39,15 @@ class FlatMap:
     function: Callable[[Record], Iterable[Record]]
     schema: SchemaLike
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "flat_map"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        check_on_error(self.on_error, self.origin)
         return declared_schema(self.schema, self.kind, self.origin)
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function)
@@ -68,21 +64,35 @@ class FlatMapLogic(Operator):
         self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
         self._loop = flat_map_loop(inputs, schema)
+        self._poison = PoisonRecords(spec.on_error, self._user)
+
+    def open(self, context: OperatorContext) -> None:
+        self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
             made = Records.concat([self._made(records.slice(at, CHUNK)) for at in chunks(records)])
             if made:
                 out.emit(made)
+            self._poison.send(out, with_times=records.timestamps is not None)
 
     def _made(self, records: Records) -> Records:
-        batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
-        ends: list[int] = []
-        try:
-            self._loop(self._function, [column.to_pylist() for column in batch.columns], made, ends)
-        except LoopError as failure:
-            raise self._user.failed(failure, self._schema) from failure.__cause__
-        rows = self._user.batch(made, self._schema, lambda at: on_record(batch, bisect_right(ends, at)))
+        ends: list[int] = []  # the rows so far, after each record
+
+        def rows_before(at: int, failures: int) -> int:
+            ends.append(ends[-1] if ends else 0)  # of what it gave before it failed nothing stays
+            return ends[-1]
+
+        self._poison.loop(
+            records,
+            [column.to_pylist() for column in records.batch.columns],
+            lambda columns: self._loop(self._function, columns, made, ends),
+            made,
+            rows_before,
+            lambda failure: self._user.failed(failure, self._schema),
+        )
+        parents = np.repeat(np.arange(len(records)), np.diff(ends, prepend=0))
+        rows, kept = self._poison.batch(records, made, self._schema, parents)
         times = records.timestamps
-        return Records(rows, None if times is None else np.repeat(times, np.diff(ends, prepend=0)))
+        return Records(rows, None if times is None else times[parents if kept is None else kept])

@@ -6,19 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.base import Operator, Output
-from workbench.operators.record_loop import CHUNK, LoopError, chunks, map_loop
-from workbench.operators.user_function import (
-    Record,
-    SchemaLike,
-    UserFunction,
-    declared_schema,
-    function_name,
-    on_record,
-)
+from workbench.operators.base import Operator, OperatorContext, Output
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.record_loop import CHUNK, chunks, map_loop
+from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
 
 
@@ -32,9 +27,10 @@ class Map:
         function: from a record to a record with exactly the columns of the output schema.
         schema: of the output, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
         origin: the user's line, for errors.
+        on_error: what becomes of a record for which the function raises or returns something else.
 
     Raises:
-        RecordError: while running, when the function raises or returns something else.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> hours = Map(lambda r: {"hours": r["minutes"] / 60}, {"hours": pa.float64()})
@@ -45,13 +41,15 @@ class Map:
     function: Callable[[Record], Record]
     schema: SchemaLike | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "map"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        check_on_error(self.on_error, self.origin)
         return inputs[0] if self.schema is None else declared_schema(self.schema, self.kind, self.origin)
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function)
@@ -68,17 +66,27 @@ class MapLogic(Operator):
         self._user = UserFunction(spec.kind, spec.function, spec.origin)
         self._schema = schema
         self._loop = map_loop(inputs, schema)
+        self._poison = PoisonRecords(spec.on_error, self._user)
+
+    def open(self, context: OperatorContext) -> None:
+        self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
             out.emit(Records.concat([self._mapped(records.slice(at, CHUNK)) for at in chunks(records)]))
+            self._poison.send(out, with_times=records.timestamps is not None)
 
     def _mapped(self, records: Records) -> Records:
-        batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
-        try:
-            self._loop(self._function, [column.to_pylist() for column in batch.columns], made)
-        except LoopError as failure:
-            raise self._user.failed(failure, self._schema) from failure.__cause__
-        rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
-        return Records(rows, records.timestamps)
+        failed = self._poison.loop(
+            records,
+            [column.to_pylist() for column in records.batch.columns],
+            lambda columns: self._loop(self._function, columns, made),
+            made,
+            lambda at, failures: at - failures,
+            lambda failure: self._user.failed(failure, self._schema),
+        )
+        parents = np.delete(np.arange(len(records)), failed) if failed else None
+        rows, parents = self._poison.batch(records, made, self._schema, parents)
+        times = records.timestamps
+        return Records(rows, times if times is None or parents is None else times[parents])

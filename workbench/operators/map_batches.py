@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, RecordError, unknown
-from workbench.operators.base import Operator, Output
-from workbench.operators.user_function import SchemaLike, declared_schema, function_name, shorten
+from workbench.operators.base import Operator, OperatorContext, Output
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name, shorten
 from workbench.origin import Origin
 
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -30,9 +31,11 @@ class MapBatches:
         schema: of the output, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
         event_time: a timestamp, date or int64 (microseconds) column of the output, or None.
         origin: the user's line, for errors.
+        on_error: what becomes of records for which the function raises or returns something else: it is called again
+            for halves of the batch, so that those are found with which it fails by themselves.
 
     Raises:
-        RecordError: while running, when the function raises or returns something else.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> origins = MapBatches(lambda batch: batch.select(["origin"]), {"origin": pa.string()})
@@ -44,9 +47,11 @@ class MapBatches:
     schema: SchemaLike | None = None
     event_time: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "map_batches"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        check_on_error(self.on_error, self.origin)
         schema = inputs[0] if self.schema is None else declared_schema(self.schema, self.kind, self.origin)
         if self.event_time is not None:
             if self.event_time not in schema.names:
@@ -60,7 +65,7 @@ class MapBatches:
         return schema
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function)
@@ -76,8 +81,18 @@ class MapBatchesLogic(Operator):
         self._spec = spec
         self._schema = schema
         self._name = f"{spec.kind} function {function_name(spec.function)!r}"
+        self._poison = PoisonRecords(spec.on_error, UserFunction(spec.kind, spec.function, spec.origin))
+
+    def open(self, context: OperatorContext) -> None:
+        self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        for made in self._poison.parts(records, self._made):
+            if made:
+                out.emit(made)
+        self._poison.send(out, with_times=records.timestamps is not None)
+
+    def _made(self, records: Records) -> Records:
         spec = self._spec
         try:
             batch = spec.function(records.batch)
@@ -97,8 +112,7 @@ class MapBatchesLogic(Operator):
                 "unknown: keep the number of rows, or name the column that holds them with event_time=...",
                 origin=spec.origin,
             )
-        if batch.num_rows:
-            out.emit(Records(batch, times))
+        return Records(batch, times)
 
     def _check(self, batch: object) -> pa.RecordBatch:
         if not isinstance(batch, pa.RecordBatch):

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.errors import PlanError, unknown
-from workbench.operators.base import Operator, Output
+from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.column_calls import BoundFunction
 from workbench.operators.column_function import ColumnFunction
-from workbench.operators.user_function import SchemaLike, declared_schema, function_name
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
 
 
@@ -26,9 +27,11 @@ class MapColumns:
         schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
         keep: input columns that come first in the output, unchanged.
         origin: the user's line, for errors.
+        on_error: what becomes of a record for which the function raises or returns something else; it is called again
+            for other records that came with it.
 
     Raises:
-        RecordError: while running, when the function raises or returns something else.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> def fare(distance, minutes):
@@ -42,6 +45,7 @@ class MapColumns:
     schema: SchemaLike | None = None
     keep: tuple[str, ...] = ()
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "map"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -50,6 +54,7 @@ class MapColumns:
         Raises:
             PlanError: the function cannot take these columns or be compiled for them, or a column is not known.
         """
+        check_on_error(self.on_error, self.origin)
         for name in self.keep:
             if name not in inputs[0].names:
                 raise PlanError(unknown("column", name, inputs[0].names), origin=self.origin)
@@ -66,7 +71,7 @@ class MapColumns:
         return pa.schema([*kept, *given])
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function.function)
@@ -77,7 +82,8 @@ class MapColumns:
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         bound = self.function.bind(inputs[0], self._given(inputs[0]))
-        return MapColumnsLogic(bound, self.keep, self.output_schema(inputs))
+        user = UserFunction(self.kind, self.function.function, self.origin)
+        return MapColumnsLogic(bound, self.keep, self.output_schema(inputs), PoisonRecords(self.on_error, user))
 
     def _given(self, schema: pa.Schema) -> pa.Schema:
         return schema if self.schema is None else declared_schema(self.schema, self.kind, self.origin)
@@ -86,13 +92,24 @@ class MapColumns:
 class MapColumnsLogic(Operator):
     """Computes the columns of each batch at once."""
 
-    def __init__(self, function: BoundFunction, keep: tuple[str, ...], schema: pa.Schema) -> None:
+    def __init__(
+        self, function: BoundFunction, keep: tuple[str, ...], schema: pa.Schema, poison: PoisonRecords
+    ) -> None:
         self._function = function
+        self._poison = poison
         self._keep = keep
         self._schema = schema
 
+    def open(self, context: OperatorContext) -> None:
+        self._poison.open(context)
+
     def process(self, records: Records, port: int, out: Output) -> None:
+        if records:
+            for made in self._poison.parts(records, self._mapped):
+                out.emit(made)
+            self._poison.send(out, with_times=records.timestamps is not None)
+
+    def _mapped(self, records: Records) -> Records:
         batch = records.batch
-        if batch.num_rows:
-            columns = [*(batch.column(name) for name in self._keep), *self._function(batch)]
-            out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._schema), records.timestamps))
+        columns = [*(batch.column(name) for name in self._keep), *self._function(batch)]
+        return Records(pa.RecordBatch.from_arrays(columns, schema=self._schema), records.timestamps)

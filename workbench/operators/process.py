@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.errors import PlanError, unknown
 from workbench.operators.base import Operator
+from workbench.operators.dead_letters import OnError, check_on_error, side_schemas
 from workbench.operators.process_function import ProcessFunction, declared_state, takes_context
 from workbench.operators.process_logic import ProcessLogic
 from workbench.operators.user_function import SchemaLike, declared_schema, function_name
@@ -34,6 +35,7 @@ class Process:
         side_outputs: schema of each side output by its tag.
         state_backend: where state is kept.
         origin: the user's line, for errors.
+        on_error: what becomes of a record for which the function raises or returns something else.
 
     Example:
         >>> def count(record, state):
@@ -52,6 +54,7 @@ class Process:
     side_outputs: Mapping[str, SchemaLike] = field(default_factory=dict)
     state_backend: StateBackend = "memory"
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "process"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -61,6 +64,7 @@ class Process:
             PlanError: keys, function, schema or state cannot be used.
             SettingError: a name of state cannot be used.
         """
+        check_on_error(self.on_error, self.origin)
         check_keys(self.keys, inputs[0])
         if isinstance(self.function, type) or not callable(getattr(self.function, "process", self.function)):
             raise PlanError(
@@ -77,7 +81,13 @@ class Process:
         return declared_schema(self.schema, self.kind, self.origin)
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {tag: declared_schema(schema, self.kind, self.origin) for tag, schema in self.side_outputs.items()}
+        declared = {tag: declared_schema(schema, self.kind, self.origin) for tag, schema in self.side_outputs.items()}
+        letters = side_schemas(self.on_error)
+        if taken := declared.keys() & letters:
+            raise PlanError(
+                f"the side output {taken.pop()!r} is for dead letters: give it another tag", origin=self.origin
+            )
+        return declared | letters
 
     def describe(self) -> str:
         return function_name(self.function)

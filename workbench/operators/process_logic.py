@@ -15,12 +15,13 @@ from workbench.durations import MAX_TIME, NO_TIME, format_instant
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.dead_letters import TAG, PoisonRecords
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_parts, owned_table
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
 from workbench.operators.record_loop import CHUNK, LoopError, add_rows, chunks, process_loop
-from workbench.operators.user_function import UserFunction, declared_schema, on_record, shorten
+from workbench.operators.user_function import UserFunction, declared_schema, shorten
 from workbench.state.expiring import Moment
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import KeyedStates, StatesInMemory, with_keys
@@ -53,11 +54,13 @@ class ProcessLogic(Operator):
         self._wants_context = spec.wants_context()
         self._loop = process_loop(schema, self._output_schema, with_context=self._wants_context)
         self._add = add_rows(self._output_schema)
-        self._side = SideOutputs(spec.side_schemas([schema]))
+        self._side = SideOutputs({tag: item for tag, item in spec.side_schemas([schema]).items() if tag != TAG})
+        self._poison = PoisonRecords(spec.on_error, self._user)
         self._has_event_times: bool | None = None  # of the stream; None before the first record
 
     def open(self, context: OperatorContext) -> None:
         self._operator = context
+        self._poison.open(context)
         self._moment.us = context.clock.now_us()
         self._states: KeyedStates = self._open_states()
         function = copy(self._spec.function)  # for this subtask alone
@@ -122,25 +125,34 @@ class ProcessLogic(Operator):
         add = self._add
 
         def processed(part: Records, codes: Int64s) -> Records:
-            batch, times = part.batch, part.timestamps
-            columns = [column.to_pylist() for column in batch.columns]
+            times = part.timestamps
             made: list[list[Any]] = [[] for _ in self._output_schema]
             odd: list[tuple[int, int]] = []
-            as_python = _as_python(times) if self._wants_context else None
-            try:
-                loop(function, columns, codes.tolist(), states, made, add, odd, context, as_python)
-            except LoopError as failure:
-                raise self._explained(failure) from failure.__cause__
-            if not odd:
-                return Records(self._user.batch(made, self._output_schema, lambda at: on_record(batch, at)), times)
-            parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd))
-            rows = self._user.batch(made, self._output_schema, lambda at: on_record(batch, int(parents[at])))
-            return Records(rows, None if times is None else times[parents])
+
+            def call(values: Sequence[list[Any]]) -> None:
+                *columns, codes, moments = values
+                loop(function, columns, codes, states, made, add, odd, context, moments)
+
+            def rows_before(at: int, failures: int) -> int:
+                before = at - len(odd) + sum(rows for _, rows in odd)
+                odd.append((before, 0))
+                return before
+
+            def key_of(at: int) -> Any:
+                return self._key(int(codes[at]))
+
+            columns = [column.to_pylist() for column in part.batch.columns]
+            values = [*columns, codes.tolist(), _as_python(times, len(part))]
+            self._poison.loop(part, values, call, made, rows_before, self._explained, key_of)
+            parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd)) if odd else None
+            rows, parents = self._poison.batch(part, made, self._output_schema, parents, key_of)
+            return Records(rows, times if times is None or parents is None else times[parents])
 
         if records:
             out.emit(
                 Records.concat([processed(records.slice(at, CHUNK), codes[at : at + CHUNK]) for at in chunks(records)])
             )
+            self._poison.send(out, with_times=self._has_event_times)
         self._settle(out)
 
     def _explained(self, failure: LoopError) -> RecordError:
@@ -280,10 +292,10 @@ class ProcessLogic(Operator):
         return self._states.keys(limit)
 
 
-def _as_python(times: Int64s | None) -> Any:
+def _as_python(times: Int64s | None, records: int) -> list[int | None]:
     """Event times for as many records, None where there is none."""
     if times is None:
-        return repeat(None)
+        return [None] * records
     values = times.tolist()
     return [None if time == NO_TIME else time for time in values] if (times == NO_TIME).any() else values
 

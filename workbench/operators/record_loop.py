@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
+from operator import length_hint
 from typing import Any
 
 import pyarrow as pa
@@ -52,12 +53,14 @@ class LoopError(Exception):
 
     Attributes:
         record: as the function got it.
+        at: its place among the records that the loop was given.
         code: of its key, in loops over keyed records.
     """
 
-    def __init__(self, record: dict[str, Any], code: int | None = None) -> None:
+    def __init__(self, record: dict[str, Any], at: int, code: int | None = None) -> None:
         super().__init__(record)
         self.record = record
+        self.at = at
         self.code = code
 
 
@@ -66,12 +69,14 @@ def map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
     return _compile(f"""
 def loop(function, columns, out):
     {_names("out", outputs)} = out
+    *columns, last = columns
+    last_left = iter(last)
     try:
-        for {_names("v", inputs)} in zip(*columns):
+        for {_names("v", inputs)} in zip(*columns, last_left):
             row = function({_record(inputs)})
 {_take(outputs, 12, fresh=True)}
     except Exception as error:
-        raise LoopError({_record(inputs)}) from error
+        raise LoopError({_record(inputs)}, len(last) - length_hint(last_left) - 1) from error
 """)
 
 
@@ -101,7 +106,7 @@ def loop(function, columns, out):
             {_names("value", outputs)} = {row}
             {"; ".join(f"out{at}.append(value{at})" for at in range(len(outputs)))}
     except Exception as error:
-        raise LoopError({_record(inputs)}) from error
+        raise LoopError({_record(inputs)}, len(out{len(outputs) - 1})) from error
 """)
 
 
@@ -110,8 +115,10 @@ def flat_map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
     return _compile(f"""
 def loop(function, columns, out, ends):
     {_names("out", outputs)} = out
+    *columns, last = columns
+    last_left = iter(last)
     try:
-        for {_names("v", inputs)} in zip(*columns):
+        for {_names("v", inputs)} in zip(*columns, last_left):
             result = function({_record(inputs)})
             if type(result) in NOT_ROWS:
                 raise ResultError(result)
@@ -123,7 +130,7 @@ def loop(function, columns, out, ends):
 {_take(outputs, 16, fresh=True)}
             ends.append(len(out0))
     except Exception as error:
-        raise LoopError({_record(inputs)}) from error
+        raise LoopError({_record(inputs)}, len(last) - length_hint(last_left) - 1) from error
 """)
 
 
@@ -155,7 +162,7 @@ def process_loop(inputs: pa.Schema, outputs: pa.Schema, *, with_context: bool) -
     """
     also = ", context" if with_context else ""
     loop = f"""
-        for {_names("v", inputs)}code{", time" if with_context else ""} in zip(*columns, codes{
+        for {_names("v", inputs)}code{", time" if with_context else ""} in zip(*columns, codes_left{
         ", times" if with_context else ""
     }):"""
     setting = (
@@ -168,6 +175,7 @@ def process_loop(inputs: pa.Schema, outputs: pa.Schema, *, with_context: bool) -
     return _compile(f"""
 def loop(function, columns, codes, states, out, add, odd, context, times):
     {_names("out", outputs)} = out
+    codes_left = iter(codes)
     try:{loop}{setting}
             row = function({_record(inputs)}, states[code]{also})
             if type(row) is dict:
@@ -177,7 +185,7 @@ def loop(function, columns, codes, states, out, add, odd, context, times):
                 add(row, out)
                 odd.append((before, len(out0) - before))
     except Exception as error:
-        raise LoopError({_record(inputs)}, code) from error
+        raise LoopError({_record(inputs)}, len(codes) - length_hint(codes_left) - 1, code) from error
 """)
 
 
@@ -186,8 +194,9 @@ def reduce_loop(schema: pa.Schema) -> Callable[..., None]:
     return _compile(f"""
 def loop(function, columns, codes, held, out):
     {_names("out", schema)} = out
+    codes_left = iter(codes)
     try:
-        for {_names("v", schema)}code in zip(*columns, codes):
+        for {_names("v", schema)}code in zip(*columns, codes_left):
             row = {_record(schema)}
             before = held[code]
             if before is not None:
@@ -195,7 +204,7 @@ def loop(function, columns, codes, held, out):
 {_take(schema, 12)}
             held[code] = row
     except Exception as error:
-        raise LoopError({_record(schema)}, code) from error
+        raise LoopError({_record(schema)}, len(codes) - length_hint(codes_left) - 1, code) from error
 """)
 
 
@@ -207,6 +216,7 @@ def _compile(text: str) -> Callable[..., None]:
         "NOT_ROWS": NOT_ROWS,
         "copy": copy,
         "deepcopy": deepcopy,
+        "length_hint": length_hint,
     }
     exec(compile(text, "<record loop>", "exec"), names)
     loop: Callable[..., None] = names["loop"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from workbench.elements import Records
-from workbench.errors import CheckpointError
+from workbench.elements import Int64s, Records
+from workbench.errors import CheckpointError, RecordError
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_table
 from workbench.operators.record_loop import CHUNK, LoopError, chunks, reduce_loop
@@ -32,9 +34,11 @@ class Reduce:
         keys: the key columns.
         function: from the record held and a new one to the record held then, both with the input's columns.
         origin: the user's line, for errors.
+        on_error: what becomes of a record for which the function raises or returns something else; what is held for its
+            key stays as it was.
 
     Raises:
-        RecordError: while running, when the function raises or returns something else.
+        RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
         >>> Reduce(("user",), lambda a, b: a if a["score"] >= b["score"] else b).kind
@@ -44,6 +48,7 @@ class Reduce:
     keys: tuple[str, ...]
     function: Callable[[Record, Record], Record]
     origin: Origin | None = field(default=None, repr=False, compare=False)
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "reduce"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -52,11 +57,12 @@ class Reduce:
         Raises:
             PlanError: a column that cannot be a key.
         """
+        check_on_error(self.on_error, self.origin)
         check_keys(self.keys, inputs[0])
         return inputs[0]
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        return side_schemas(self.on_error)
 
     def describe(self) -> str:
         return function_name(self.function)
@@ -76,18 +82,41 @@ class ReduceLogic(Operator):
         self._index = KeyIndex(spec.keys, schema)
         self._held: list[Record | None] = []
         self._loop = reduce_loop(schema)
+        self._poison = PoisonRecords(spec.on_error, self._user)
+        self._copy = deepcopy if any(pa.types.is_nested(kind) for kind in schema.types) else copy
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
-            out.emit(Records.concat([self._reduced(records.slice(at, CHUNK)) for at in chunks(records)]))
+            made: list[Records] = []
+            for at in chunks(records):
+                made += self._poison.parts(records.slice(at, CHUNK), self._reduced, self._key)
+            if made:
+                out.emit(Records.concat(made))
+            self._poison.send(out, with_times=records.timestamps is not None)
+
+    def _key(self, records: Records) -> Any:
+        values = [records.batch.column(name)[0].as_py() for name in self._keys]
+        return values[0] if len(values) == 1 else tuple(values)
 
     def _reduced(self, records: Records) -> Records:
-        batch = records.batch
-        codes = self._index.codes(batch)
+        codes = self._index.codes(records.batch)
         self._held += [None] * (len(self._index) - len(self._held))
+        if not self._poison.kept:
+            return self._folded(records, codes)
+        before = {code: self._copy(self._held[code]) for code in set(codes.tolist())}
+        try:
+            return self._folded(records, codes)
+        except RecordError:
+            for code, held in before.items():
+                self._held[code] = held
+            raise
+
+    def _folded(self, records: Records, codes: Int64s) -> Records:
+        batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
         try:
             columns = [column.to_pylist() for column in batch.columns]

@@ -58,6 +58,18 @@ def on_record(batch: pa.RecordBatch, at: int) -> str:
     return f"on record {shorten(batch.slice(at, 1).to_pylist()[0])}"
 
 
+class UnfitRowError(RecordError):
+    """A value that a function gave does not fit its column.
+
+    Attributes:
+        row: among those that it gave.
+    """
+
+    def __init__(self, message: str, row: int, *, origin: Origin | None) -> None:
+        super().__init__(message, origin=origin)
+        self.row = row
+
+
 @dataclass(frozen=True)
 class UserFunction:
     """A user's function on records, and what is said when it goes wrong.
@@ -109,7 +121,7 @@ class UserFunction:
             where: says of row i what it was made from, such as ``on record {...}``.
 
         Raises:
-            RecordError: a value does not fit its column.
+            UnfitRowError: a value does not fit its column.
         """
         try:
             arrays = [to_array(values, item.type) for values, item in zip(columns, schema, strict=True)]
@@ -117,16 +129,17 @@ class UserFunction:
             raise self._unfit(columns, schema, where) from None
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _unfit(self, columns: Sequence[list[Any]], schema: pa.Schema, where: Callable[[int], str]) -> RecordError:
+    def _unfit(self, columns: Sequence[list[Any]], schema: pa.Schema, where: Callable[[int], str]) -> UnfitRowError:
         """The error for the first value that does not fit."""
         for values, item in zip(columns, schema, strict=True):
             try:
                 to_array(values, item.type)
             except UnfitError as unfit:
-                return self.error(
+                fact = self.error(
                     f"returned {shorten(unfit.value)} for column {item.name!r}, which is declared as {item.type}, "
                     f"{where(unfit.at)}"
                 )
+                return UnfitRowError(fact.message, unfit.at, origin=self.origin)
         raise AssertionError("every value fits")
 
 

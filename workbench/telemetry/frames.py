@@ -71,7 +71,7 @@ class TaskFrame:
             numBuffersOut, busyTimeMsPerSecond, idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to
             1000), isBackPressured, inPoolUsage, outPoolUsage (0 to 1), inputQueueLength, outputQueueLength,
             currentInputWatermark, currentOutputWatermark (us or None), watermarkLag (us or None),
-            numLateRecordsDropped, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
+            numLateRecordsDropped, numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.
         splits: of a source: watermark of each split, None where idle or none yet.

@@ -80,6 +80,7 @@ class TaskSampler:
             "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
             "numLateRecordsDropped": sum(link.counters.numLateRecordsDropped for link in task.links),
+            "numRecordsInErrors": sum(link.counters.numRecordsInErrors for link in task.links),
             "numFiredTimers": sum(link.counters.numFiredTimers for link in task.links),
             "numRecordsWithoutTimestamp": sum(link.counters.numRecordsWithoutTimestamp for link in task.links),
             "currentOutputWatermark": task.output_watermark_us,

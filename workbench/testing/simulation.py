@@ -36,13 +36,15 @@ from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.testing.comparing import Outputs
 from workbench.testing.damage import Damage, damage
 from workbench.testing.drawing import describe, draw_settings
+from workbench.testing.inputs import Chance
 from workbench.testing.invariants import Checker
 from workbench.testing.person import Person, draw_actions
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import Scenario
-from workbench.testing.topologies import TOPOLOGIES, Chance, Outputs, Trial
+from workbench.testing.topologies import TOPOLOGIES, Trial
 
 START_US = 1_000_000
 STEPS_MAX = 30_000
@@ -114,7 +116,7 @@ class Simulation:
         self.logical = self.trial.pipeline.logical_graph()
         plan = scenario.chance("plan")
         lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
-        self.durable = bool(self.trial.folders) or lasting
+        self.durable = bool(self.trial.folders or self.trial.outside) or lasting
         settings = draw_settings(plan, self.durable)
         self.settings = settings if scenario.settings is None else scenario.settings
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
@@ -301,7 +303,9 @@ class Simulation:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
         places = self.folder.glob("checkpoints/savepoints/*/manifest.json")
         names = sorted(path.parent.name for path in places)
-        if not names or self.trial.folders or self._damage is not None or self.chance.random() < 0.5:
+        if not names or self.trial.folders or self.trial.outside or self._damage is not None:
+            return None
+        if self.chance.random() < 0.5:
             return None
         self.visible = {}
         return self.chance.choice(names)
@@ -341,6 +345,7 @@ class Simulation:
     def _outputs(self, master: Master) -> Outputs:
         tables = master.services.tables
         found = {name: _counted(tables.read(name)) for name in tables.names()}
+        found |= {uid: read() for uid, read in self.trial.outside}
         for uid, folder in self.trial.folders:
             parts = [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
             found[uid] = _counted(pa.concat_tables(parts)) if parts else Counter()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,54 +21,23 @@ from workbench.api.pipeline import Pipeline
 from workbench.clock import VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.replay_log import write_log
+from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.expressions import col
 from workbench.operators import aggregations
+from workbench.operators.dead_letters import as_json
+from workbench.testing.comparing import Outputs, Rows, some
+from workbench.testing.comparing import differences as _differences
+from workbench.testing.comparing import equal as _equal
+from workbench.testing.databases import read_database
+from workbench.testing.inputs import SCHEMA, STEP_US, Row, draw_rows, input_columns
+from workbench.testing.inputs import source as _source
 from workbench.windows import Tumbling
 
-Rows = Counter[tuple[Any, ...]]
-"""A multiset of rows."""
-
-Outputs = dict[str, Rows]
-"""The committed rows of each sink."""
-
-STEP_US = 10
 COPIES = 8
 """Of each record, where a simulation needs more of them than it takes to fill the memory that buffers share."""
 
-_ROWS = (0, 1, 2, 4, 7, 10, 15, 20, 40)
-"""Few: what breaks a promise nearly always shows with a handful of records, and many runs find more than long ones."""
-
-_SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
-
-
 _MANY = pa.schema([("m", pa.int64()), ("v", pa.int64())])
-
-
-class Chance(Random):
-    """What an input is drawn from.
-
-    Args:
-        seed: of everything that is drawn.
-        rows_max: no input has more records; None: as many as are drawn.
-    """
-
-    def __new__(cls, seed: str, rows_max: int | None = None) -> Chance:
-        return super().__new__(cls)
-
-    def __init__(self, seed: str, rows_max: int | None = None) -> None:
-        super().__init__(seed)
-        self.rows_max = rows_max
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One record of the input: its number, key, event time (None: it has none) and value."""
-
-    n: int
-    key: str | None
-    t: int | None
-    v: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +50,7 @@ class Trial:
         parallelisms: from which every start of the job draws.
         on_time: no record is late.
         folders: of its ParquetSinks, by uid.
+        outside: reads what is committed outside of the job, by the sink's uid.
         upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
     """
 
@@ -88,6 +59,7 @@ class Trial:
     parallelisms: tuple[int, ...] = (1, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
+    outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
     upserts: tuple[str, ...] = ()
 
 
@@ -228,7 +200,7 @@ def late(chance: Random, folder: Path) -> Trial:
             whole[key, t - t % size] = (n + copies, total + (v or 0) * copies)
         expected = {(key, start): (n, total or 0) for (key, start, _, n, total, _) in _by_window(rows, size)}
         if whole != expected:
-            problems.append(f"windows and late records are not the input: {_some(whole, expected)}")
+            problems.append(f"windows and late records are not the input: {some(whole, expected)}")
         return problems
 
     pipeline = result.sink_to(TableSink("out")) + result.side_output("late").sink_to(ParquetSink(place))
@@ -254,10 +226,11 @@ def layered(chance: Random, folder: Path) -> Trial:
 def replayed(chance: Random, folder: Path) -> Trial:
     """Windows over a recorded history, replayed at some pace."""
     disorder = chance.choice((0, 5, 200))
-    rows = _draw_rows(chance, disorder)
+    rows = draw_rows(chance, disorder)
     arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
-    columns = [column.cast(pa.timestamp("us", "UTC")) if name == "t" else column for name, column in _columns(rows)]
-    table = pa.table([*columns, arrivals], names=[*_SCHEMA.names, "arrived"])
+    instant = pa.timestamp("us", "UTC")
+    columns = [column.cast(instant) if name == "t" else column for name, column in input_columns(rows)]
+    table = pa.table([*columns, arrivals], names=[*SCHEMA.names, "arrived"])
     log = write_log(
         table,
         folder / "history.log",
@@ -270,6 +243,43 @@ def replayed(chance: Random, folder: Path) -> Trial:
     stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
     size = _size(chance)
     return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
+
+
+def in_a_database(chance: Random, folder: Path) -> Trial:
+    """Two tables of one database: one gets rows with its checkpoints, the other the latest row of each key at once."""
+    stream, rows = _source(chance)
+    url, known = f"sqlite:///{folder}/out.db", stream.filter("key IS NOT NULL")
+    appended = stream.select("n", "key").sink_to(SqlSink(url, "rows"))
+    counts = known.key_by("key").aggregate(n=aggregations.count(), last=aggregations.max("n"))
+    upserted = counts.sink_to(SqlSink(url, "latest", mode="upsert", keys=["key"]))
+    expected = Counter((row.n, row.key) for row in rows)
+    groups = {key: [row.n for row in rows if row.key == key] for key in {row.key for row in rows} - {None}}
+    last = Counter((key, len(numbers), max(numbers)) for key, numbers in groups.items())
+
+    def verify(outputs: Outputs) -> list[str]:
+        return [*_differences("rows", outputs["rows"], expected), *_differences("latest", outputs["latest"], last)]
+
+    outside = tuple((table, partial(read_database, folder / "out.db", table)) for table in ("rows", "latest"))
+    return Trial(appended + upserted, verify, outside=outside, upserts=("latest",))
+
+
+def poisoned(chance: Random, folder: Path) -> Trial:
+    """Functions that fail on some records: what comes out and the dead letters together are the input (I15)."""
+    stream, rows = _source(chance)
+    bad = chance.randrange(-9, 10)
+
+    def inverse(row: dict[str, Any]) -> dict[str, Any]:
+        return {"n": row["n"], "inverse": 60 // (row["v"] - bad)}
+
+    made = stream.map(inverse, {"n": pa.int64(), "inverse": pa.int64()}, on_error="dead_letter")
+    letters = made.dead_letters().select("record", "key")
+    good = Counter((row.n, 60 // (row.v - bad)) for row in rows if row.v is not None and row.v != bad)
+    dead = Counter((as_json(asdict(row)), None) for row in rows if row.v is None or row.v == bad)
+
+    def verify(outputs: Outputs) -> list[str]:
+        return [*_differences("good", outputs["good"], good), *_differences("dead", outputs["dead"], dead)]
+
+    return Trial(made.sink_to(TableSink("good")) + letters.rebalance().sink_to(TableSink("dead")), verify)
 
 
 TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
@@ -285,50 +295,10 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "late": late,
     "layered": layered,
     "replayed": replayed,
+    "in a database": in_a_database,
+    "poisoned": poisoned,
 }
 """Draws a trial: from the source of chance, and a folder that it may use."""
-
-
-def _source(
-    chance: Random, *, disorder: int | None = None, bound: int | None = None, idle_after: str | None = None
-) -> tuple[Stream, list[Row]]:
-    disorder = chance.choice((0, 5, 200)) if disorder is None else disorder
-    rows = _draw_rows(chance, disorder)
-    table = pa.table([column for _, column in _columns(rows)], schema=_SCHEMA)
-    settings: dict[str, Any] = {
-        "event_time": "t",
-        "out_of_orderness": f"{disorder if bound is None else bound}us",
-        "rate": chance.choice((None, None, 2_000.0)),
-        "idle_after": idle_after,
-    }
-    if not rows or chance.random() < 0.7:
-        return Stream.from_table(table, **settings), rows
-    # A generator deals all rows to its first split, so that further subtasks have nothing to read.
-    batch = table.combine_chunks().to_batches()[0]
-    return Stream.from_generator(batch.slice, _SCHEMA, limit=len(rows), **settings), rows
-
-
-def _draw_rows(chance: Random, disorder: int) -> list[Row]:
-    keys = [None, *"abcdefgh"][chance.choice((0, 1)) : chance.choice((2, 4, 9))]
-    return [
-        Row(
-            n,
-            chance.choice(keys),
-            None if chance.random() < 0.03 else n * STEP_US - chance.randint(0, disorder),
-            None if chance.random() < 0.1 else chance.randrange(-9, 10),
-        )
-        for n in range(_count(chance))
-    ]
-
-
-def _count(chance: Random) -> int:
-    rows = chance.choice(_ROWS)
-    most = chance.rows_max if isinstance(chance, Chance) else None
-    return rows if most is None else min(rows, most)
-
-
-def _columns(rows: list[Row]) -> list[tuple[str, pa.Array]]:
-    return [(field.name, pa.array([getattr(row, field.name) for row in rows], field.type)) for field in _SCHEMA]
 
 
 def _size(chance: Random) -> int:
@@ -363,25 +333,3 @@ def _largest(values: Iterable[int | None]) -> int | None:
 
 def _rows(rows: Iterable[tuple[Any, ...]]) -> Rows:
     return Counter(rows)
-
-
-def _equal(sink: str, expected: Rows) -> Callable[[Outputs], list[str]]:
-    return lambda outputs: _differences(sink, outputs[sink], expected)
-
-
-def _differences(sink: str, found: Rows, expected: Rows) -> list[str]:
-    problems = []
-    if lost := expected - found:
-        problems.append(f"{sink}: {lost.total()} rows are missing, such as {_first(lost)}")
-    if extra := found - expected:
-        problems.append(f"{sink}: {extra.total()} rows are too many, such as {_first(extra)}")
-    return problems
-
-
-def _some(found: dict[tuple[Any, ...], tuple[int, int]], expected: dict[tuple[Any, ...], tuple[int, int]]) -> str:
-    window = min((w for w in found.keys() | expected.keys() if found.get(w) != expected.get(w)), key=repr)
-    return f"{window} has (records, total) {found.get(window)}, not {expected.get(window)}"
-
-
-def _first(rows: Rows) -> tuple[Any, ...]:
-    return min(rows, key=repr)

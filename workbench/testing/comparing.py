@@ -1,0 +1,38 @@
+"""The rows that sinks have committed against those that a model says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+Rows = Counter[tuple[Any, ...]]
+"""A multiset of rows."""
+
+Outputs = dict[str, Rows]
+"""The committed rows of each sink."""
+
+
+def equal(sink: str, expected: Rows) -> Callable[[Outputs], list[str]]:
+    """Says, when it is given the outputs, how those of one sink differ."""
+    return lambda outputs: differences(sink, outputs[sink], expected)
+
+
+def differences(sink: str, found: Rows, expected: Rows) -> list[str]:
+    """What is missing and what is too much, a sentence each."""
+    problems = []
+    if lost := expected - found:
+        problems.append(f"{sink}: {lost.total()} rows are missing, such as {_first(lost)}")
+    if extra := found - expected:
+        problems.append(f"{sink}: {extra.total()} rows are too many, such as {_first(extra)}")
+    return problems
+
+
+def some(found: dict[tuple[Any, ...], tuple[int, int]], expected: dict[tuple[Any, ...], tuple[int, int]]) -> str:
+    """One of the windows that differ, in words."""
+    window = min((w for w in found.keys() | expected.keys() if found.get(w) != expected.get(w)), key=repr)
+    return f"{window} has (records, total) {found.get(window)}, not {expected.get(window)}"
+
+
+def _first(rows: Rows) -> tuple[Any, ...]:
+    return min(rows, key=repr)

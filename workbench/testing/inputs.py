@@ -1,0 +1,97 @@
+"""The random input of simulated pipelines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api import Stream
+
+STEP_US = 10
+"""From one record's event time to the next one's."""
+
+_ROWS = (0, 1, 2, 4, 7, 10, 15, 20, 40)
+"""Few: what breaks a promise nearly always shows with a handful of records, and many runs find more than long ones."""
+
+SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+
+
+class Chance(Random):
+    """What an input is drawn from.
+
+    Args:
+        seed: of everything that is drawn.
+        rows_max: no input has more records; None: as many as are drawn.
+    """
+
+    def __new__(cls, seed: str, rows_max: int | None = None) -> Chance:
+        return super().__new__(cls)
+
+    def __init__(self, seed: str, rows_max: int | None = None) -> None:
+        super().__init__(seed)
+        self.rows_max = rows_max
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of the input: its number, key, event time (None: it has none) and value."""
+
+    n: int
+    key: str | None
+    t: int | None
+    v: int | None
+
+
+def source(
+    chance: Random, *, disorder: int | None = None, bound: int | None = None, idle_after: str | None = None
+) -> tuple[Stream, list[Row]]:
+    """A stream of records, and the records.
+
+    Args:
+        chance: what is drawn comes from here.
+        disorder: by how many microseconds records may be out of order; None: drawn.
+        bound: what the source is told of that, where it is not the truth.
+        idle_after: of the source.
+    """
+    disorder = chance.choice((0, 5, 200)) if disorder is None else disorder
+    rows = draw_rows(chance, disorder)
+    table = pa.table([column for _, column in input_columns(rows)], schema=SCHEMA)
+    settings: dict[str, Any] = {
+        "event_time": "t",
+        "out_of_orderness": f"{disorder if bound is None else bound}us",
+        "rate": chance.choice((None, None, 2_000.0)),
+        "idle_after": idle_after,
+    }
+    if not rows or chance.random() < 0.7:
+        return Stream.from_table(table, **settings), rows
+    # A generator deals all rows to its first split, so that further subtasks have nothing to read.
+    batch = table.combine_chunks().to_batches()[0]
+    return Stream.from_generator(batch.slice, SCHEMA, limit=len(rows), **settings), rows
+
+
+def draw_rows(chance: Random, disorder: int) -> list[Row]:
+    """A few records; some have no event time, no key or no value."""
+    keys = [None, *"abcdefgh"][chance.choice((0, 1)) : chance.choice((2, 4, 9))]
+    return [
+        Row(
+            n,
+            chance.choice(keys),
+            None if chance.random() < 0.03 else n * STEP_US - chance.randint(0, disorder),
+            None if chance.random() < 0.1 else chance.randrange(-9, 10),
+        )
+        for n in range(_count(chance))
+    ]
+
+
+def _count(chance: Random) -> int:
+    rows = chance.choice(_ROWS)
+    most = chance.rows_max if isinstance(chance, Chance) else None
+    return rows if most is None else min(rows, most)
+
+
+def input_columns(rows: list[Row]) -> list[tuple[str, pa.Array]]:
+    """The records as columns with their names."""
+    return [(field.name, pa.array([getattr(row, field.name) for row in rows], field.type)) for field in SCHEMA]
