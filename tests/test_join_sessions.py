@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_joins import ACTION, HOW, KEYS, Collected, Row, opened, records, written
+from test_joins import ACTION, HOW, KEYS, Row, opened, records, written
+from test_joins import Collected as Rows
 
 import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
@@ -25,6 +26,17 @@ def _packs_early():
     saved, join_session._FEW_SESSIONS = join_session._FEW_SESSIONS, 1
     yield
     join_session._FEW_SESSIONS = saved
+
+
+class Collected(Rows):
+    """Keeps watermarks, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watermarks: list[int] = []
+
+    def emit_watermark(self, watermark_us: int) -> None:
+        self.watermarks.append(watermark_us)
 
 
 @dataclass
@@ -46,11 +58,12 @@ class Model:
         self.dropped = 0
 
     def over(self, end: int) -> bool:
-        return end - 1 <= self.watermark
+        return end <= self.watermark
 
     def process(self, port: int, rows: list[Row]) -> None:
         for row in rows:
-            if row[3] == NO_TIME:
+            keeps = self.spec.columns.keeps_right if port else self.spec.columns.keeps_left
+            if row[3] == NO_TIME or (None in row[:2] and not keeps):
                 continue
             mine = _Session(row[:2], row[3], row[3] + self.gap)
             met = [s for s in self.sessions if s.key == mine.key and s.start <= mine.end and mine.start <= s.end]

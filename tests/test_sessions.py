@@ -29,11 +29,12 @@ def test_records_less_than_a_gap_apart_are_one_session():
     """F1-9: activity, a silence longer than the gap, activity again; each key by itself."""
     job, out = running(10), Collected()
     job.process([("a", 1, 0), ("a", 2, 8), ("b", 7, 9), ("a", 4, 15), ("a", 8, 40), ("b", 7, 50)], out)
-    job.watermark(24, out)
+    job.watermark(25, out)
     assert out.rows == [("b", 9, 19, 1, 7), ("a", 0, 25, 3, 7)]
     job.watermark(MAX_TIME, out)
     assert out.rows[2:] == [("a", 40, 50, 1, 8), ("b", 50, 60, 1, 7)]
     assert out.times == [18, 24, 49, 59]
+    assert out.watermarks == [24, MAX_TIME]
 
 
 def test_records_exactly_a_gap_apart_belong_together_and_one_more_microsecond_parts_them():
@@ -41,6 +42,27 @@ def test_records_exactly_a_gap_apart_belong_together_and_one_more_microsecond_pa
     job.process([("a", 1, 0), ("a", 2, 10), ("a", 4, 21)], out)
     job.watermark(MAX_TIME, out)
     assert out.rows == [("a", 0, 20, 2, 3), ("a", 21, 31, 1, 4)]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_whether_a_record_at_the_end_of_a_session_joins_it_does_not_depend_on_when_watermarks_come(told):
+    """A watermark of 9 says that no record at 9 or before comes; one at 10 may, and is within the gap of that at 0."""
+    job, out = running(10), Collected()
+    job.process([("a", 1, 0)], out)
+    if told:
+        job.watermark(9, out)
+    job.process([("a", 2, 10)], out)
+    job.watermark(MAX_TIME, out)
+    assert (out.rows, out.late) == ([("a", 0, 20, 2, 3)], [])
+
+
+def test_what_a_session_gives_is_never_late_behind_it():
+    job, out = running(10), Collected()
+    job.process([("a", 1, 0)], out)
+    job.watermark(9, out)
+    assert (out.rows, out.watermarks) == ([], [8])
+    job.watermark(10, out)
+    assert (out.rows, out.times, out.watermarks) == ([("a", 0, 10, 1, 1)], [9], [8, 9])
 
 
 def test_a_record_joins_the_sessions_on_both_sides_of_it():
@@ -58,7 +80,7 @@ def test_a_late_record_joins_two_sessions_that_have_fired():
     """Both have been emitted; the correction is emitted once, with the bounds and the records of both."""
     job, out = running(10, lateness=50), Collected()
     job.process([("a", 1, 0), ("a", 2, 18)], out)
-    job.watermark(27, out)
+    job.watermark(28, out)
     assert out.rows == [("a", 0, 10, 1, 1), ("a", 18, 28, 1, 2)]
     job.process([("a", 4, 9)], out)
     assert out.rows[2:] == [("a", 0, 28, 3, 7)]
@@ -75,15 +97,17 @@ def test_a_late_record_that_extends_a_fired_session_beyond_the_watermark_waits_f
     job.process([("a", 2, 9)], out)
     assert out.rows == [("a", 0, 10, 1, 1)]
     job.watermark(18, out)
+    assert len(out.rows) == 1
+    job.watermark(19, out)
     assert out.rows[1:] == [("a", 0, 19, 2, 3)]
 
 
 def test_a_session_fires_early_when_the_one_that_it_took_over_would_have():
     job, out = running(10, trigger=early("10us", time="event")), Collected()
     job.process([("a", 1, 40), ("a", 2, 20), ("a", 4, 30)], out)  # early firings at 50, 30 and 40; one session
-    job.watermark(28, out)
-    assert out.rows == []
     job.watermark(29, out)
+    assert out.rows == []
+    job.watermark(30, out)
     assert out.rows == [("a", 20, 50, 3, 7)]
 
 
@@ -116,7 +140,7 @@ def test_sessions_survive_at_another_parallelism():
     job, out = running(10, lateness=30, aggregates=(*COUNT_AND_SUM, ("all", collect("v")), ("mid", median("v")))), None
     out = Collected()
     job.process([(key, at, at) for at in (0, 20, 5) for key in "abcdef"], out)
-    job.watermark(14, out)
+    job.watermark(15, out)
     assert sorted(out.rows) == [(key, 0, 15, 2, 5, (0, 5), 2.5) for key in "abcdef"]
     job.restore(3)
     job.process([(key, 12, 12) for key in "abcdef"], out)

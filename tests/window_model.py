@@ -24,10 +24,14 @@ class Collected:
         self.rows: list[tuple] = []
         self.late: list[tuple] = []
         self.times: list[int | None] = []
+        self.watermarks: list[int] = []
 
     def emit(self, records: Records) -> None:
         self.rows += rows_of(records.batch)
         self.times += [None] * len(records) if records.timestamps is None else records.timestamps.tolist()
+
+    def emit_watermark(self, watermark_us: int) -> None:
+        self.watermarks.append(watermark_us)
 
     def emit_side(self, tag: str, records: Records) -> None:
         assert tag == "late"
@@ -237,7 +241,9 @@ class Model:
         return fired
 
     def advance_watermark(self, watermark: int) -> list[tuple]:
-        """What fires when the watermark comes."""
+        """What fires when the watermark comes; a session in event time waits for a record at its very end."""
+        if self.windows is None and not self.by_clock and watermark != MAX_TIME:
+            watermark -= 1
         self.watermark = max(self.watermark, watermark)
         if watermark == MAX_TIME:
             self.now = MAX_TIME

@@ -83,7 +83,7 @@ def rolling(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
 
 def reduced(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     """A result for every record: those of its key folded into one."""
-    if not (keys := keys_of(draft, drawn)) or not (ints := drawn.of("int")):
+    if not (keys := keys_of(draft, drawn)) or not (ints := drawn.of("int")) or {"seen", "low"} & {*keys}:
         return None
     name = draft.chance.choice(ints)
 

@@ -73,7 +73,7 @@ def window_join(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     window: wb.WindowAssigner
     if draft.sometimes(0.4):
         window = wb.session(f"{size}us")
-        sides = _sessions_of_both((drawn, left_key), (right, right_key), size)
+        sides = _sessions_of_both((drawn, left_key), (right, right_key), size, how)
     else:
         window = wb.tumbling(f"{size}us") if slide == size else wb.sliding(f"{size}us", f"{slide}us")
         sides = [starts(side.table, size, slide, 0) for side in (drawn, right)]
@@ -114,11 +114,15 @@ def interval_join(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return [draft.made(drawn, stream, query, note, kinds=kinds, ordered=False)]
 
 
-def _sessions_of_both(left: tuple[Drawn, str], right: tuple[Drawn, str], gap: int) -> list[str]:
-    """Each side's rows with the sessions that both sides' records of a key make up together."""
+def _sessions_of_both(left: tuple[Drawn, str], right: tuple[Drawn, str], gap: int, how: str) -> list[str]:
+    """Each side's rows with the sessions that both sides' records of a key make up together.
+
+    A record with a null key that does not come out is in no session.
+    """
     numbered = "SELECT *, row_number() OVER () AS _id FROM"
     both = " UNION ALL ".join(
         f"SELECT {key} AS _key, _et, _id, {side} AS _side FROM ({numbered} {drawn.table})"
+        f"{'' if how == 'outer' or (how == 'left' and not side) else f' WHERE {key} IS NOT NULL'}"
         for side, (drawn, key) in enumerate((left, right))
     )
     placed = sessions(f"({both})", ("_key",), str(gap))

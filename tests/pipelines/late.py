@@ -102,11 +102,9 @@ def _sessions(rows: list[Row], gap: int, lateness: int) -> tuple[Found, list[Row
         key, n, time, mark = row
         start, end = time, time + gap
         met = [
-            one
-            for one in held
-            if one[0] == key and one[1] <= end and start <= one[2] and one[2] - 1 + lateness > watermark
+            one for one in held if one[0] == key and one[1] <= end and start <= one[2] and one[2] + lateness > watermark
         ]
-        if not met and end - 1 + lateness <= watermark:
+        if not met and end + lateness <= watermark:
             late.append(row)
         else:
             numbers = [n, *(number for one in met for number in one[3])]

@@ -58,15 +58,15 @@ def mapped(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return [draft.made(drawn, drawn.stream.map(doubled), query, f"map {name} * 2 + 1")]
 
 
-def mixed(first: Any, second: Any) -> Any:
+def mixed(c_one: Any, c_other: Any) -> Any:
     """What both the interpreter and the machine compute from two numbers."""
-    if first > second:
-        return first * 3 - second
-    return second - first
+    if c_one > c_other:
+        return c_one * 3 - c_other
+    return c_other - c_one
 
 
-def larger(first: Any, second: Any) -> Any:
-    return first > second
+def larger(c_one: Any, c_other: Any) -> Any:
+    return c_one > c_other
 
 
 def column_functions(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
@@ -75,15 +75,15 @@ def column_functions(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
         return None
     one, other = draft.chance.choice(ints), draft.chance.choice(ints)
     compiled, both = draft.sometimes(0.4), f"{one} IS NOT NULL AND {other} IS NOT NULL"
-    pair = drawn.stream.with_columns(first=wb.expr(one), second=wb.expr(other))
-    kinds = drawn.kinds | {"first": "int", "second": "int"}
+    pair = drawn.stream.with_columns(c_one=wb.expr(one), c_other=wb.expr(other))
+    kinds = drawn.kinds | {"c_one": "int", "c_other": "int"}
     how = "compiled" if compiled else "interpreted"
     if draft.sometimes(0.4):
         stream = pair.filter(larger, compiled=compiled).select(*drawn.kinds)
         query = f"SELECT * FROM {drawn.table} WHERE {both} AND {one} > {other}"
         return [draft.made(drawn, stream, query, f"{how} filter {one} > {other}")]
     new = draft.fresh("c")
-    keep = [name for name in kinds if name not in ("first", "second")]
+    keep = [name for name in kinds if name not in ("c_one", "c_other")]
     stream = pair.map(mixed, {new: pa.int64()}, keep=keep, compiled=compiled)
     case = f"CASE WHEN {one} > {other} THEN {one} * 3 - {other} ELSE {other} - {one} END"
     query = f"SELECT {listed(keep)}, (CASE WHEN {both} THEN {case} END)::BIGINT AS {new}, _et, _n FROM {drawn.table}"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, without_null_keys
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
@@ -45,11 +45,15 @@ class _Kept:
 class SessionJoinLogic(Operator):
     """State: the records of each side whose sessions are not over.
 
+    Event time goes on as `Session.reached` says.
+
     Args:
         columns: what is compared and what comes out.
         session: the gap.
         inputs: schemas of both sides.
     """
+
+    tells_event_time = True
 
     def __init__(self, columns: JoinColumns, session: Session, inputs: Sequence[pa.Schema]) -> None:
         self._columns = columns
@@ -58,6 +62,7 @@ class SessionJoinLogic(Operator):
         self._keeps = (columns.keeps_left, columns.keeps_right)
         self._rows = JoinRows(columns, inputs[LEFT], inputs[RIGHT])
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
+        self._session = session
         self._places = SessionPlaces(session)
         self._into = EntryColumns({"session": _ITSELF})  # by session, which it has become part of
         self._kept: tuple[list[_Kept], list[_Kept]] = ([], [])
@@ -70,6 +75,9 @@ class SessionJoinLogic(Operator):
     def process(self, records: Records, port: int, out: Output) -> None:
         counters = self._context.counters
         batch, times = with_times(records, counters)
+        complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
+        if complete is not None:
+            batch, times = batch.filter(pa.array(complete)), times[complete]
         placed = self._places.place(self._codes(batch, port), times, self._closed_end, batch)
         self._into.grow(len(self._places))
         for _, kept, gone in placed.moves.tolist():
@@ -77,12 +85,8 @@ class SessionJoinLogic(Operator):
         if placed.late is not None:
             counters.numLateRecordsDropped += int(np.count_nonzero(placed.late))
             batch = batch.filter(pa.array(~placed.late))
-        sessions = placed.entries
-        complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
-        if complete is not None:
-            batch, sessions = batch.filter(pa.array(complete)), sessions[complete]
         if len(batch):
-            self._kept[port].append(_Kept(batch, sessions))
+            self._kept[port].append(_Kept(batch, placed.entries))
             self._next_end = min(self._next_end, int(placed.ends.min()))
 
     def _codes(self, batch: pa.RecordBatch, port: int) -> Int64s:
@@ -96,11 +100,18 @@ class SessionJoinLogic(Operator):
     # time --------------------------------------------------------------------------------------------------------
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
-        if watermark_us <= self._watermark:
-            return
-        self._watermark = watermark_us
-        if self._next_end > self._closed_end:
-            return
+        reached_us = self._session.reached(watermark_us)
+        if reached_us > self._watermark:
+            self._watermark = reached_us
+            if self._next_end <= self._closed_end:
+                self._fire(out)
+        cast("EventTimeOutput", out).emit_watermark(reached_us)
+
+    def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
+        out.emit_idle(idle)
+
+    def _fire(self, out: Output) -> None:
+        """Join and forget the sessions that are over."""
         ends = self._places.windows()[2]
         over = ends <= self._closed_end
         left, right = (self._all(port) for port in (LEFT, RIGHT))
@@ -135,11 +146,12 @@ class SessionJoinLogic(Operator):
         return _Kept(side.batch.filter(pa.array(chosen)), side.sessions[chosen])
 
     def _pack(self, waiting: Sequence[_Kept]) -> None:
-        """Forget sessions and keys that have no records any more, when they are most of them."""
-        live = np.unique(np.concatenate([side.sessions for side in waiting]))
+        """Forget sessions that are over or part of others, and their keys, when they are most of all."""
+        owners, _, ends = self._places.windows()
+        live = np.flatnonzero((ends > self._closed_end) & (self._into["session"][: len(ends)] == _ITSELF))
         if len(self._places) <= max(_FEW_SESSIONS, 2 * len(live)):
             return
-        codes = self._index.retain(np.unique(self._places.windows()[0][live]))
+        codes = self._index.retain(np.unique(owners[live]))
         self._places.retain(live, codes)
         self._into = EntryColumns({"session": _ITSELF})
         self._into.grow(len(live))

@@ -10,6 +10,7 @@ A window in time is over when its time, lateness included, has passed; a count w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +18,13 @@ import pyarrow as pa
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
 from workbench.operators.window_entries import WindowEntries
 from workbench.operators.window_firing import Moment, Waves
 from workbench.operators.window_places import Mask, Placement
 from workbench.operators.window_settings import WindowSettings
+from workbench.windows import Session
 
 
 class WindowOperator(Operator):
@@ -55,6 +57,7 @@ class WindowOperator(Operator):
         self._entries = WindowEntries(settings, keys, schema, contents)
         self._contents = contents
         self._moment = Moment()
+        self.tells_event_time = isinstance(settings.window, Session) and settings.time == "event"
         self._timed = True  # whether records have event times
         self._arrived = 0
 
@@ -169,12 +172,18 @@ class WindowOperator(Operator):
     # time --------------------------------------------------------------------------------------------------------
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
-        if watermark_us <= self._moment.watermark_us:
-            return
-        self._moment.watermark_us = watermark_us
-        if watermark_us == MAX_TIME:
-            self._moment.now_us = MAX_TIME  # the input has ended: windows in processing time do not wait for the clock
-        self._pass(out)
+        if self.tells_event_time:
+            watermark_us = self._settings.window.reached(watermark_us)
+        if watermark_us > self._moment.watermark_us:
+            self._moment.watermark_us = watermark_us
+            if watermark_us == MAX_TIME:
+                self._moment.now_us = MAX_TIME  # the input has ended: no window waits for the clock any more
+            self._pass(out)
+        if self.tells_event_time:
+            cast("EventTimeOutput", out).emit_watermark(watermark_us)
+
+    def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
+        out.emit_idle(idle)
 
     def next_time_us(self) -> int | None:
         return self._entries.firing.next_time_us()

@@ -80,6 +80,11 @@ class WindowAssigner:
         at = np.repeat(firsts[inverse], repeats) + within
         return rows, flat[at, 0], flat[at, 1]
 
+    def reached(self, watermark_us: int) -> int:
+        """How far event time is for these windows when the watermark is so far: a window [start, end) is over when it
+        reaches end - 1."""
+        return watermark_us
+
     def describe(self) -> str:
         """One short text for the graph."""
         return type(self).__name__

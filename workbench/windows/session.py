@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from workbench.durations import format_duration, parse_duration
+from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError
 from workbench.windows.assigner import WindowAssigner
 
@@ -14,7 +14,9 @@ from workbench.windows.assigner import WindowAssigner
 class Session(WindowAssigner):
     """Each record opens the window [time, time + gap); windows of a key that overlap or touch become one.
 
-    So records exactly one gap apart belong to the same session, and a session ends one gap after its last record.
+    So records exactly one gap apart belong to the same session, and a session ends one gap after its last record. It
+    fires when the watermark has reached its end, one microsecond later than windows that do not touch: until then a
+    record at the end itself may come and go on with it, and whether it does must not depend on when watermarks come.
 
     Attributes:
         gap_us: in microseconds, above zero; 0 where `column` gives it.
@@ -31,6 +33,10 @@ class Session(WindowAssigner):
     def windows(self, time_us: int) -> list[tuple[int, int]]:
         """The window that a record opens, before it is merged with others."""
         return [(time_us, time_us + self.gap_us)]
+
+    def reached(self, watermark_us: int) -> int:
+        """One microsecond behind the watermark, but at the end of the input."""
+        return watermark_us if watermark_us == MAX_TIME else watermark_us - 1
 
     def describe(self) -> str:
         """Such as ``session 30min``."""
