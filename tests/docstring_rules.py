@@ -13,7 +13,7 @@ SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Example|Examples|
 ENTRY = re.compile(r"^(?P<names>\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*): ?(?P<text>.*)$")
 
 QUANTITY = re.compile(
-    r"timeout|interval$|lateness|orderness|idle_after|max_drift|delay|_us$|duration|^gap$|^size$|^slide$|^offset$|^span$"
+    r"timeout|(?<!per_)interval$|lateness|orderness|idle_after|max_drift|delay|_us$|duration|^gap$|^size$|^slide$|^offset$|^span$"
     r"|^every$|^ttl$|^rate$|^speed$|buffer_size|^length$|^limit$|^capacity$"
 )
 """Parameters that are an amount of something: of time, of records, of records in a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ TABLE = pa.table(
         "a": pa.array([1, None, 3, -7, 0, 100], pa.int64()),
         "b": pa.array([2, 5, None, 3, 0, -4], pa.int32()),
         "f": pa.array([1.5, None, 0.0, -2.5, 1234.75, -0.25], pa.float64()),
+        "g": pa.array([math.nan, math.nan, math.inf, None, -0.0, -0.25], pa.float64()),
         "s": pa.array(["ab", None, "Xyz", "12", "", "naïve 100%"], pa.string()),
         "n": pa.array(["12", "-3", "x", None, "2.5", " 7 "], pa.string()),
         "p": pa.array([True, None, False, True, None, False], pa.bool_()),
@@ -30,6 +32,10 @@ TABLE = pa.table(
     }
 )
 
+_NAN = "CAST('NaN' AS double)"
+_FLOATS = [("g", "f"), ("f", "g"), ("g", "g"), ("g", "1"), ("1", "g"), ("g", "a"), ("a", "g"), ("g", _NAN), (_NAN, "g")]
+"""Pairs in which both, one or none may be NaN."""
+
 EXPRESSIONS = [
     "a > 1",
     "a >= b",
@@ -37,6 +43,20 @@ EXPRESSIONS = [
     "a <> b",
     "a <=> b",
     "a < f",
+    *(f"{left} {compared} {right}" for left, right in _FLOATS for compared in ("=", "<>", "<", "<=", ">", ">=", "<=>")),
+    "g BETWEEN -1 AND 1",
+    "g BETWEEN f AND g",
+    "g NOT BETWEEN f AND 2",
+    "g IN (0, 1.5)",
+    "g NOT IN (0, -0.25)",
+    "g IN (CAST('NaN' AS double), 3)",
+    "g IN (f, a)",
+    "f IN (0, NULL)",
+    "CASE g WHEN g THEN 'known' ELSE 'unknown' END",
+    "NULLIF(g, g)",
+    "GREATEST(f, g)",
+    "LEAST(f, g)",
+    "GREATEST(a, g, 1)",
     "`Dep Delay` * 2 - a",
     "a + b * 2",
     "-a",

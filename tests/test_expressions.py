@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator as op
 from collections.abc import Callable
 
 import duckdb
@@ -117,6 +118,8 @@ def test_values_by_hand(text: str, expected: list[object]) -> None:
 def plain(value: object) -> object:
     if isinstance(value, dt.datetime):
         return value.replace(tzinfo=None)
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -354,3 +357,31 @@ def test_like_matches_as_its_two_wildcards_say(column: list[str | None], pattern
 def test_an_alias_is_a_name(name: object) -> None:
     with pytest.raises(ExpressionError, match="alias takes a column's name"):
         col("n").alias(name)  # type: ignore[arg-type]
+
+
+COMPARE = {"=": op.eq, "<>": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge}
+FLOAT = st.one_of(st.none(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0]), st.floats())
+
+
+def rank(value: float) -> tuple[bool, float]:
+    """Spark's order: NaN is larger than any number."""
+    return (True, 0.0) if math.isnan(value) else (False, value)
+
+
+@given(st.lists(st.tuples(FLOAT, FLOAT), min_size=1, max_size=30))
+def test_floats_are_ordered_as_spark_orders_them(pairs: list[tuple[float | None, float | None]]) -> None:
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    batch = pa.record_batch({"a": pa.array(first, pa.float64()), "b": pa.array(second, pa.float64())})
+    for word, compare in COMPARE.items():
+        expected = [None if a is None or b is None else compare(rank(a), rank(b)) for a, b in pairs]
+        assert values(f"a {word} b", batch) == expected, word
+
+
+@given(st.lists(FLOAT, min_size=1, max_size=30), st.floats())
+def test_floats_are_compared_with_a_number_on_either_side(column: list[float | None], number: float) -> None:
+    batch = pa.record_batch({"a": pa.array(column, pa.float64())})
+    for word, compare in COMPARE.items():
+        right = [None if a is None else compare(rank(a), rank(number)) for a in column]
+        left = [None if a is None else compare(rank(number), rank(a)) for a in column]
+        assert values(f"a {word} {lit(number).sql}", batch) == right, word
+        assert values(f"{lit(number).sql} {word} a", batch) == left, word

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.casts import cast, widen
+from workbench.expressions.float_order import compare_floats, may_be_nan, with_both_zeros
 from workbench.expressions.node import Datum, Node, apply, call, constant
 from workbench.expressions.scope import Scope
 from workbench.expressions.sql import Tree, render
@@ -72,6 +73,7 @@ def _comparison(kernel: str) -> Callable[[Scope, Tree], Node]:
 
 
 def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> Node:
+    nan = may_be_nan(left), may_be_nan(right)
     left, right = unify(scope, [left, right], "cannot compare")
     if not (
         is_number(left.type)
@@ -86,6 +88,8 @@ def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> N
         )
     if pa.types.is_null(left.type):
         return constant(pa.scalar(None, _BOOL), text)
+    if pa.types.is_floating(left.type):
+        return compare_floats(kernel, left, right, nan, text)
     return apply(kernel, [left, right], _BOOL, text)
 
 
@@ -117,14 +121,14 @@ def _in(scope: Scope, tree: Tree) -> Node:
         return constant(pa.scalar(None, _BOOL), text)
     listed = [item.constant for item in items if item.constant is not None]
     if len(listed) < len(items):
-        return _any_equal(value, items, text)
-    return call(_membership(pa.array(listed, value.type)), [value], _BOOL, text)
+        return _any_equal(scope, value, items, text)
+    return call(_membership(with_both_zeros(pa.array(listed, value.type))), [value], _BOOL, text)
 
 
-def _any_equal(value: Node, items: Sequence[Node], text: str) -> Node:
+def _any_equal(scope: Scope, value: Node, items: Sequence[Node], text: str) -> Node:
     result = constant(pa.scalar(False), text)
     for item in items:
-        result = apply("or_kleene", [result, apply("equal", [value, item], _BOOL, text)], _BOOL, text)
+        result = apply("or_kleene", [result, _compare(scope, "equal", value, item, text)], _BOOL, text)
     return result
 
 

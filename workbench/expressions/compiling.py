@@ -63,7 +63,7 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
     Results are those of Spark SQL, with two rules. What has no result (division by zero, an overflow, text that is not
     a number in a cast) is null, as in Spark's ``try_`` functions, so that one bad record never stops a stream; Spark 4
     in its ANSI mode fails there instead. Numbers with a point are doubles, where Spark has exact decimals. An instant's
-    parts (hour, day) are those of UTC, and NaN compares as IEEE says (it equals nothing).
+    parts (hour, day) are those of UTC. NaN equals NaN and is larger than any number.
 
     Args:
         expression: built with `col`, or Spark SQL text.

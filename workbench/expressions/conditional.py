@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.comparing import unify
+from workbench.expressions.float_order import greatest
 from workbench.expressions.node import Datum, Node, apply, call, null_of
 from workbench.expressions.scope import Scope
 from workbench.expressions.sql import Tree, render
@@ -57,6 +58,8 @@ def _null_if(scope: Scope, tree: Tree) -> Node:
 def _extreme(kernel: str) -> Callable[[Scope, Tree], Node]:
     def build(scope: Scope, tree: Tree) -> Node:
         nodes = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot compare")
+        if kernel == "max_element_wise" and pa.types.is_floating(nodes[0].type):
+            return call(greatest, nodes, nodes[0].type, render(tree))
         return apply(kernel, nodes, nodes[0].type, render(tree), pc.ElementWiseAggregateOptions(skip_nulls=True))
 
     return build
