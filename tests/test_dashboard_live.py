@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from bokeh.document import Document
 from bokeh.models import Button, Div, Slider
@@ -102,6 +103,8 @@ class Page:
 class Job:
     """A job that remembers what it was asked."""
 
+    live = False
+
     def __init__(self, *frames):
         self.name, self.asked, self.ring = "delays", [], list(frames)
         self.recorder = SimpleNamespace(
@@ -116,6 +119,12 @@ class Job:
         if settings.get("speed") == "max":
             raise SettingError(f"speed is {HOSTILE}: no")
         self.asked.append(settings)
+
+    def savepoints(self):
+        return ["before-fix"]
+
+    def table(self, name):
+        return pa.table({"origin": ["JFK", "LGA"], "flights": [3, 4]})
 
     def __getattr__(self, verb):
         if verb.startswith("_"):
@@ -306,7 +315,7 @@ def test_buttons_ask_the_job(shown):
 
 
 def test_the_chosen_task_is_failed(shown):
-    shown.page.change(shown.view.inputs[-1], "value", "aggregate[1]")
+    shown.page.change(shown.view.parts["controls"].task, "value", "aggregate[1]")
     shown.page.press(control(shown, "Fail task"))
     assert shown.job.asked == [("fail", {"task": "aggregate[1]"})]
 
@@ -368,7 +377,7 @@ def test_a_long_history_is_thinned_out_before_it_is_drawn():
 
 def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
     job, feeder = Job(FRAME), Pump(interval_s=0.01)
-    board = Dashboard(job, feeder)
+    board = Dashboard(job, pump=feeder)
     bundles = [board._repr_mimebundle_() for _ in range(2)]
     assert bundles[0][0]["text/html"] != bundles[1][0]["text/html"]
     first, second = feeder.displays
@@ -384,7 +393,7 @@ def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
 
 def test_the_pump_shows_the_last_frame_and_ends():
     job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
-    Dashboard(job, feeder)._repr_mimebundle_()
+    Dashboard(job, pump=feeder)._repr_mimebundle_()
     (display,) = feeder.displays
     display.line._telemetry.init()
     await_true(lambda: not feeder.is_running)
@@ -395,14 +404,14 @@ def test_the_pump_shows_the_last_frame_and_ends():
 def test_a_display_shown_after_the_end_starts_the_pump_again():
     job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
     for _ in range(2):
-        Dashboard(job, feeder)._repr_mimebundle_()
+        Dashboard(job, pump=feeder)._repr_mimebundle_()
         feeder.displays[0].line._telemetry.init()
         await_true(lambda: not feeder.is_running)
 
 
 def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
     job, feeder = Job(FRAME), Pump(interval_s=0.01)
-    board = Dashboard(job, feeder)
+    board = Dashboard(job, pump=feeder)
     board._repr_mimebundle_()
     board._repr_mimebundle_()
     broken, whole = feeder.displays

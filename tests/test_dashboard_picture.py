@@ -181,7 +181,7 @@ def test_a_gauge_never_leaves_its_track_when_a_step_overshoots():
     over = replace(FRAME, edges=(replace(FRAME.edges[0], usage=1.09),))
     drawn = graph.edge_columns(over)
     assert drawn["gauge_fill"][0] == pytest.approx(drawn["gauge_right"][0])
-    assert drawn["usage"] == ["109 %"]
+    assert drawn["usage"] == ["13/32 (109 %)"]
 
 
 def test_the_hover_lists_operators_and_metrics():
@@ -363,10 +363,10 @@ def test_a_failure_that_ended_the_job_is_an_alert_and_an_earlier_one_is_told():
     assert "last failure: aggregate[1]: boom" in text_of(header.html(recovered, "delays"))
 
 
-def test_the_log_shows_the_last_eight_newest_first():
-    many = tuple(EventFrame(FRAME.time_us + n * 1_000_000, "notice", f"event {n}") for n in range(12))
+def test_the_log_shows_the_last_twelve_newest_first():
+    many = tuple(EventFrame(FRAME.time_us + n * 1_000_000, "notice", f"event {n}") for n in range(15))
     found = re.findall(r"<span>(event \d+)</span>", events.html(replace(FRAME, events=many)))
-    assert found == [f"event {n}" for n in (11, 10, 9, 8, 7, 6, 5, 4)]
+    assert found == [f"event {n}" for n in range(14, 2, -1)]
 
 
 def test_hostile_text_is_shown_as_text_everywhere():

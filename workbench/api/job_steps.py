@@ -11,6 +11,11 @@ class JobSteps(JobHandle):
     """Steps of a job; `Job` inherits them."""
 
     @property
+    def live(self) -> bool:
+        """Whether it goes on by itself; a job on the stepping driver goes on with `step`."""
+        return not isinstance(self._driver, SteppingDriver)
+
+    @property
     def driver(self) -> SteppingDriver:
         """The stepping driver, with its further verbs: ``job.driver.next_watermark()``; see `step`.
 

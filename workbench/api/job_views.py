@@ -84,6 +84,20 @@ class JobViews(JobHandle):
         """
         return import_module("workbench.dashboard").dashboard(self)
 
+    def view(self, name: str) -> Any:
+        """One part of the dashboard alone, to be displayed in a cell: graph, watermarks, latency, buffers, checkpoints,
+        state, sink, events or controls.
+
+        Raises:
+            SettingError: no such part.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("viewed")
+            >>> job.wait("60s"), job.view("graph")
+            ('FINISHED', <Dashboard of job 'viewed', graph: FINISHED>)
+        """
+        return import_module("workbench.dashboard").dashboard(self, name)
+
     def report(self, path: str | Path) -> Path:
         """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file.
 

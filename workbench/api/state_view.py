@@ -58,7 +58,7 @@ class StateView:
         state = job.state("aggregate")
         state.get("JFK")                 # {'flights': 1203, 'mean_delay': 12.4}, or None
         state.get(origin="JFK")
-        state.keys(10); state.size()
+        state.keys(10); state.size(); state.items(10)
     """
 
     def __init__(self, uid: str, node: Node, ask: Ask, wait: Wait) -> None:
@@ -94,6 +94,11 @@ class StateView:
         """
         found = [key for _, keys in self._answers(None, max(0, limit), timeout) for key in keys]
         return found[: max(0, limit)]
+
+    def items(self, limit: int = 100, *, timeout: str = "5s") -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+        """At most `limit` keys of each subtask with what the state holds for them, as (key, value)."""
+        answers = self._answers(None, max(0, limit), timeout, with_values=True)
+        return [(dict(key), None if value is None else dict(value)) for _, items in answers for key, value in items]
 
     def size(self, *, timeout: str = "5s") -> int:
         """How many keys the state knows; each subtask is asked for its own at a moment of its own.
@@ -133,9 +138,9 @@ class StateView:
                 f"the key {field.name} of {self._uid!r} has type {kind}, which {value!r} does not fit"
             ) from None
 
-    def _answers(self, key: pa.RecordBatch | None, limit: int, timeout: str) -> list[Any]:
+    def _answers(self, key: pa.RecordBatch | None, limit: int, timeout: str, *, with_values: bool = False) -> list[Any]:
         done = threading.Event()
-        question = Question(self._uid, key, limit, done.set)
+        question = Question(self._uid, key, limit, done.set, with_values=with_values)
         self._ask(question)
         if not self._wait(done, parse_duration(timeout, "timeout") / 1e6):
             raise JobError(f"the operator {self._uid!r} has not answered within {timeout}: it is in a long step")

@@ -1,4 +1,4 @@
-"""Buffers: how full every channel is, on its sender's and on its receiver's side."""
+"""Buffers: how full the pools of every task are, and every channel on both of its sides (F2-3, F2-4)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from workbench.dashboard import wording
+from workbench.dashboard.html import KEY_BUFFERS, bar, scrolled
+from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.theme import FONT, Paint
-from workbench.telemetry.frames import ChannelFrame, Frame
+from workbench.telemetry.diagnosis import level
+from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
 
 ROW = 17
 MANY = 40
@@ -96,10 +99,48 @@ def columns(frame: Frame) -> dict[str, list[Any]]:
     return made
 
 
-class BuffersView:
-    """A row of bars per channel: what waits at the sender grows to the left, what the receiver holds to the right."""
+def pools_html(frame: Frame) -> str:
+    """A row per task: usage of its input and output pools and how much of its time it is back-pressured."""
+    if not frame.tasks:
+        return "<p class='none'>No task runs.</p>"
+    lines = []
+    for task in frame.tasks:
+        name = wording.html_text(task.name)
+        pressed = float(task.metrics.get("backPressuredTimeMsPerSecond") or 0)
+        word = level(pressed)
+        colour = {"OK": "good", "LOW": "warn", "HIGH": "bad"}[word]
+        lines.append(
+            f"<tr><th title='{name}'>{name}</th><td>{_pool(task, 'inPoolUsage', 'accent')}</td>"
+            f"<td>{_pool(task, 'outPoolUsage', 'pressed')} <span class='muted'>"
+            f"{_whole(task, 'usedMemorySegments')}/{_whole(task, 'totalMemorySegments')}</span></td>"
+            f"<td class='{colour}'>{word} {pressed / 10:.0f} %</td></tr>"
+        )
+    head = "<tr class='head'><th>task</th><th>inPoolUsage</th><th>outPoolUsage</th><th>back-pressured</th></tr>"
+    return f"<table>{head}{''.join(lines)}</table>"
 
-    def __init__(self, paint: Paint) -> None:
+
+def _pool(task: TaskFrame, metric: str, colour: str) -> str:
+    usage = task.metrics.get(metric)
+    if usage is None:
+        return f"<span class='muted'>{wording.NOTHING}</span>"
+    return f"{bar(float(usage), colour)} {wording.percent(float(usage))}"
+
+
+def _whole(task: TaskFrame, metric: str) -> str:
+    number = task.metrics.get(metric)
+    return wording.count(None if number is None else float(number))
+
+
+class BuffersPart(Part):
+    """Pools as a table, then a row of bars per channel: what waits at the sender grows to the left, what the receiver
+    holds to the right."""
+
+    title = "Buffers"
+    hint = KEY_BUFFERS
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._pools = easel.texts.piece("Buffer pools of every task", css=_CSS)
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._rows = Range1d(0, 4 * ROW)
         self.figure = figure(
@@ -107,12 +148,15 @@ class BuffersView:
             x_axis_type=None, y_axis_type=None,
             html_attributes={"role": "img", "aria-label": "Buffers queued on every channel"},
         )  # fmt: skip
-        paint.plot(self.figure)
+        easel.paint.plot(self.figure)
         self.figure.min_border = 0
         self.figure.grid.visible = False
-        self._draw(paint)
+        self._draw(easel.paint)
+        rooms = (320, 420) if easel.alone else (112, 150)
+        self.models = [scrolled(self._pools.div, rooms[0]), scrolled(self.figure, rooms[1])]
 
     def update(self, frame: Frame) -> None:
+        self._pools.write(pools_html(frame))
         made = columns(frame)
         pixels = max(4, len(made["y"])) * ROW
         if self.figure.height != pixels:
@@ -129,9 +173,9 @@ class BuffersView:
         paint.set(received.glyph, fill_color="accent")
         held = plot.quad(_RECEIVER_LEFT, "held_right", "top", "bottom", source=source, line_color=None)
         paint.set(held.glyph, fill_color="warn", hatch_color="hatch")
-        for bar in (sent, held):
-            bar.glyph.hatch_pattern = "right_diagonal_line"
-            bar.glyph.hatch_scale = 6
+        for hatched in (sent, held):
+            hatched.glyph.hatch_pattern = "right_diagonal_line"
+            hatched.glyph.hatch_scale = 6
         for x, text, colour, style, align in (
             (0.0, "bold", "ink", "bold", "left"),
             (_LABEL_END, "label", "muted", "normal", "right"),
@@ -142,3 +186,9 @@ class BuffersView:
                 text_align=align, text_baseline="middle",
             ).glyph  # fmt: skip
             paint.set(glyph, text_color=colour)
+
+
+_CSS = """
+table { font-size: 11.5px; margin-bottom: 4px; } .bar { width: 30px; } th, td { padding-right: 4px; }
+th { max-width: 130px; overflow: hidden; text-overflow: ellipsis; }
+"""

@@ -1,17 +1,11 @@
-"""Checkpoints: the one in progress and who is missing, the history as bars and as a table, and failures."""
+"""Checkpoints in words: the one in progress and who is missing, and the history as rows of a chart and of a table."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, LinearAxis, Range1d
-from bokeh.plotting import figure
-
 from workbench.dashboard import wording
-from workbench.dashboard.html import Texts, bar
-from workbench.dashboard.sources import ceiling, refresh, stretch
-from workbench.dashboard.theme import Paint
-from workbench.dashboard.time_chart import SHORT_MS
+from workbench.dashboard.html import bar
 from workbench.telemetry.frames import CheckpointFrame, Frame
 
 SHOWN = 24
@@ -19,12 +13,7 @@ LISTED = 5
 
 SIGNS = {"COMPLETED": ("good", "✓ done"), "FAILED": ("bad", "✗ failed"), "IN_PROGRESS": ("warn", "… running")}
 
-SHORT_BYTES = """
-return tick >= 1e9 ? tick / 1e9 + " GB"
-  : tick >= 1e6 ? tick / 1e6 + " MB" : tick >= 1e3 ? tick / 1e3 + " kB" : tick + " B"
-"""
-
-_NAMES = ("id", "done_ms", "failed_ms", "size", "state", "took", "bytes")
+CHART_NAMES = ("id", "done_ms", "failed_ms", "size", "state", "took", "bytes")
 
 
 def missing(checkpoint: CheckpointFrame) -> tuple[str, ...]:
@@ -39,7 +28,7 @@ def longest_alignment_ms(checkpoint: CheckpointFrame) -> float | None:
 
 def chart_columns(frame: Frame) -> dict[str, list[Any]]:
     """One row per checkpoint that is over: its duration as done or failed, and its size."""
-    columns: dict[str, list[Any]] = {name: [] for name in _NAMES}
+    columns: dict[str, list[Any]] = {name: [] for name in CHART_NAMES}
     over = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state != "IN_PROGRESS"][-SHOWN:]
     for checkpoint in over:
         done = checkpoint.state == "COMPLETED"
@@ -49,7 +38,7 @@ def chart_columns(frame: Frame) -> dict[str, list[Any]]:
             "state": f"{checkpoint.kind}, {checkpoint.state.lower()}",
             "took": wording.milliseconds(checkpoint.duration_ms), "bytes": wording.size(checkpoint.size_bytes),
         }  # fmt: skip
-        for name in _NAMES:
+        for name in CHART_NAMES:
             columns[name].append(row[name])
     return columns
 
@@ -89,12 +78,12 @@ def progress_html(frame: Frame) -> str:
     )
 
 
-def table_html(frame: Frame) -> str:
+def table_html(frame: Frame, most: int = LISTED) -> str:
     """The newest checkpoints, newest first."""
     if not frame.checkpoints:
         return ""
     lines = []
-    for checkpoint in reversed(frame.checkpoints[-LISTED:]):
+    for checkpoint in reversed(frame.checkpoints[-most:]):
         colour, sign = SIGNS[checkpoint.state]
         why = f" title='{wording.html_text(checkpoint.reason)}'" if checkpoint.reason else ""
         lines.append(
@@ -113,62 +102,3 @@ def table_html(frame: Frame) -> str:
 def _number(frame: Frame, name: str) -> float:
     value = frame.metrics.get(name)
     return 0.0 if value is None else float(value)
-
-
-class CheckpointsView:
-    """Progress, chart and table."""
-
-    def __init__(self, paint: Paint, texts: Texts) -> None:
-        self._progress = texts.piece("Checkpoint in progress", css=_CSS)
-        self._table = texts.piece("Latest checkpoints")
-        self._source = ColumnDataSource({name: [] for name in _NAMES})
-        self._ids = Range1d(0.4, SHOWN + 0.6)
-        self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
-        self.figure = figure(
-            height=104, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations, tools="",
-            extra_y_ranges={"size": self._sizes},
-            html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
-        )  # fmt: skip
-        self._draw(paint)
-        self.models = [self._progress.div, self.figure, self._table.div]
-
-    def update(self, frame: Frame) -> None:
-        self._progress.write(progress_html(frame))
-        self._table.write(table_html(frame))
-        columns = chart_columns(frame)
-        if refresh(self._source, columns) and columns["id"]:
-            newest = columns["id"][-1]
-            self._ids.update(start=max(0, newest - SHOWN) + 0.4, end=max(SHOWN, newest) + 0.6)
-            stretch(self._durations, ceiling(max(max(columns["done_ms"]), max(columns["failed_ms"]))))
-            stretch(self._sizes, ceiling(max(columns["size"])))
-
-    def _draw(self, paint: Paint) -> None:
-        plot, source = self.figure, self._source
-        plot.add_layout(LinearAxis(y_range_name="size"), "right")
-        done = plot.vbar("id", top="done_ms", width=0.7, source=source, line_color=None)
-        paint.set(done.glyph, fill_color="accent")
-        failed = plot.vbar("id", top="failed_ms", width=0.7, source=source, line_color=None)
-        failed.glyph.hatch_pattern = "cross"
-        failed.glyph.hatch_scale = 6
-        paint.set(failed.glyph, fill_color="bad", hatch_color="hatch")
-        dots = plot.scatter("id", "size", source=source, marker="diamond", size=8, y_range_name="size")
-        paint.set(dots.glyph, fill_color="violet", line_color="card")
-        plot.xgrid.visible = False
-        plot.yaxis[0].formatter = CustomJSTickFormatter(code=SHORT_MS)
-        plot.yaxis[1].formatter = CustomJSTickFormatter(code=SHORT_BYTES)
-        for axis in plot.yaxis:
-            axis.ticker.desired_num_ticks = 3
-        plot.xaxis.ticker.min_interval = 1
-        plot.xaxis.ticker.num_minor_ticks = 0
-        tips = [("checkpoint", "@id (@state)"), ("duration", "@took"), ("size", "@bytes")]
-        plot.add_tools(HoverTool(renderers=[done, failed], tooltips=tips, mode="vline"))
-        paint.plot(plot)
-
-
-_CSS = """
-p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }
-p.line .bar { flex: 0 0 80px; } p.line .muted { margin-left: auto; padding-left: 8px; }
-p.wait { color: var(--wb-muted); font-size: 11px; min-height: 16px; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }
-p.wait.bad { color: var(--wb-bad); }
-"""

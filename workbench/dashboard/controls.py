@@ -1,127 +1,212 @@
-"""The controls: what they ask goes to the job's handle at once; what the job refuses is shown as a sentence."""
+"""The controls: what they ask goes to the job's handle at once; what the job refuses is said beside the control."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import monotonic
 from typing import Any
 
-from bokeh.models import Button, Column, InlineStyleSheet, Row, Select
+from bokeh.models import Button, Column, InlineStyleSheet, Row
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import Texts
-from workbench.dashboard.job_port import OVER, Watched
-from workbench.dashboard.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, Knob, StepSlider
-from workbench.errors import WorkbenchError
+from workbench.dashboard.actions import Answer, button, choice, field, group, offer
+from workbench.dashboard.job_port import OVER
+from workbench.dashboard.part import Easel, Part
+from workbench.dashboard.steps import KNOBS, PARALLELISM, Knob, StepSlider
+from workbench.dashboard.timeline import Timeline
 from workbench.telemetry.frames import Frame
 
-MESSAGE_S = 15.0
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
-_KNOBS = (BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED)
+STALL, LET_GO = "Stall", "Let go"
 
 
-class ControlsView:
-    """Sliders and buttons for a job."""
+class ControlsPart(Part):
+    """Sliders, fields and buttons for a job."""
 
-    def __init__(self, job: Watched, texts: Texts) -> None:
-        self._job = job
-        self._paused = False
-        self._said_at = 0.0
-        self.knobs = {knob.setting: StepSlider(knob, partial(self._tune, knob), texts) for knob in _KNOBS}
+    title = "Controls"
+    hint = "act while the job runs"
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._paused, self._stalled, self._kept = False, frozenset[str](), -1
+        self.knobs = {
+            knob.setting: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
+            for knob in KNOBS
+        }
+        self.timeline = Timeline(self._seek, self._answer("seek"))
+        self._buttons: list[Button] = []
         self.pause = self._button(PAUSE, self._pause_or_resume, "Stop reading; what is in flight is still processed")
-        self.checkpoint = self._button("Checkpoint now", job.checkpoint, "Trigger a checkpoint at once")
-        self.fail = self._button("Fail task", self._crash, "Crash the task; the job recovers from its last checkpoint")
-        self.stop = self._button("■ Stop job", job.stop, "Stop the job for good", kind="danger")
-        self.task = Select(
-            options=[], value="", width=150, margin=0, stylesheets=[InlineStyleSheet(css=_SELECT_CSS)],
-            html_attributes={"aria-label": "Task to fail"},
-        )  # fmt: skip
-        self.message = texts.piece("Answer of the job", css=_MESSAGE_CSS, role="alert")
+        self._make_checkpoints()
+        self._make_failures()
+        self._make_slowness()
+        self._in_force = easel.texts.piece("Slowed down and stalled", css=_IN_FORCE_CSS, role="note")
         sliders = Row(
             children=[slider.model for slider in self.knobs.values()], sizing_mode="stretch_width", margin=0,
-            stylesheets=[InlineStyleSheet(css=_ROW_CSS)],
+            stylesheets=[InlineStyleSheet(css=_SLIDERS_CSS)],
         )  # fmt: skip
-        buttons = Row(
-            children=[self.pause, self.checkpoint, self.task, self.fail, self.stop, self.message.div],
-            sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ROW_CSS)],
+        actions = Row(
+            children=[
+                group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
+                group(self.savepoint_name, self.savepoint, self.savepoints, self.restore, self.answers["save"].div),
+                group(self.task, self.fail, self.taskmanager, self.fail_taskmanager, self.answers["fail"].div),
+                group(
+                    self.operator, self.rest, self.slow_down, self.stall, self._in_force.div, self.answers["slow"].div
+                ),
+            ],
+            sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ACTIONS_CSS)],
         )  # fmt: skip
-        self.model = Column(children=[sliders, buttons], sizing_mode="stretch_width", margin=0, spacing=8)
-
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The models that a person moves."""
-        return (*(slider.slider for slider in self.knobs.values()), self.task)
+        self.models = [
+            Column(children=[sliders, self.timeline.model, actions], sizing_mode="stretch_width", margin=0, spacing=8)
+        ]
+        self.inputs = (
+            *(item for slider in self.knobs.values() for item in slider.inputs), self.timeline.slider,
+            self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
+        )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
         over = frame.state in OVER
         for setting, slider in self.knobs.items():
             in_force = frame.settings.get(setting)
             slider.update(None if in_force is None else str(in_force), over)
+        self.timeline.update(frame.replay, over)
         self._paused = frame.paused
         self.pause.label = RESUME if self._paused else PAUSE
-        for button in (self.pause, self.checkpoint, self.fail, self.stop):
-            button.disabled = over
-        self.task.disabled = over
-        names = [task.name for task in frame.tasks]
-        if self.task.options != names:
-            self.task.options = names
-            if self.task.value not in names:
-                self.task.value = names[-1] if names else ""
-        if self.message.html and monotonic() - self._said_at > MESSAGE_S:
-            self.message.write("")
+        for one in (*self._buttons, self.task, self.taskmanager, self.operator, self.rest, self.savepoint_name):
+            one.disabled = over
+        offer(self.task, [task.name for task in frame.tasks], last=True)
+        offer(self.taskmanager, sorted({task.slot.partition("/")[0] for task in frame.tasks}))
+        offer(self.operator, [uid for vertex in frame.vertices for uid, _, _ in vertex.operators], last=True)
+        self._offer_savepoints(frame)
+        self._show_slowness(frame)
+        for answer in self.answers.values():
+            answer.update()
 
-    def _button(self, label: str, action: Callable[[], object], hint: str, kind: str = "default") -> Button:
-        button = Button(
-            label=label, button_type=kind, margin=0, height=30,
-            stylesheets=[InlineStyleSheet(css=_BUTTON_CSS)], html_attributes={"title": hint},
+    # made once ---------------------------------------------------------------------------------------------------
+
+    def _make_checkpoints(self) -> None:
+        self.answers = {name: self._answer(name) for name in ("run", "save", "fail", "slow")}
+        self.checkpoint = self._button(
+            "Checkpoint now", self._asks("run", lambda: self.easel.job.checkpoint(), "asked: checkpoint now"),
+            "Trigger a checkpoint at once",
         )  # fmt: skip
-        button.on_click(lambda: self._ask(action, f"asked: {button.label.strip('■▶❚ ').lower()}"))
-        return button
+        self.stop = self._button(
+            "■ Stop job", self._asks("run", lambda: self.easel.job.stop(), "asked: stop job"),
+            "Take a last checkpoint and end the job for good", kind="danger",
+        )  # fmt: skip
+        self.savepoint_name = field("Name of the savepoint", "savepoint name", 130)
+        self.savepoint = self._button("Savepoint", self._take_savepoint, "Take a checkpoint that is kept")
+        self.savepoints = choice("Savepoint to restore")
+        self.restore = self._button("Restore", self._restore, "End the job and run its pipeline from the savepoint")
 
-    def _pause_or_resume(self) -> object:
-        return self._job.resume() if self._paused else self._job.pause()
+    def _make_failures(self) -> None:
+        self.task, self.taskmanager = choice("Task to fail"), choice("TaskManager to fail", 80)
+        self.fail = self._button(
+            "Fail task", self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "asked: fail task"),
+            "Crash the task; the job recovers from its last checkpoint",
+        )  # fmt: skip
+        self.fail_taskmanager = self._button(
+            "Fail TaskManager",
+            self._asks(
+                "fail", lambda: self.easel.job.fail(taskmanager=self.taskmanager.value), "asked: fail TaskManager"
+            ),
+            "Crash all tasks of the TaskManager",
+        )  # fmt: skip
 
-    def _crash(self) -> object:
-        return self._job.fail(task=self.task.value)
+    def _make_slowness(self) -> None:
+        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", "5ms", 70)
+        self.slow_down = self._button("Slow down", self._slow, "Rest after every buffer; 0ms ends it")
+        self.stall = self._button(STALL, self._stall_or_let_go, "Take no records until it is let go")
+        self.operator.on_change("value", lambda _attribute, _old, _new: self._name_stall())
 
-    def _tune(self, knob: Knob, step: str) -> bool:
-        return self._ask(lambda: self._job.tune(**{knob.setting: step}), f"asked: {knob.title.lower()} {step}")
+    def _answer(self, label: str) -> Answer:
+        return Answer(label, self.easel.texts, self.easel.errands)
 
-    def _ask(self, action: Callable[[], object], done: str) -> bool:
-        try:
-            action()
-        except WorkbenchError as error:
-            self._say("bad", f"✗ {error}")
-            return False
-        self._say("good", f"✓ {done}")
-        return True
+    def _button(self, label: str, press: Callable[[], object], hint: str, kind: str = "default") -> Button:
+        made = button(label, press, hint, kind)
+        self._buttons.append(made)
+        return made
 
-    def _say(self, colour: str, text: str) -> None:
-        self._said_at = monotonic()
-        self.message.write(f"<span class='{colour}'>{wording.html_text(text)}</span>")
+    def _asks(self, name: str, action: Callable[[], object], done: str) -> Callable[[], object]:
+        return lambda: self.answers[name].ask(action, done)
+
+    # asked -------------------------------------------------------------------------------------------------------
+
+    def _tune(self, knob: Knob, value: str) -> bool:
+        answer, done = self.knobs[knob.setting].answer, f"asked: {knob.title.lower()} {value}"
+        job = self.easel.job
+        if knob is PARALLELISM:  # it waits for a checkpoint
+            return answer.ask_slowly("rescale", lambda: job.tune(**{knob.setting: value}), f"parallelism is {value}")
+        return answer.ask(lambda: job.tune(**{knob.setting: value}), done)
+
+    def _seek(self, instant: str) -> bool:
+        return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"asked: seek {instant}")
+
+    def _pause_or_resume(self) -> None:
+        job, paused = self.easel.job, self._paused
+        self.answers["run"].ask(job.resume if paused else job.pause, "asked: resume" if paused else "asked: pause")
+
+    def _take_savepoint(self) -> None:
+        job, name = self.easel.job, self.savepoint_name.value.strip()
+        if not name:
+            self.answers["save"].refuse("a savepoint needs a name: write one beside the button")
+            return
+        self.answers["save"].ask_slowly("savepoint", lambda: job.savepoint(name), f"savepoint {name} is complete")
+
+    def _restore(self) -> None:
+        job, name = self.easel.job, self.savepoints.value
+        if not name:
+            self.answers["save"].refuse("there is no savepoint yet: take one first")
+            return
+        self.answers["save"].ask_slowly(
+            "restore", lambda: self.easel.follow(job.restore(name)), f"runs again from savepoint {name}"
+        )
+
+    def _slow(self) -> None:
+        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or "5ms"
+        self.answers["slow"].ask(lambda: job.slow_down(uid, rest), f"asked: slow down {uid} by {rest}")
+
+    def _stall_or_let_go(self) -> None:
+        job, uid = self.easel.job, self.operator.value
+        stall = uid not in self._stalled
+        self.answers["slow"].ask(lambda: job.stall(uid, stall), f"asked: {'stall' if stall else 'let go'} {uid}")
+
+    # shown -------------------------------------------------------------------------------------------------------
+
+    def _offer_savepoints(self, frame: Frame) -> None:
+        """The savepoints are listed anew, off the pump, when one has been completed since they were listed last."""
+        complete = sum(c.kind == "savepoint" and c.state == "COMPLETED" for c in frame.checkpoints)
+        if complete == self._kept:
+            return
+
+        def listed(names: Any, problem: str | None) -> None:
+            if problem is None and names is not None:
+                offer(self.savepoints, list(names), last=True)
+
+        if self.easel.errands.run("savepoints", self.easel.job.savepoints, listed):
+            self._kept = complete
+
+    def _show_slowness(self, frame: Frame) -> None:
+        slowed, stalled = frame.settings.get("slow_down"), frame.settings.get("stall")
+        self._stalled = frozenset(str(stalled).split(", ")) if stalled else frozenset()
+        told = [f"slowed down: <b>{wording.html_text(slowed)}</b>"] if slowed else []
+        told += [f"stalled: <b>{wording.html_text(stalled)}</b>"] if stalled else []
+        self._in_force.write("in force: " + "; ".join(told) if told else "in force: none is slowed down or stalled")
+        self._name_stall()
+
+    def _name_stall(self) -> None:
+        self.stall.label = LET_GO if self.operator.value in self._stalled else STALL
 
 
-_ROW_CSS = """
-:host { display: flex !important; flex-flow: row wrap; gap: 8px 22px; align-items: center; }
-.wb-knob { flex: 1 1 190px; min-width: 170px; }
+_SLIDERS_CSS = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(175px, 1fr)); gap: 8px 22px;
+  align-items: start; }
+.wb-knob { min-width: 0; }
 """
-
-_BUTTON_CSS = """
-.bk-btn { font-size: 12px; font-weight: 600; padding: 0 12px; height: 30px; color: var(--wb-ink) !important;
-  background: var(--wb-box) !important; border: 1px solid var(--wb-line) !important; box-shadow: none !important; }
-.bk-btn:hover:not(:disabled) { border-color: var(--wb-accent) !important; }
-.bk-btn:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 1px; }
-.bk-btn:disabled { opacity: .5; }
-.bk-btn-danger { color: var(--wb-bad) !important; border-color: var(--wb-bad) !important; }
+_ACTIONS_CSS = """
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(430px, 1fr)); gap: 8px 22px;
+  align-items: start; }
+.wb-group { min-width: 0; }
 """
-
-_SELECT_CSS = """
-select.bk-input { height: 30px; font-size: 12px; padding: 0 8px; color: var(--wb-ink); background-color: var(--wb-box);
-  border: 1px solid var(--wb-line); border-radius: 4px;
-  background-image: none; appearance: auto; }
-select.bk-input:disabled { background-color: var(--wb-box); color: var(--wb-muted); opacity: .6; }
-select.bk-input option { color: var(--wb-ink); background: var(--wb-card); }
+_IN_FORCE_CSS = """
+:host { font-size: 11px; color: var(--wb-muted); width: auto; } b { color: var(--wb-ink); overflow-wrap: anywhere; }
 """
-
-_MESSAGE_CSS = ":host { flex: 1 1 220px; font-size: 12px; font-weight: 600; min-height: 18px; width: auto; }"

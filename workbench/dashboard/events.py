@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import Texts
+from workbench.dashboard.html import scrolled
+from workbench.dashboard.part import Easel, Part
 from workbench.telemetry.frames import Frame
 
-SHOWN = 8
+SHOWN = 12
+SHOWN_ALONE = 100
 
 SIGNS = {
     "state": ("accent", "●"),
@@ -18,12 +20,12 @@ SIGNS = {
 }
 
 
-def html(frame: Frame) -> str:
+def html(frame: Frame, most: int = SHOWN) -> str:
     """The last events as a list, newest first."""
     if not frame.events:
         return "<p class='none'>Nothing has happened yet.</p>"
     lines = []
-    for event in reversed(frame.events[-SHOWN:]):
+    for event in reversed(frame.events[-most:]):
         colour, sign = SIGNS[event.kind]
         text = wording.html_text(event.text)
         lines.append(
@@ -33,15 +35,20 @@ def html(frame: Frame) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-class EventsView:
+class EventsPart(Part):
     """The list of the last events."""
 
-    def __init__(self, texts: Texts) -> None:
-        self._piece = texts.piece("Events of the job", css=_CSS, role="log")
-        self.div = self._piece.div
+    title = "Events"
+    hint = "newest first, UTC"
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._most = SHOWN_ALONE if easel.alone else SHOWN
+        self._piece = easel.texts.piece("Events of the job", css=_CSS, role="log")
+        self.models = [scrolled(self._piece.div, 600 if easel.alone else 220)]
 
     def update(self, frame: Frame) -> None:
-        self._piece.write(html(frame))
+        self._piece.write(html(frame, self._most))
 
 
 _CSS = """

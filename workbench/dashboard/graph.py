@@ -1,4 +1,4 @@
-"""The dataflow graph: a box per vertex, a curve per edge, with their rates, loads and buffers."""
+"""Where everything of the dataflow graph stands: a box per vertex, a curve per edge, their texts, bars and gauges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
-from bokeh.plotting import figure
-
 from workbench.dashboard import wording
-from workbench.dashboard.sources import refresh
-from workbench.dashboard.theme import FONT, Paint
 from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
@@ -21,6 +15,8 @@ LOWEST = 236
 COLUMN_WIDTH = 175
 WIDTH = 780
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
+CROWDED = 16
+"""With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
 
 SHARES = (
     ("idle", "idleTimeMsPerSecond"),
@@ -136,7 +132,7 @@ def box_columns(frame: Frame) -> Columns:
     """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
     half, centres = half_width(frame), places(frame)
     room = 2 * half * width(frame) - 20
-    made: Columns = {name: [] for name in _BOX_NAMES}
+    made: Columns = {name: [] for name in BOX_NAMES}
     for vertex in frame.vertices:
         x, y = centres[vertex.id]
         left, top = x - half, y + BOX_HEIGHT / 2
@@ -154,12 +150,12 @@ def box_columns(frame: Frame) -> Columns:
             "pressed_1": bar_left + bar * (idle + busy + pressed),
             "shares": f"idle {idle * 100:.0f} · busy {busy * 100:.0f} · back-pr. {pressed * 100:.0f} %",
         }  # fmt: skip
-        for name in _BOX_NAMES:
+        for name in BOX_NAMES:
             made[name].append(row[name])
     return made
 
 
-_BOX_NAMES = (
+BOX_NAMES = (
     "x", "text_x", "left", "right", "top", "bottom", "name", "title", "parallelism", "right_x", "first", "second",
     "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0", "idle_1",
     "busy_1", "pressed_1", "shares",
@@ -171,127 +167,50 @@ def edge_columns(frame: Frame) -> Columns:
     half, centres = half_width(frame), places(frame)
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
-    made: Columns = {name: [] for name in _EDGE_NAMES}
+    crowd = Counter(_between(edge, centres) for edge in frame.edges if {edge.source, edge.target} <= set(centres))
+    made: Columns = {name: [] for name in EDGE_NAMES}
     for edge in frame.edges:
         if edge.source not in centres or edge.target not in centres:
             continue
         (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
         x0, x1 = x0 + half, x1 - half
         middle, level = (x0 + x1) / 2, (y0 + y1) / 2
-        gauge = min(0.052, (x1 - x0) * 0.7)
+        crowded = crowd[_between(edge, centres)] > CROWDED
+        gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
         row = {
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
-            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange, "middle": middle,
-            "exchange_y": level + 11, "rate": f"{wording.short(edge.records_per_second)}/s", "rate_y": level - 11,
+            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": "" if crowded else edge.exchange,
+            "middle": middle, "exchange_y": level + 11, "rate_y": level - 11,
+            "rate": "" if crowded else f"{wording.short(edge.records_per_second)}/s",
+            "tip": f"{edge.exchange}, {wording.short(edge.records_per_second)} rec/s",
             "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
             "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
             "gauge_top": level - 19, "gauge_bottom": level - 25,
-            "buffers": f"{edge.queued_buffers}/{edge.capacity_buffers}", "buffers_y": level - 33,
-            "usage": wording.percent(edge.usage),
+            "buffers": "" if crowded or not edge.capacity_buffers else _buffers(edge), "buffers_y": level - 33,
+            "usage": f"{_buffers(edge)} ({wording.percent(edge.usage)})" if edge.capacity_buffers else "chained: none",
         }  # fmt: skip
-        for name in _EDGE_NAMES:
+        for name in EDGE_NAMES:
             made[name].append(row[name])
     return made
 
 
-_EDGE_NAMES = (
+EDGE_NAMES = (
     "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", "head_x", "head_y", "width", "name", "exchange", "middle",
     "exchange_y", "rate", "rate_y", "gauge_left", "gauge_right", "gauge_fill", "gauge_top", "gauge_bottom", "buffers",
-    "buffers_y", "usage",
+    "buffers_y", "usage", "tip",
 )  # fmt: skip
+
+
+def _between(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    return centres[edge.source][0], centres[edge.target][0]
+
+
+def _buffers(edge: EdgeFrame) -> str:
+    return f"{edge.queued_buffers}/{edge.capacity_buffers}"
 
 
 def thickness(edge: EdgeFrame, fastest: float) -> float:
     """Line width in pixels, 1.5 to 6 in half pixels, in proportion to the fastest edge."""
     share = edge.records_per_second / fastest if fastest > 0 else 0.0
     return round((1.5 + 4.5 * min(1.0, share)) * 2) / 2
-
-
-class GraphView:
-    """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
-
-    def __init__(self, paint: Paint) -> None:
-        self._boxes = ColumnDataSource({**{name: [] for name in _BOX_NAMES}, "details": []})
-        self._edges = ColumnDataSource({name: [] for name in _EDGE_NAMES})
-        self._details_us = 0
-        self._rows = Range1d(0, LOWEST)
-        self.figure = figure(
-            height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
-            x_axis_type=None, y_axis_type=None, min_width=WIDTH,
-            html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
-        )  # fmt: skip
-        paint.plot(self.figure)
-        self.figure.min_border = 0
-        self.figure.grid.visible = False
-        self._draw_edges(paint)
-        self._draw_boxes(paint)
-
-    def update(self, frame: Frame) -> None:
-        boxes = box_columns(frame)
-        stale = not 0 <= frame.time_us - self._details_us < 1_000_000
-        if stale or len(self._boxes.data["details"]) != len(frame.vertices):
-            boxes["details"] = [details(vertex) for vertex in frame.vertices]
-            self._details_us = frame.time_us
-        else:
-            boxes["details"] = self._boxes.data["details"]
-        pixels = height(frame)
-        if self.figure.height != pixels:
-            self.figure.height = self._rows.end = pixels
-        if self.figure.min_width != width(frame):
-            self.figure.min_width = width(frame)
-        refresh(self._boxes, boxes)
-        refresh(self._edges, edge_columns(frame))
-
-    def _draw_edges(self, paint: Paint) -> None:
-        plot, edges = self.figure, self._edges
-        curve = plot.bezier("x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", source=edges, line_width="width")
-        paint.set(curve.glyph, line_color="muted")
-        head = plot.scatter("head_x", "head_y", source=edges, marker="triangle", size=10, angle=-1.5708)
-        paint.set(head.glyph, fill_color="muted", line_color="muted")
-        track = plot.quad("gauge_left", "gauge_right", "gauge_top", "gauge_bottom", source=edges)
-        paint.set(track.glyph, fill_color="track", line_color="line")
-        fill = plot.quad("gauge_left", "gauge_fill", "gauge_top", "gauge_bottom", source=edges, line_color=None)
-        paint.set(fill.glyph, fill_color="accent")
-        for text, y, size, colour, style in (
-            ("exchange", "exchange_y", "11px", "muted", "italic"),
-            ("rate", "rate_y", "11px", "ink", "bold"),
-            ("buffers", "buffers_y", "10px", "muted", "normal"),
-        ):
-            self._write(paint, edges, "middle", y, text, size, colour, style, "center")
-        tips = [("edge", "@name"), ("exchange", "@exchange"), ("received", "@rate"), ("buffers", "@buffers (@usage)")]
-        plot.add_tools(HoverTool(renderers=[track], tooltips=tips))
-
-    def _draw_boxes(self, paint: Paint) -> None:
-        plot, boxes = self.figure, self._boxes
-        box = plot.quad("left", "right", "top", "bottom", source=boxes, border_radius=6, line_width=1)
-        paint.set(box.glyph, fill_color="box", line_color="line")
-        parts = (("idle", "idle_0", "idle_1"), ("busy", "idle_1", "busy_1"), ("pressed", "busy_1", "pressed_1"))
-        for name, start, end in parts:
-            part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)
-            paint.set(part.glyph, fill_color=name)
-            if name == "pressed":
-                part.glyph.hatch_pattern = "right_diagonal_line"
-                part.glyph.hatch_scale = 6
-                part.glyph.hatch_weight = 1.5
-                paint.set(part.glyph, hatch_color="hatch")
-        for text, x, y, size, colour, style, align in (
-            ("title", "text_x", "title_y", "13px", "ink", "bold", "left"),
-            ("parallelism", "right_x", "title_y", "13px", "muted", "bold", "right"),
-            ("first", "text_x", "first_y", "11px", "muted", "normal", "left"),
-            ("second", "text_x", "second_y", "11px", "muted", "normal", "left"),
-            ("rates", "text_x", "rates_y", "13px", "ink", "normal", "left"),
-            ("shares", "text_x", "shares_y", "10px", "muted", "normal", "left"),
-        ):
-            self._write(paint, boxes, x, y, text, size, colour, style, align)
-        tip = "<div style='font-weight:600'>@name @parallelism</div><div style='white-space:pre'>@details</div>"
-        plot.add_tools(HoverTool(renderers=[box], tooltips=tip))
-
-    def _write(
-        self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
-    ) -> None:
-        glyph = self.figure.text(
-            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style,
-            text_align=align, text_baseline="middle",
-        ).glyph  # fmt: skip
-        paint.set(glyph, text_color=colour)

@@ -93,17 +93,27 @@ def _float(value: float | int | str | None) -> float | None:
     return None if value is None else float(value)
 
 
-class HeaderView:
-    """The head."""
+def slim_html(frame: Frame, name: str) -> str:
+    """The head of a part that stands alone: one line."""
+    colour, sign = BADGES[frame.state]
+    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    return (
+        f"<div class='next'><b>{wording.html_text(name)}</b> <span class='badge {colour}'>{sign} {frame.state}</span>"
+        f"{paused}<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>"
+    )
 
-    def __init__(self, name: str, texts: Texts) -> None:
-        self._name = name
+
+class HeaderView:
+    """The head: whole, or in one line."""
+
+    def __init__(self, name: str, texts: Texts, slim: bool = False) -> None:
+        self._name, self._html = name, slim_html if slim else html
         self._piece = texts.piece(f"State of job {name}", css=_CSS)
         self._piece.write(waiting_html(name))
         self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
-        self._piece.write(html(frame, self._name))
+        self._piece.write(self._html(frame, self._name))
 
 
 _CSS = """

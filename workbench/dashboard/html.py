@@ -10,7 +10,7 @@ TABLE_CSS = """
 :host { width: 100%; color: var(--wb-ink); font-size: 12px; line-height: 1.45; }
 .bk-clearfix { display: block; width: 100%; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 0 8px 0 0; font-weight: 400; white-space: nowrap; }
+th, td { text-align: left; padding: 0 8px 0 0; font-weight: 400; white-space: nowrap; unicode-bidi: isolate; }
 tr.head th { color: var(--wb-muted); font-size: 11px; padding-bottom: 2px; }
 tr.task th { font-weight: 600; }
 .n { text-align: right; padding-right: 12px; }
@@ -39,6 +39,19 @@ h3 small { font-weight: 400; font-size: 11px; color: var(--wb-muted); overflow: 
 h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 8px; }
 h3 b:first-child { margin-left: 0; }
 """
+
+_HATCHED = "repeating-linear-gradient(135deg,#888 0 3px,#fff 3px 5px)"
+KEY_IDLE_BUSY = (
+    "<b style='background:#5db1ff'></b>idle <b style='background:#ee6464'></b>busy "
+    f"<b style='background:{_HATCHED}'></b>back-pressured"
+)
+KEY_BUFFERS = (
+    f"<b style='background:{_HATCHED}'></b>at the sender "
+    "<b style='background:var(--wb-accent)'></b>at the receiver, of those granted"
+)
+KEY_CHECKPOINTS = (
+    "<b style='background:var(--wb-accent)'></b>duration <span style='color:var(--wb-violet)'>◆</span> size"
+)
 
 
 def bar(fraction: float, colour: str) -> str:
@@ -95,6 +108,12 @@ class Texts:
         """Put what is written now into the Divs themselves, so that the page shows it before its script runs."""
         for name, div in self.divs.items():
             div.text = self.source.data[name][0]
+
+
+def scrolled(model: Any, pixels: int) -> Column:
+    """A model that scrolls where it is higher than that."""
+    css = f":host {{ max-height: {pixels}px; overflow: auto; scrollbar-width: thin; }}"
+    return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
 
 
 def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:

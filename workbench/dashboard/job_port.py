@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from workbench.telemetry.frames import Frame
 
@@ -21,7 +21,7 @@ class Recorder(Protocol):
 
 
 class Watched(Protocol):
-    """A job as the dashboard sees it. Every method returns at once, or raises a WorkbenchError of one sentence.
+    """A job as the dashboard sees it. A method returns at once unless it says otherwise, or raises a WorkbenchError.
 
     Attributes:
         name: the job's name.
@@ -31,18 +31,17 @@ class Watched(Protocol):
     def name(self) -> str: ...
 
     @property
-    def state(self) -> str: ...
+    def state(self) -> Any:
+        """The job's state as text, which called with an operator's name gives what that operator holds."""
+
+    @property
+    def live(self) -> bool:
+        """Whether it goes on by itself."""
 
     @property
     def recorder(self) -> Recorder: ...
 
-    def tune(
-        self,
-        *,
-        buffer_timeout: str | None = None,
-        checkpoint_interval: str | None = None,
-        speed: str | None = None,
-    ) -> object:
+    def tune(self, **settings: object) -> object:
         """Change settings while the job runs; values as text: ``"5ms"``, ``"disabled"``, ``"600x"``, ``"max"``."""
 
     def pause(self) -> object: ...
@@ -51,6 +50,23 @@ class Watched(Protocol):
 
     def checkpoint(self) -> object: ...
 
-    def fail(self, task: str) -> object: ...
+    def seek(self, position: str) -> object: ...
+
+    def savepoint(self, name: str) -> object:
+        """Take a savepoint; it may take a minute."""
+
+    def savepoints(self) -> list[str]: ...
+
+    def restore(self, savepoint: str) -> Watched:
+        """End this job and run its pipeline again; it may take long."""
+
+    def fail(self, task: str | None = None, *, taskmanager: str | None = None) -> object: ...
+
+    def slow_down(self, operator: str, by: str) -> object: ...
+
+    def stall(self, operator: str, stalled: bool = True) -> object: ...
 
     def stop(self) -> object: ...
+
+    def table(self, name: str) -> Any:
+        """The committed rows of a TableSink, as a ``pyarrow.Table``."""

@@ -1,15 +1,12 @@
-"""Latency percentiles, throughput and the lag of watermarks, over time."""
+"""Latency percentiles and throughput of a frame, and what a tuning did to them."""
 
 from __future__ import annotations
 
-from bokeh.plotting import figure
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from workbench.dashboard.sources import ceiling_s
-from workbench.dashboard.theme import Paint
-from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER, SHORT_SECONDS, TimeChart, TimeWindow
-from workbench.dashboard.watermarks import vertex_lags
-from workbench.dashboard.wording import fit
-from workbench.telemetry.frames import Frame
+from workbench.telemetry.frames import EventFrame, Frame
 
 PERCENTILES = {
     "p50": ("good", "solid"),
@@ -55,58 +52,63 @@ def _number(value: float | int | str | None) -> float | None:
     return None if value is None else float(value)
 
 
-class LatencyView:
-    """Percentiles of the latency of markers."""
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One point of the charts over time: processing time in microseconds, p50, p99 (ms) and records in per second."""
 
-    def __init__(self, paint: Paint, window: TimeWindow) -> None:
-        self._chart = TimeChart(
-            paint, window, PERCENTILES, ticks=SHORT_MS, label="Latency percentiles over time", unit="{0.0} ms",
-            pixels=128,
-        )  # fmt: skip
-        self.figure: figure = self._chart.figure
-
-    def update(self, frame: Frame) -> None:
-        self._chart.append(frame.time_us, percentiles(frame))
-        self._chart.mark(frame.events)
+    time_us: int
+    p50: float | None
+    p99: float | None
+    rate: float | None
 
 
-class ThroughputView:
-    """Records per second in and out."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was measured before and after a tuning: means over the samples of each side; None where there was none."""
 
-    def __init__(self, paint: Paint, window: TimeWindow) -> None:
-        self._chart = TimeChart(
-            paint, window, RATES, ticks=SHORT_NUMBER, label="Throughput over time", unit="{0.0a} rec/s", pixels=128
-        )
-        self.figure: figure = self._chart.figure
-
-    def update(self, frame: Frame) -> None:
-        self._chart.append(frame.time_us, throughput(frame))
-        self._chart.mark(frame.events)
+    text: str
+    time_us: int
+    before: Sample
+    after: Sample
 
 
-class LagView:
-    """Event time by which each vertex is behind the furthest watermark."""
+REACH_US = 10_000_000
+"""So long before and after a tuning is looked at, at most, and never past another one."""
+SETTLING_US = 1_500_000
+"""What comes so soon after a tuning still holds measurements from before it."""
 
-    def __init__(self, paint: Paint, window: TimeWindow) -> None:
-        self._chart = TimeChart(
-            paint,
-            window,
-            LAGS,
-            ticks=SHORT_SECONDS,
-            label="Watermark lag over time",
-            unit="{0,0} s",
-            pixels=104,
-            top=ceiling_s,
-        )
-        self._chart.show({})
-        self._lines: dict[str, str] = {}
-        self.figure: figure = self._chart.figure
 
-    def update(self, frame: Frame) -> None:
-        lags = vertex_lags(frame)
-        free = [line for line in LAGS if line not in self._lines]
-        fresh = dict(zip(free, (name for name in lags if name not in self._lines.values()), strict=False))
-        if fresh:
-            self._lines.update(fresh)
-            self._chart.show({line: fit(name, 90, 11) for line, name in self._lines.items()})
-        self._chart.append(frame.time_us, {line: lags.get(name) for line, name in self._lines.items()})
+def sample(frame: Frame) -> Sample:
+    """The point of a frame."""
+    told = percentiles(frame)
+    return Sample(frame.time_us, told["p50"], told["p99"], throughput(frame)["records in"])
+
+
+def changes(samples: Sequence[Sample], events: Sequence[EventFrame]) -> list[Change]:
+    """Before and after each tuning of which there is a sample, oldest first; several at one moment count as one."""
+    tuned: list[EventFrame] = []
+    for event in events:
+        if event.kind != "tune":
+            continue
+        if tuned and event.time_us - tuned[-1].time_us < SETTLING_US:
+            tuned[-1] = EventFrame(tuned[-1].time_us, "tune", f"{tuned[-1].text}, {event.text}")
+        else:
+            tuned.append(event)
+    found = []
+    for place, event in enumerate(tuned):
+        since = tuned[place - 1].time_us + SETTLING_US if place else -math.inf
+        until = tuned[place + 1].time_us if place + 1 < len(tuned) else math.inf
+        at = event.time_us
+        before = [s for s in samples if max(since, at - REACH_US) <= s.time_us < at]
+        after = [s for s in samples if at + SETTLING_US <= s.time_us < min(until, at + REACH_US)]
+        if before or after:
+            found.append(Change(event.text, at, _mean(before), _mean(after)))
+    return found
+
+
+def _mean(samples: Sequence[Sample]) -> Sample:
+    def of(name: str) -> float | None:
+        known = [value for one in samples if (value := getattr(one, name)) is not None]
+        return sum(known) / len(known) if known else None
+
+    return Sample(samples[-1].time_us if samples else 0, of("p50"), of("p99"), of("rate"))

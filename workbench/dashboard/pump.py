@@ -70,6 +70,13 @@ class Display:
         self._shown_at = now
         self.line.push(lambda: self._change(frame))
 
+    def turn_to(self, job: Watched) -> None:
+        """Show another job from now on."""
+        with self.line.lock:
+            self.job = self.view.easel.job = job
+            self._sequence = -1
+            self.is_done = False
+
     def _change(self, frame: Frame | None) -> None:
         if frame is not None and frame.sequence != self._sequence:
             self.view.update(frame)
@@ -112,7 +119,8 @@ class Pump:
     def add(self, display: Display) -> None:
         """Feed a display from now on."""
         with self._lock:
-            self._displays.append(display)
+            if display not in self._displays:
+                self._displays.append(display)
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="dashboard pump", daemon=True)
                 self._thread.start()
@@ -154,7 +162,7 @@ class Pump:
             _log.exception("a display of the dashboard of %s failed and is closed", display.job.name)
             self._drop(display)
         else:
-            if display.is_done:
+            if not display.view.easel.errands.is_running("restore") and display.is_done:
                 self.remove(display)
 
     def _drop(self, display: Display) -> None:

@@ -11,7 +11,7 @@ from bokeh.resources import INLINE
 
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Display, Pump
-from workbench.dashboard.view import View
+from workbench.dashboard.view import View, check_part
 
 _PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
 """Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
@@ -28,29 +28,36 @@ class Dashboard:
 
     Args:
         job: the job to show and to control.
+        part: the one part that is shown, such as ``"graph"``; None: all.
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
+
+    Raises:
+        SettingError: no such part.
 
     Example:
         ``job.dashboard()`` at the end of a cell.
     """
 
-    def __init__(self, job: Watched, pump: Pump | None = None) -> None:
+    def __init__(self, job: Watched, part: str | None = None, pump: Pump | None = None) -> None:
         self._job = job
+        self._part = None if part is None else check_part(part)
         self._pump = PUMP if pump is None else pump
         self._displays: list[Display] = []
 
     def __repr__(self) -> str:
         frame = self._job.recorder.latest()
-        return f"<Dashboard of job {self._job.name!r}: {frame.state if frame else 'no frame yet'}>"
+        part = f", {self._part}" if self._part else ""
+        return f"<Dashboard of job {self._job.name!r}{part}: {frame.state if frame else 'no frame yet'}>"
 
     def view(self) -> View:
         """A fresh set of figures, filled with what is known now."""
-        return View(self._job, self._job.recorder.frames())
+        return View(self._job, self._job.recorder.frames(), self._part)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         display = Display(self._job, self.view())
         data, metadata = display.line.render()
         self._displays.append(display)
+        display.view.easel.follow = lambda job: self._follow(display, job)
         self._pump.add(display)
         return {**data, "text/plain": repr(self)}, metadata
 
@@ -70,6 +77,12 @@ class Dashboard:
         target.write_text(_PANELS_SCRIPT.sub("", html), encoding="utf-8")
         return target
 
+    def _follow(self, display: Display, job: Watched) -> None:
+        """The display shows another job of the same name from now on: the one that goes on from a savepoint."""
+        display.turn_to(job)
+        self._job = job
+        self._pump.add(display)
+
     def close(self) -> None:
         """Stop feeding every display; they keep what they show."""
         for display in self._displays:
@@ -78,6 +91,6 @@ class Dashboard:
         self._displays.clear()
 
 
-def dashboard(job: Watched) -> Dashboard:
-    """The dashboard of a job."""
-    return Dashboard(job)
+def dashboard(job: Watched, part: str | None = None) -> Dashboard:
+    """The dashboard of a job, or one part of it."""
+    return Dashboard(job, part)

@@ -1,4 +1,5 @@
-"""A slider over the usual values of a setting, which follows what is in force without fighting the hand."""
+"""A slider over the usual values of a setting and a field for any other, which follow what is in force without fighting
+the hand."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
-from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Slider
+from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Row, Slider
 
 from workbench.dashboard import wording
+from workbench.dashboard.actions import Answer, field
 from workbench.dashboard.html import Texts
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import SettingError
@@ -27,12 +30,14 @@ class Knob:
         title: what people read.
         steps: the values that the slider offers, as text, in order.
         scale: a value as a number, for comparing.
+        absent: said where the job has no use for it.
     """
 
     setting: str
     title: str
     steps: tuple[str, ...]
     scale: Callable[[str], float]
+    absent: str = "does not apply"
 
 
 def duration_scale(text: str) -> float:
@@ -57,7 +62,33 @@ SPEED = Knob(
     "Replay speed",
     ("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
     parse_speed,
+    "does not apply: nothing is replayed",
 )
+
+
+def number_scale(text: str) -> float:
+    """The number; ``max`` is larger than any."""
+    try:
+        return math.inf if text == "max" else float(text.replace("_", ""))
+    except ValueError:
+        raise SettingError(f"{text!r} is not a number") from None
+
+
+BUFFER_SIZE = Knob(
+    "buffer_size",
+    "Buffer size (records)",
+    ("1", "10", "100", "1000", "4096", "16384", "65536", "262144"),
+    number_scale,
+)
+RATE = Knob(
+    "rate",
+    "Source rate (records/s)",
+    ("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
+    number_scale,
+    "does not apply: no source has a rate",
+)
+PARALLELISM = Knob("parallelism", "Parallelism", ("1", "2", "3", "4", "6", "8", "12", "16"), number_scale)
+KNOBS = (BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, SPEED, RATE, PARALLELISM)
 
 
 def same_value(knob: Knob, first: str, second: str) -> bool:
@@ -88,12 +119,14 @@ class StepSlider:
 
     Args:
         knob: the setting.
-        ask: called with the text of the step that the user chose; True when the job accepted it.
+        ask: called with the text of the value that the user chose; True when the job accepted it.
         texts: where the note below the slider is written.
+        answer: where the job's answer stands.
     """
 
-    def __init__(self, knob: Knob, ask: Callable[[str], bool], texts: Texts) -> None:
+    def __init__(self, knob: Knob, ask: Callable[[str], bool], texts: Texts, answer: Answer) -> None:
         self._knob, self._ask = knob, ask
+        self.answer = answer
         self._asked: str | None = None
         self._asked_at = 0.0
         self._following = False
@@ -104,16 +137,28 @@ class StepSlider:
             html_attributes={"aria-label": knob.title},
         )  # fmt: skip
         self.slider.on_change("value", self._moved)
+        self.exact = field(f"{knob.title}: any value", "other value", 92)
+        self.exact.on_change("value", self._typed)
         self._note = texts.piece(f"{knob.title} in force", css=_NOTE_CSS, role="note")
+        below = Row(
+            children=[self._note.div, self.exact], sizing_mode="stretch_width", margin=0,
+            stylesheets=[InlineStyleSheet(css=_BELOW_CSS)],
+        )  # fmt: skip
         self.model = Column(
-            children=[self.slider, self._note.div], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
+            children=[self.slider, below, answer.div], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
         )
+
+    @property
+    def inputs(self) -> tuple[Slider, Any]:
+        """What a person moves and fills in."""
+        return self.slider, self.exact
 
     def update(self, in_force: str | None, over: bool) -> None:
         """Show what is in force; None when the setting does not apply to the job."""
-        self.slider.disabled = over or in_force is None
+        self.slider.disabled = self.exact.disabled = over or in_force is None
+        self.answer.update()
         if in_force is None:
-            self._note.write("does not apply: nothing is replayed")
+            self._note.write(self._knob.absent)
             return
         self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>")
         if self._asked is not None:
@@ -130,11 +175,20 @@ class StepSlider:
         finally:
             self._following = False
 
+    def _typed(self, _attribute: str, _old: str, new: str) -> None:
+        value = new.strip()
+        if value:
+            self._request(value)
+            self.exact.value = ""
+
+    def _request(self, value: str) -> None:
+        self._asked, self._asked_at = (value, monotonic()) if self._ask(value) else (None, 0.0)
+
     def _moved(self, _attribute: str, _old: float, new: float) -> None:
         if self._following:
             return
         step = self._knob.steps[max(0, min(len(self._knob.steps) - 1, round(new)))]
-        self._asked, self._asked_at = (step, monotonic()) if self._ask(step) else (None, 0.0)
+        self._request(step)
 
 
 SLIDER_CSS = """
@@ -146,4 +200,8 @@ SLIDER_CSS = """
 .noUi-handle:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 2px; }
 """
 
-_NOTE_CSS = ":host { font-size: 11px; color: var(--wb-muted); margin-top: 4px; } b { color: var(--wb-ink); }"
+_NOTE_CSS = """
+:host { font-size: 11px; color: var(--wb-muted); flex: 1 1 60px; width: auto; min-width: 0; }
+b { color: var(--wb-ink); overflow-wrap: anywhere; }
+"""
+_BELOW_CSS = ":host { display: flex !important; align-items: center; gap: 6px; margin-top: 5px; }"

@@ -43,6 +43,15 @@ ROOT_CSS = f"""
 :host(.wb-quiet) {{ --wb-silence: block; }}
 """
 
+GROUP_CSS = """
+.bk-btn-group { margin: 0; }
+.bk-btn { font-size: 11px; padding: 0 10px; height: 24px; line-height: 22px; color: var(--wb-ink) !important;
+  background: var(--wb-box) !important; border: 1px solid var(--wb-line) !important; box-shadow: none !important; }
+.bk-btn.bk-active { border-color: var(--wb-accent) !important; color: var(--wb-accent) !important; font-weight: 650; }
+.bk-btn:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 1px; }
+"""
+"""Of a row of buttons of which one is chosen."""
+
 
 class Paint:
     """Gives models their colours by name and remembers them for the script that follows the theme."""

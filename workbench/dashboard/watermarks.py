@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.dashboard import wording
-from workbench.dashboard.html import Texts, bar
+from workbench.dashboard.html import bar
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.telemetry.frames import Frame, TaskFrame
 
@@ -158,27 +158,3 @@ def _lag_text(us: int | None) -> str:
 def _metric(task: TaskFrame, name: str) -> int | None:
     value = task.metrics.get(name)
     return None if value is None else int(value)
-
-
-class WatermarksView:
-    """The table of watermarks."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._piece = texts.piece("Watermarks of every input channel", css=_CSS)
-        self.div = self._piece.div
-
-    def update(self, frame: Frame) -> None:
-        self._piece.write(html(frame))
-
-
-_CSS = """
-td.in { padding-left: 14px; color: var(--wb-muted); }
-td.in::before { content: "└ "; color: var(--wb-line); }
-tr.task > * { padding-top: 5px; font-weight: 600; }
-tr.task td.w { color: var(--wb-warn); } tr.task td.muted { font-weight: 400; }
-b.holds { color: var(--wb-warn); }
-tr.quiet > td { color: var(--wb-muted); font-style: italic; }
-table { font-size: 11.5px; } th, td { padding-right: 7px; } .n { padding-right: 9px; }
-.bar { width: 34px; }
-th, td.in { max-width: 116px; overflow: hidden; text-overflow: ellipsis; }
-"""

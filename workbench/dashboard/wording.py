@@ -92,3 +92,10 @@ def fit(text: str, pixels: float, font_px: float) -> str:
     """The text, cut with an ellipsis where it would be wider than `pixels` in a proportional font."""
     letters = max(4, int(pixels / (font_px * 0.55)))
     return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
+
+
+def plain(value: object, letters: int) -> str:
+    """A value from data in at most so many letters: ``null`` for None, text as it is, else Python's repr."""
+    text = "null" if value is None else value if isinstance(value, str) else repr(value)
+    text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"

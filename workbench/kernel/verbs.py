@@ -121,6 +121,11 @@ def _fail(job: Any, words: Sequence[str]) -> Any:
     return job.fail(task=what)
 
 
+def _show(job: Any, words: Sequence[str]) -> Any:
+    """``show delays`` shows the job, ``show delays graph`` one part of its dashboard."""
+    return job.view(words[0]) if words else job
+
+
 def _stall(job: Any, words: Sequence[str]) -> Any:
     """``stall counts`` has a sink take nothing, ``stall counts off`` lets it go on."""
     switch = words[1].lower() if len(words) > 1 else "on"
@@ -137,7 +142,7 @@ def _state(job: Any, words: Sequence[str]) -> Any:
 
 VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
-    "show": Verb(lambda job, words: job, "the job with its graph"),
+    "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
     "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
     "pause": Verb(lambda job, words: job.pause(), "stop replaying; everything stays where it is"),
     "resume": Verb(lambda job, words: job.resume(), "go on after a pause"),

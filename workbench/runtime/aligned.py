@@ -54,6 +54,7 @@ class AlignedBarriers:
             self._records_in = self._snapshots.records_in
         elif barrier.checkpoint_id < self._aligning.checkpoint_id:
             return
+        channel.blocked_us = now_us
         channel.blocked = True
         self._complete_if_aligned(now_us)
 

@@ -150,7 +150,20 @@ class Channel:
 
     def barriers(self) -> tuple[int, ...]:
         """Ids of the checkpoint barriers that are queued now; for observers, from any thread."""
+        return tuple(barrier for barrier, _, _ in self.barriers_ahead())
+
+    def barriers_ahead(self) -> tuple[tuple[int, int, int], ...]:
+        """The id of each queued checkpoint barrier, with the records and the buffers in front of it; for observers."""
         try:
-            return tuple(e.checkpoint_id for e in tuple(self.elements) if type(e) is CheckpointBarrier)
+            elements = tuple(self.elements)
         except RuntimeError:  # the queue changed while it was copied: this look is skipped, the next one will do
             return ()
+        found = []
+        records = buffers = 0
+        for element in elements:
+            if type(element) is Records:
+                records += element.batch.num_rows
+                buffers += 1
+            elif type(element) is CheckpointBarrier:
+                found.append((element.checkpoint_id, records, buffers))
+        return tuple(found)

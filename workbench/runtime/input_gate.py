@@ -17,12 +17,13 @@ class InputChannel:
         watermark_us: last watermark received; NO_TIME before the first.
         idle: does not take part in the minimum.
         blocked: not polled, because its barrier has come and others' have not.
+        blocked_us: when that began, for observers.
         finished: the end has come.
         log: while a checkpoint that has overtaken this channel's records is waiting for its barrier: the buffers that
             were received since the snapshot.
     """
 
-    __slots__ = ("blocked", "channel", "finished", "idle", "log", "port", "watermark_us")
+    __slots__ = ("blocked", "blocked_us", "channel", "finished", "idle", "log", "port", "watermark_us")
 
     def __init__(self, channel: Channel, port: int) -> None:
         self.channel = channel
@@ -30,6 +31,7 @@ class InputChannel:
         self.watermark_us = NO_TIME
         self.idle = False
         self.blocked = False
+        self.blocked_us = 0
         self.finished = False
         self.log: list[Records] | None = None
 

@@ -17,6 +17,7 @@ class Question:
         uid: of the operator.
         key: a batch with one row, the key that is asked for; None asks which keys there are.
         limit: how many keys each task names.
+        with_values: each task gives what its state holds for the keys that it names, too.
         done: called once, when all have answered or nobody will.
 
     Attributes:
@@ -24,10 +25,19 @@ class Question:
         refused: why nobody answers, or empty.
     """
 
-    def __init__(self, uid: str, key: pa.RecordBatch | None, limit: int, done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        uid: str,
+        key: pa.RecordBatch | None,
+        limit: int,
+        done: Callable[[], None],
+        *,
+        with_values: bool = False,
+    ) -> None:
         self.uid = uid
         self.key = key
         self.limit = limit
+        self.with_values = with_values
         self.answers: dict[str, object] = {}
         self.refused = ""
         self._done = done

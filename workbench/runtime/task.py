@@ -343,7 +343,11 @@ class Task:
         key = question.key_values
         found: object
         try:
-            found = operator.query_keys(question.limit) if key is None else operator.query(key)
+            if key is not None:
+                found = operator.query(key)
+            else:
+                count, keys = operator.query_keys(question.limit)
+                found = count, [(each, operator.query(each)) for each in keys] if question.with_values else keys
         except Exception as error:  # noqa: BLE001  a question must not fail the task
             found = error
         self.host.report(Answered(self.name, question, found))

@@ -40,7 +40,10 @@ class ChannelFrame:
         idle: does not take part in the minimum.
         blocked: held back by barrier alignment.
         finished: end of stream received.
-        barriers: ids of the checkpoint barriers that are queued on it now.
+        barriers: ids of the checkpoint barriers that are queued on it now, the next one first.
+        barrier_records, barrier_buffers: for each of them, the records and the buffers in front of it.
+        records_per_second: received by the target.
+        blocked_us: since when it has been held back (processing time), None where it is not.
     """
 
     edge: str
@@ -55,6 +58,10 @@ class ChannelFrame:
     blocked: bool = False
     finished: bool = False
     barriers: tuple[int, ...] = ()
+    barrier_records: tuple[int, ...] = ()
+    barrier_buffers: tuple[int, ...] = ()
+    blocked_us: int | None = None
+    records_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class TaskFrame:
         metrics: by Flink's name: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
             numBuffersOut, busyTimeMsPerSecond, idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to
             1000), isBackPressured, inPoolUsage, outPoolUsage (0 to 1), inputQueueLength, outputQueueLength,
+            usedMemorySegments, totalMemorySegments (buffers of the output pool, used and allowed),
             currentInputWatermark, currentOutputWatermark (us or None), watermarkLag (us or None),
             numLateRecordsDropped, numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
@@ -106,6 +114,38 @@ class VertexFrame:
     operators: tuple[tuple[str, str, str], ...]
     parallelism: int
     metrics: dict[str, float | int | bool | None]
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorInput:
+    """What an operator reads: another's output (or a side output of it, named by its tag), and how it gets there."""
+
+    uid: str
+    exchange: Exchange
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFrame:
+    """One operator of the logical graph, whichever chain it runs in.
+
+    Attributes:
+        uid, kind, description: what it is.
+        vertex: id of the vertex that it runs in.
+        inputs: what it reads.
+        metrics: sums over its subtasks: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
+            numLateRecordsDropped, numFiredTimers.
+        x, y: place in the drawing layout of the logical graph, 0 to 1.
+    """
+
+    uid: str
+    kind: str
+    description: str
+    vertex: str
+    inputs: tuple[OperatorInput, ...]
+    metrics: dict[str, float | int]
     x: float
     y: float
 
@@ -210,7 +250,7 @@ class Frame:
         settings: what is in force, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
             ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
             ``"max"``; None when nothing is replayed), ``rate`` (records per second of the sources that have one, or
-            ``"max"``), ``parallelism``.
+            ``"max"``), ``parallelism``; ``slow_down`` and ``stall`` while somebody does that to an operator.
         metrics: of the job: numRestarts, runningTime, restartingTime (ms), restartDue (processing time of the next
             attempt, while one is waited for; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
             lastCompletedCheckpointId, numberOfInProgressCheckpoints,
@@ -218,6 +258,7 @@ class Frame:
             numRecordsOutPerSecond (received by the sinks).
         backpressure: one sentence that names the cause of backpressure, or says that there is none.
         checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
+        operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
         failure: the message of the failure that ended or restarted the job, or None.
     """
@@ -241,6 +282,7 @@ class Frame:
     paused: bool = False
     backpressure: str = ""
     failure: str | None = None
+    operators: tuple[OperatorFrame, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""

@@ -15,10 +15,11 @@ from workbench.runtime.master import Master
 from workbench.telemetry.checkpoints import CheckpointSampler
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import EventFrame, Frame, ReplayFrame
-from workbench.telemetry.graph import EdgeSampler, vertex_frames
+from workbench.telemetry.graph import edge_frames, vertex_frames
 from workbench.telemetry.latency import latency_frames
+from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
-from workbench.telemetry.tasks import TaskSampler, channel_frames
+from workbench.telemetry.tasks import ChannelSampler, TaskSampler
 
 EVENTS = 100
 
@@ -30,7 +31,8 @@ class Sampler(JobObserver):
         self._recorder = recorder
         self._events: deque[EventFrame] = deque(maxlen=EVENTS)
         self._tasks = TaskSampler()
-        self._edges = EdgeSampler()
+        self._channels = ChannelSampler()
+        self._operators = OperatorSampler()
         self._checkpoints = CheckpointSampler()
         self._sequence = 0
         self._restarting_us = 0
@@ -56,10 +58,10 @@ class Sampler(JobObserver):
         assert master is not None
         now = master.services.clock.now_us()
         execution = master.execution
-        channels = channel_frames(execution, master.graph) if execution is not None else ()
+        channels = self._channels.sample(execution, now) if execution is not None else ()
         tasks = self._tasks.sample(execution, now) if execution is not None else ()
         vertices = vertex_frames(master.graph, tasks)
-        edges = self._edges.sample(master.graph, execution, channels, now)
+        edges = edge_frames(master.graph, execution, channels)
         running = master.state == "RUNNING"
         frame = Frame(
             job=master.services.job,
@@ -81,6 +83,7 @@ class Sampler(JobObserver):
             paused=master.paused,
             backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
             failure=None if master.failure is None else str(master.failure),
+            operators=self._operators.sample(master.graph, execution, now),
         )
         self._sequence += 1
         self._recorder.append(frame)

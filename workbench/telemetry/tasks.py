@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
+from workbench.runtime.input_gate import InputChannel
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.task import Task
@@ -79,6 +81,8 @@ class TaskSampler:
             "numBuffersOut": sum(channel.buffers_sent for output in task.outputs for channel in output.channels),
             "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
+            "usedMemorySegments": task.pool.used,
+            "totalMemorySegments": task.pool.total,
             "numLateRecordsDropped": sum(link.counters.numLateRecordsDropped for link in task.links),
             "numRecordsInErrors": sum(link.counters.numRecordsInErrors for link in task.links),
             "numFiredTimers": sum(link.counters.numFiredTimers for link in task.links),
@@ -134,35 +138,58 @@ class TaskSampler:
         }
 
 
-def channel_frames(execution: Execution, graph: PhysicalGraph) -> tuple[ChannelFrame, ...]:
-    """A frame for each channel, in the order of the graph's edges."""
-    inputs = {
-        id(item.channel): item
-        for task in execution.tasks
-        if isinstance(task, OperatorTask)
-        for item in task.gate.channels
-    }
-    frames = []
-    for channel in execution.channels:
-        queued = channel.queued_buffers
-        item = inputs[id(channel)]
-        frames.append(
-            ChannelFrame(
-                edge=channel.edge,
-                source=channel.source,
-                target=channel.target,
-                inputQueueLength=min(queued, channel.credit),
-                outputQueueLength=max(queued - channel.credit, 0),
-                capacity=channel.credit,
-                queued_records=channel.queued_records,
-                currentChannelWatermark=_time(item.watermark_us),
-                idle=item.idle,
-                blocked=item.blocked,
-                finished=item.finished,
-                barriers=channel.barriers(),
-            )
+class ChannelSampler:
+    """Looks at channels, and turns what they have delivered into rates."""
+
+    def __init__(self) -> None:
+        self._attempt = -1
+        self._past: dict[int, deque[tuple[int, int]]] = {}
+
+    def sample(self, execution: Execution, now_us: int) -> tuple[ChannelFrame, ...]:
+        """A frame for each channel, in the order of the graph's edges."""
+        if execution.number != self._attempt:
+            self._attempt = execution.number
+            self._past.clear()
+        inputs = {
+            id(item.channel): item
+            for task in execution.tasks
+            if isinstance(task, OperatorTask)
+            for item in task.gate.channels
+        }
+        return tuple(
+            self._channel(place, channel, inputs[id(channel)], now_us)
+            for place, channel in enumerate(execution.channels)
         )
-    return tuple(frames)
+
+    def _channel(self, place: int, channel: Channel, item: InputChannel, now_us: int) -> ChannelFrame:
+        queued = channel.queued_buffers
+        barriers = channel.barriers_ahead()
+        return ChannelFrame(
+            edge=channel.edge,
+            source=channel.source,
+            target=channel.target,
+            inputQueueLength=min(queued, channel.credit),
+            outputQueueLength=max(queued - channel.credit, 0),
+            capacity=channel.credit,
+            queued_records=channel.queued_records,
+            currentChannelWatermark=_time(item.watermark_us),
+            idle=item.idle,
+            blocked=item.blocked,
+            finished=item.finished,
+            barriers=tuple(barrier for barrier, _, _ in barriers),
+            barrier_records=tuple(records for _, records, _ in barriers),
+            barrier_buffers=tuple(buffers for _, _, buffers in barriers),
+            blocked_us=item.blocked_us if item.blocked else None,
+            records_per_second=self._rate(place, channel.records_received, now_us),
+        )
+
+    def _rate(self, place: int, received: int, now_us: int) -> float:
+        past = self._past.setdefault(place, deque())
+        while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
+            past.popleft()
+        past.append((now_us, received))
+        seconds = (now_us - past[0][0]) / 1e6
+        return (received - past[0][1]) / seconds if seconds else 0.0
 
 
 def _counts(task: Task, now_us: int) -> _Counts:

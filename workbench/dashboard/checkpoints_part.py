@@ -1,0 +1,112 @@
+"""Checkpoints as a part of the dashboard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.models import (
+    Column,
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    HoverTool,
+    InlineStyleSheet,
+    LinearAxis,
+    Range1d,
+)
+from bokeh.plotting import figure
+
+from workbench.dashboard import gantt, inflight
+from workbench.dashboard.checkpoints import CHART_NAMES, LISTED, SHOWN, chart_columns, progress_html, table_html
+from workbench.dashboard.html import KEY_CHECKPOINTS, scrolled
+from workbench.dashboard.part import Easel, Part
+from workbench.dashboard.sources import ceiling, refresh, stretch
+from workbench.dashboard.theme import Paint
+from workbench.dashboard.time_chart import SHORT_MS
+from workbench.telemetry.frames import Frame
+
+SHORT_BYTES = """
+return tick >= 1e9 ? tick / 1e9 + " GB"
+  : tick >= 1e6 ? tick / 1e6 + " MB" : tick >= 1e3 ? tick / 1e3 + " kB" : tick + " B"
+"""
+
+
+class CheckpointsPart(Part):
+    """Progress, the cut through the channels, what each subtask did, history as a chart and as a table."""
+
+    title = "Checkpoints"
+    hint = KEY_CHECKPOINTS
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        paint, texts, alone = easel.paint, easel.texts, easel.alone
+        self._most = 20 if alone else LISTED
+        self._cut = texts.piece("Where the barrier is on every channel", css=inflight.CSS)
+        self._words = texts.piece("What every subtask did", css=gantt.CSS)
+        self._gantt = gantt.Gantt(paint)
+        self._progress = texts.piece("Checkpoint in progress", css=_CSS)
+        self._table = texts.piece("Latest checkpoints")
+        self._source = ColumnDataSource({name: [] for name in CHART_NAMES})
+        self._ids = Range1d(0.4, SHOWN + 0.6)
+        self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
+        self.figure = figure(
+            height=150 if alone else 92, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations,
+            tools="", extra_y_ranges={"size": self._sizes},
+            html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
+        )  # fmt: skip
+        self._draw(paint)
+        self.models = [
+            self._progress.div, _fixed(self._cut.div, 230 if alone else 76), self._words.div,
+            scrolled(self._gantt.figure, 360 if alone else 90), self.figure,
+            scrolled(self._table.div, 400 if alone else 100),
+        ]  # fmt: skip
+
+    def update(self, frame: Frame) -> None:
+        self._progress.write(progress_html(frame))
+        self._table.write(table_html(frame, self._most))
+        self._cut.write(inflight.html(frame))
+        checkpoint = gantt.chosen(frame)
+        self._words.write(gantt.words(checkpoint))
+        self._gantt.show(checkpoint)
+        columns = chart_columns(frame)
+        if refresh(self._source, columns) and columns["id"]:
+            newest = columns["id"][-1]
+            self._ids.update(start=max(0, newest - SHOWN) + 0.4, end=max(SHOWN, newest) + 0.6)
+            stretch(self._durations, ceiling(max(max(columns["done_ms"]), max(columns["failed_ms"]))))
+            stretch(self._sizes, ceiling(max(columns["size"])))
+
+    def _draw(self, paint: Paint) -> None:
+        plot, source = self.figure, self._source
+        plot.add_layout(LinearAxis(y_range_name="size"), "right")
+        done = plot.vbar("id", top="done_ms", width=0.7, source=source, line_color=None)
+        paint.set(done.glyph, fill_color="accent")
+        failed = plot.vbar("id", top="failed_ms", width=0.7, source=source, line_color=None)
+        failed.glyph.hatch_pattern = "cross"
+        failed.glyph.hatch_scale = 6
+        paint.set(failed.glyph, fill_color="bad", hatch_color="hatch")
+        dots = plot.scatter("id", "size", source=source, marker="diamond", size=8, y_range_name="size")
+        paint.set(dots.glyph, fill_color="violet", line_color="card")
+        plot.xgrid.visible = False
+        plot.yaxis[0].formatter = CustomJSTickFormatter(code=SHORT_MS)
+        plot.yaxis[1].formatter = CustomJSTickFormatter(code=SHORT_BYTES)
+        for axis in plot.yaxis:
+            axis.ticker.desired_num_ticks = 3
+        plot.xaxis.ticker.min_interval = 1
+        plot.xaxis.ticker.num_minor_ticks = 0
+        tips = [("checkpoint", "@id (@state)"), ("duration", "@took"), ("size", "@bytes")]
+        plot.add_tools(HoverTool(renderers=[done, failed], tooltips=tips, mode="vline"))
+        paint.plot(plot)
+
+
+def _fixed(model: Any, pixels: int) -> Column:
+    """A model that has so much room whatever it shows: a checkpoint comes and goes, and nothing below it may jump."""
+    css = f":host {{ height: {pixels}px; overflow: hidden auto; scrollbar-width: thin; }}"
+    return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
+
+
+_CSS = """
+p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }
+p.line .bar { flex: 0 0 80px; } p.line .muted { margin-left: auto; padding-left: 8px; }
+p.wait { color: var(--wb-muted); font-size: 11px; min-height: 16px; overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }
+p.wait.bad { color: var(--wb-bad); }
+"""

@@ -1,0 +1,69 @@
+"""Who holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
+
+from __future__ import annotations
+
+from workbench.dashboard import wording
+from workbench.dashboard.watermarks import furthest, lag
+from workbench.telemetry.frames import Frame
+
+
+def chain(frame: Frame) -> tuple[str, ...]:
+    """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
+
+    Empty before the first watermark.
+    """
+    tasks = {task.name: task for task in frame.tasks}
+    senders = {channel.source for channel in frame.channels}
+    last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
+    known = [(int(mark), task.name) for task in last if (mark := task.metrics.get("currentInputWatermark")) is not None]
+    if not known:
+        return ()
+    names = [min(known)[1]]
+    while names[-1] in tasks:
+        holder = tasks[names[-1]].watermarkHolder
+        if holder is None or holder in names:
+            break
+        names.append(holder)
+    return tuple(names)
+
+
+def skew_us(frame: Frame, task: str) -> int | None:
+    """How far the channels of a task are apart in event time; None with fewer than two that speak."""
+    marks = [
+        channel.currentChannelWatermark
+        for channel in frame.channels
+        if channel.target == task
+        and channel.currentChannelWatermark is not None
+        and not (channel.idle or channel.finished)
+    ]
+    return max(marks) - min(marks) if len(marks) > 1 else None
+
+
+def late_records(frame: Frame) -> dict[str, int]:
+    """Records dropped as too late, by task; only those that dropped some."""
+    counts = {task.name: int(task.metrics.get("numLateRecordsDropped") or 0) for task in frame.tasks}
+    return {name: count for name, count in counts.items() if count}
+
+
+def html(frame: Frame) -> str:
+    """Holder chain, greatest skew and late records as three short lines."""
+    front = furthest(frame)
+    names = chain(frame)
+    lines = []
+    if names:
+        tasks = {task.name: task for task in frame.tasks}
+        steps = " ◀ ".join(f"<b>{wording.html_text(name)}</b>" for name in names)
+        mark = tasks[names[0]].metrics.get("currentInputWatermark")
+        behind = lag(None if mark is None else int(mark), front)
+        lines.append(f"<p>held back by: {steps} <span class='muted'>({wording.span(behind)} behind)</span></p>")
+    skews = [(skew, task.name) for task in frame.tasks if (skew := skew_us(frame, task.name)) is not None]
+    if skews:
+        widest, name = max(skews)
+        lines.append(f"<p>skew: <b>{wording.span(widest)}</b> between the channels of {wording.html_text(name)}</p>")
+    late = late_records(frame)
+    if late:
+        told = ", ".join(f"{wording.html_text(name)} {wording.count(count)}" for name, count in late.items())
+        lines.append(f"<p class='warn'>late records dropped: {told}</p>")
+    else:
+        lines.append("<p>late records dropped: 0</p>")
+    return "".join(lines)

@@ -1,0 +1,233 @@
+"""Results as a part of the dashboard: the latest committed rows of a TableSink, and a plot of one of their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from time import monotonic
+
+import pyarrow as pa
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DataRange1d,
+    DatetimeTickFormatter,
+    HoverTool,
+    Legend,
+    LegendItem,
+)
+from bokeh.plotting import figure
+
+from workbench.dashboard import wording
+from workbench.dashboard.actions import choice, group, offer
+from workbench.dashboard.html import scrolled
+from workbench.dashboard.part import Easel, Part
+from workbench.dashboard.sources import refresh
+from workbench.dashboard.time_chart import SHORT_NUMBER
+from workbench.telemetry.frames import Frame
+
+EVERY_S = 1.0
+ROWS, ROWS_ALONE = 6, 40
+PLOTTED = 400
+"""The latest rows that are plotted."""
+COLOURS = (("accent", "solid"), ("violet", "dashed"), ("good", "dotted"), ("warn", "solid"), ("bad", "dashed"))
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The latest rows of a table.
+
+    Attributes:
+        rows: how many there are in all.
+        table: the last of them.
+    """
+
+    rows: int
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of the plot: its name, and its points in the order of the rows."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+def numbers(table: pa.Table) -> list[str]:
+    """The columns that can be plotted."""
+    return [item.name for item in table.schema if (pa.types.is_integer(item.type) or pa.types.is_floating(item.type))]
+
+
+def time_column(table: pa.Table) -> str | None:
+    """The column that tells when: ``window_end``, or else the last one of a time type."""
+    times = [item.name for item in table.schema if pa.types.is_timestamp(item.type) or pa.types.is_date(item.type)]
+    return "window_end" if "window_end" in times else times[-1] if times else None
+
+
+def series(latest: Latest, y: str) -> list[Series]:
+    """The plotted column by the first text column, at most five lines; all in one where there is none.
+
+    x is milliseconds since 1970 where a column tells a time, else the number of the row. Rows in which the value or
+    the time is missing are left out.
+    """
+    table = latest.table
+    when = time_column(table)
+    texts = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    by = texts[0] if texts else None
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    first = latest.rows - table.num_rows
+    names = table.column(by).to_pylist() if by else [y] * table.num_rows
+    times = table.column(when).to_pylist() if when else [None] * table.num_rows
+    for place, (name, time, value) in enumerate(zip(names, times, table.column(y).to_pylist(), strict=True)):
+        if value is None or value != value or (when and time is None):
+            continue
+        points = found.setdefault(wording.plain(name, 24), ([], []))
+        points[0].append(_milliseconds(time) if when else float(first + place))
+        points[1].append(float(value))
+    fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]
+    return [Series(name, tuple(found[name][0]), tuple(found[name][1])) for name in sorted(fullest)]
+
+
+def html(latest: Latest, most: int) -> str:
+    """The latest rows, newest first."""
+    if not latest.rows:
+        return "<p class='none'>No row is committed yet.</p>"
+    table = latest.table.slice(max(0, latest.table.num_rows - most))
+    head = "".join(f"<th>{wording.html_text(wording.plain(name, 40))}</th>" for name in table.column_names)
+    lines = []
+    for row in reversed(table.to_pylist()):
+        cells = "".join(
+            f"<td{_missing(value)} title='{wording.html_text(wording.plain(_shown(value), 300))}'>"
+            f"{wording.html_text(wording.plain(_shown(value), 60))}</td>"
+            for value in row.values()
+        )
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<table><tr class='head'>{head}</tr>{''.join(lines)}</table>"
+
+
+def _missing(value: object) -> str:
+    return " class='muted'" if value is None else ""
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return value
+
+
+def _milliseconds(time: datetime | date | None) -> float:
+    assert time is not None
+    if not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day)
+    return (time.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1000
+
+
+class SinkPart(Part):
+    """One table at a time; its latest rows are read every second, off the pump."""
+
+    title = "Results"
+    hint = "committed rows, newest first"
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._read_at = -EVERY_S
+        self._rows = -1
+        self._latest: Latest | None = None
+        self._most = ROWS_ALONE if easel.alone else ROWS
+        self.table, self.column = choice("Table"), choice("Column to plot", 120)
+        self._count = easel.texts.piece("Number of rows", css=":host { width: auto; font-size: 12px; }")
+        self._html = easel.texts.piece("Latest rows", css=_CSS)
+        self.table.on_change("value", lambda _attribute, _old, _new: self._forget())
+        self.column.on_change("value", lambda _attribute, _old, _new: self._show())
+        self._lines = [ColumnDataSource({"x": [], "y": []}) for _ in COLOURS]
+        self.figure = figure(
+            height=260 if easel.alone else 110, sizing_mode="stretch_width", tools="", x_axis_type="datetime",
+            x_range=DataRange1d(range_padding=0.02), y_range=DataRange1d(range_padding=0.1),
+            html_attributes={"role": "img", "aria-label": "The latest results over time"},
+        )  # fmt: skip
+        items = []
+        for source, (colour, dash) in zip(self._lines, COLOURS, strict=True):
+            line = self.figure.line("x", "y", source=source, line_width=1.5, line_dash=dash)
+            dots = self.figure.scatter("x", "y", source=source, size=4, line_color=None)
+            easel.paint.set(line.glyph, line_color=colour)
+            easel.paint.set(dots.glyph, fill_color=colour)
+            items.append(LegendItem(label="", renderers=[line], visible=False))
+        self._legend = Legend(
+            items=items, location="top_left", orientation="horizontal", spacing=10, padding=0, margin=2,
+            glyph_width=14, glyph_height=12, label_standoff=4, label_height=12,
+        )  # fmt: skip
+        self.figure.add_layout(self._legend, "above")
+        self.figure.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
+        self.figure.yaxis.ticker.desired_num_ticks = 3
+        self.figure.xaxis.ticker.desired_num_ticks = 4
+        self._times = DatetimeTickFormatter(
+            **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
+            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
+        )
+        self._places = CustomJSTickFormatter(code=SHORT_NUMBER)
+        self.figure.add_tools(HoverTool(tooltips=[("value", "@y{0,0.[000]}")], mode="mouse"))
+        easel.paint.plot(self.figure)
+        self.models = [
+            group(self.table, self.column, self._count.div), self.figure,
+            scrolled(self._html.div, 520 if easel.alone else 150),
+        ]  # fmt: skip
+        self.inputs = (self.table, self.column)
+
+    def update(self, frame: Frame) -> None:
+        offer(self.table, list(frame.tables))
+        if not frame.tables:
+            self._html.write("<p class='none'>This job has no TableSink: its results go elsewhere.</p>")
+            return
+        rows = frame.tables.get(self.table.value, 0)
+        if rows != self._rows and monotonic() - self._read_at >= EVERY_S:
+            self._read(rows)
+
+    def _read(self, rows: int) -> None:
+        job, name = self.easel.job, self.table.value
+        self._read_at = monotonic()
+
+        def read() -> Latest:
+            table = job.table(name)
+            return Latest(table.num_rows, table.slice(max(0, table.num_rows - PLOTTED)))
+
+        def told(latest: Latest | None, problem: str | None) -> None:
+            if name != self.table.value:
+                return
+            if latest is None:
+                self._html.write(f"<p class='none'>{wording.html_text(problem)}</p>")
+                return
+            self._latest, self._rows = latest, rows
+            self._show()
+
+        self.easel.errands.run("results", read, told)
+
+    def _forget(self) -> None:
+        self._latest, self._rows, self._read_at = None, -1, -EVERY_S
+        self._html.write("")
+
+    def _show(self) -> None:
+        latest = self._latest
+        if latest is None:
+            return
+        self._count.write(f"<b>{latest.rows:,}</b> rows")
+        self._html.write(html(latest, self._most))
+        columns = numbers(latest.table)
+        offer(self.column, columns)
+        drawn = series(latest, self.column.value) if self.column.value in columns else []
+        formatter = self._times if time_column(latest.table) else self._places
+        if self.figure.xaxis[0].formatter is not formatter:
+            self.figure.xaxis[0].formatter = formatter
+        for place, (source, item) in enumerate(zip(self._lines, self._legend.items, strict=True)):
+            one = drawn[place] if place < len(drawn) else Series("", (), ())
+            refresh(source, {"x": list(one.x), "y": list(one.y)})
+            if item.label != {"value": one.name} or item.visible != bool(one.name):
+                item.update(label={"value": one.name}, visible=bool(one.name))
+
+
+_CSS = """
+table { font-size: 11.5px; } th, td { max-width: 170px; overflow: hidden; text-overflow: ellipsis; }
+"""

@@ -1,0 +1,68 @@
+"""Watermarks as a part of the dashboard: who holds event time back, every channel, the lag, and event time itself."""
+
+from __future__ import annotations
+
+from workbench.dashboard import holders, watermarks
+from workbench.dashboard.event_time import EventTimeChart
+from workbench.dashboard.html import scrolled
+from workbench.dashboard.latency import LAGS
+from workbench.dashboard.part import Easel, Part
+from workbench.dashboard.sources import ceiling_s
+from workbench.dashboard.time_chart import SHORT_SECONDS, TimeChart
+from workbench.dashboard.wording import fit
+from workbench.telemetry.frames import Frame
+
+
+class WatermarksPart(Part):
+    """Sentences, table and two charts."""
+
+    title = "Watermarks"
+    hint = "UTC; behind the furthest one"
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._words = easel.texts.piece("Who holds event time back", css=_WORDS_CSS)
+        self._table = easel.texts.piece("Watermarks of every input channel", css=_CSS)
+        self._lags = TimeChart(
+            easel.paint, easel.window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time", unit="{0,0} s",
+            pixels=150 if easel.alone else 92, top=ceiling_s,
+        )  # fmt: skip
+        self._lags.show({})
+        self._lines: dict[str, str] = {}
+        self._event_time = EventTimeChart(easel.paint, easel.window, 170 if easel.alone else 92)
+        rooms = 420 if easel.alone else 118
+        self.models = [
+            self._words.div, scrolled(self._table.div, rooms), self._lags.figure, self._event_time.figure,
+        ]  # fmt: skip
+
+    def remember(self, frame: Frame) -> None:
+        lags = watermarks.vertex_lags(frame)
+        free = [line for line in LAGS if line not in self._lines]
+        fresh = dict(zip(free, (name for name in lags if name not in self._lines.values()), strict=False))
+        if fresh:
+            self._lines.update(fresh)
+            self._lags.show({line: fit(name, 90, 11) for line, name in self._lines.items()})
+        self._lags.append(frame.time_us, {line: lags.get(name) for line, name in self._lines.items()})
+        self._event_time.append(frame)
+
+    def update(self, frame: Frame) -> None:
+        self._words.write(holders.html(frame))
+        self._table.write(watermarks.html(frame))
+
+
+_WORDS_CSS = """
+p { font-size: 12px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+p.warn { font-weight: 600; }
+"""
+
+_CSS = """
+td.in { padding-left: 14px; color: var(--wb-muted); }
+td.in::before { content: "└ "; color: var(--wb-line); }
+tr.task > * { padding-top: 5px; font-weight: 600; }
+tr.task td.w { color: var(--wb-warn); } tr.task td.muted { font-weight: 400; }
+b.holds { color: var(--wb-warn); }
+tr.quiet > td { color: var(--wb-muted); font-style: italic; }
+table { font-size: 11.5px; } th, td { padding-right: 7px; } .n { padding-right: 9px; }
+.bar { width: 34px; }
+th, td.in { max-width: 116px; overflow: hidden; text-overflow: ellipsis; }
+"""

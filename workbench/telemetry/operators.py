@@ -1,0 +1,94 @@
+"""The logical graph: every operator of the pipeline with what its subtasks count together (F1-1)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from workbench.plan.logical import Node
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.deployment import Execution
+from workbench.telemetry.frames import OperatorFrame, OperatorInput
+from workbench.telemetry.tasks import HORIZON_US
+
+_COUNTS = ("numRecordsIn", "numRecordsOut", "numLateRecordsDropped", "numFiredTimers")
+
+
+class OperatorSampler:
+    """Sums what the operators of all chains count, and turns records into rates."""
+
+    def __init__(self) -> None:
+        self._attempt = -1
+        self._past: dict[str, deque[tuple[int, int, int]]] = {}
+        self._places: dict[Node, tuple[float, float]] = {}
+        self._graph: PhysicalGraph | None = None
+
+    def sample(self, graph: PhysicalGraph, execution: Execution | None, now_us: int) -> tuple[OperatorFrame, ...]:
+        """A frame for each operator, inputs first."""
+        if graph is not self._graph:
+            self._graph, self._places = graph, _lay_out(graph)
+        if execution is not None and execution.number != self._attempt:
+            self._attempt = execution.number
+            self._past.clear()
+        totals = _totals(execution)
+        logical = graph.logical
+        frames = []
+        for node in logical.nodes:
+            uid = logical.uids[node]
+            vertex = graph.vertex_of(uid)
+            assert vertex is not None, "every node is in a vertex"
+            counts = totals.get(uid, dict.fromkeys(_COUNTS, 0))
+            rate_in, rate_out = self._rates(uid, counts["numRecordsIn"], counts["numRecordsOut"], now_us)
+            x, y = self._places[node]
+            frames.append(
+                OperatorFrame(
+                    uid=uid,
+                    kind=node.spec.kind,
+                    description=node.spec.describe(),
+                    vertex=vertex.id,
+                    inputs=tuple(
+                        OperatorInput(logical.uids[item.node], item.exchange or "forward", item.tag)
+                        for item in node.inputs
+                    ),
+                    metrics={**counts, "numRecordsInPerSecond": rate_in, "numRecordsOutPerSecond": rate_out},
+                    x=x,
+                    y=y,
+                )
+            )
+        return tuple(frames)
+
+    def _rates(self, uid: str, records_in: int, records_out: int, now_us: int) -> tuple[float, float]:
+        past = self._past.setdefault(uid, deque())
+        while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
+            past.popleft()
+        past.append((now_us, records_in, records_out))
+        seconds = (now_us - past[0][0]) / 1e6
+        if not seconds:
+            return 0.0, 0.0
+        return (records_in - past[0][1]) / seconds, (records_out - past[0][2]) / seconds
+
+
+def _totals(execution: Execution | None) -> dict[str, dict[str, int]]:
+    totals: dict[str, dict[str, int]] = {}
+    for task in () if execution is None else execution.tasks:
+        for link in task.links:
+            own = totals.setdefault(link.uid, dict.fromkeys(_COUNTS, 0))
+            for name in _COUNTS:
+                own[name] += getattr(link.counters, name)
+    return totals
+
+
+def _lay_out(graph: PhysicalGraph) -> dict[Node, tuple[float, float]]:
+    """Layers by the longest way from a source; within a layer, by the mean place of what feeds an operator."""
+    depth: dict[Node, int] = {}
+    layers: dict[int, list[Node]] = {}
+    for node in graph.logical.nodes:
+        depth[node] = max((depth[item.node] + 1 for item in node.inputs), default=0)
+        layers.setdefault(depth[node], []).append(node)
+    places: dict[Node, tuple[float, float]] = {}
+    last = max(layers)
+    for level in sorted(layers):
+        row = layers[level]
+        row.sort(key=lambda node: sum(places[item.node][1] for item in node.inputs) / max(1, len(node.inputs)))
+        for place, node in enumerate(row):
+            places[node] = (level / last if last else 0.5, (place + 0.5) / len(row))
+    return places
