@@ -190,7 +190,8 @@ class ControlsPart(Part):
         self._stalled = frozenset(str(stalled).split(", ")) if stalled else frozenset()
         told = [f"slowed down: <b>{wording.html_text(slowed)}</b>"] if slowed else []
         told += [f"stalled: <b>{wording.html_text(stalled)}</b>"] if stalled else []
-        self._in_force.write("in force: " + "; ".join(told) if told else "in force: none is slowed down or stalled")
+        said = "; ".join(told) or "none is slowed down or stalled"
+        self._in_force.write(f"<p>in force: {said}</p>")
         self._name_stall()
 
     def _name_stall(self) -> None:
@@ -208,5 +209,6 @@ _ACTIONS_CSS = """
 .wb-group { min-width: 0; }
 """
 _IN_FORCE_CSS = """
+p { min-width: 150px; }
 :host { font-size: 11px; color: var(--wb-muted); width: auto; } b { color: var(--wb-ink); overflow-wrap: anywhere; }
 """

@@ -124,8 +124,8 @@ class StatePart(Part):
         self._frame: Frame | None = None
         self._held: Held | None = None
         self._most = LISTED_ALONE if easel.alone else LISTED
-        self.operator, self.by = choice("Operator"), choice("Rank keys by", 110)
-        self.key = field("Key to look up", "key", 110)
+        self.operator, self.by = choice("Operator", 110), choice("Rank keys by", 90)
+        self.key = field("Key to look up", "key", 70)
         self.look = button("Value of key", self._look_up, "What the operator holds for this key now")
         self._answer = Answer("the look-up", easel.texts, easel.errands)
         self._summary = easel.texts.piece("Keys and sizes", css=_CSS)

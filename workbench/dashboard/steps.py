@@ -62,7 +62,7 @@ SPEED = Knob(
     "Replay speed",
     ("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
     parse_speed,
-    "does not apply: nothing is replayed",
+    "nothing is replayed",
 )
 
 
@@ -85,7 +85,7 @@ RATE = Knob(
     "Source rate (records/s)",
     ("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
     number_scale,
-    "does not apply: no source has a rate",
+    "no source has a rate",
 )
 PARALLELISM = Knob("parallelism", "Parallelism", ("1", "2", "3", "4", "6", "8", "12", "16"), number_scale)
 KNOBS = (BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, SPEED, RATE, PARALLELISM)
