@@ -48,7 +48,10 @@ class ControlsPart(Part):
             children=[
                 group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
                 group(self.savepoint_name, self.savepoint, self.savepoints, self.restore, self.answers["save"].div),
-                group(self.task, self.fail, self.taskmanager, self.fail_taskmanager, self.answers["fail"].div),
+                group(
+                    self.task, self.fail, self.taskmanager, self.fail_taskmanager, self.fail_coordinator,
+                    self.answers["fail"].div,
+                ),
                 group(
                     self.operator, self.rest, self.slow_down, self.stall, self._in_force.div, self.answers["slow"].div
                 ),
@@ -110,6 +113,11 @@ class ControlsPart(Part):
                 "fail", lambda: self.easel.job.fail(taskmanager=self.taskmanager.value), "asked: fail TaskManager"
             ),
             "Crash all tasks of the TaskManager",
+        )  # fmt: skip
+        self.fail_coordinator = self._button(
+            "Fail coordinator",
+            self._asks("fail", lambda: self.easel.job.fail(coordinator=True), "asked: fail coordinator"),
+            "Throw the job's master away; another one takes over",
         )  # fmt: skip
 
     def _make_slowness(self) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Row, Slider
 
@@ -15,6 +15,7 @@ from workbench.dashboard import wording
 from workbench.dashboard.actions import Answer, field
 from workbench.dashboard.html import Texts
 from workbench.durations import parse_duration, parse_speed
+from workbench.elements import CheckpointMode
 from workbench.errors import SettingError
 
 PATIENCE_S = 3.0
@@ -87,8 +88,27 @@ RATE = Knob(
     number_scale,
     "no source has a rate",
 )
+_MODES: tuple[str, ...] = get_args(CheckpointMode)
+
+
+def mode_scale(text: str) -> float:
+    """The place of a checkpoint mode among the modes."""
+    if text not in _MODES:
+        raise SettingError(f"{text!r} is no checkpoint mode")
+    return float(_MODES.index(text))
+
+
+CHECKPOINT_MODE = Knob("checkpoint_mode", "Checkpoint mode", _MODES, mode_scale)
+ALIGNED_TIMEOUT = Knob(
+    "aligned_checkpoint_timeout",
+    "Aligned checkpoint timeout",
+    ("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
+    duration_scale,
+)
 PARALLELISM = Knob("parallelism", "Parallelism", ("1", "2", "3", "4", "6", "8", "12", "16"), number_scale)
-KNOBS = (BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, SPEED, RATE, PARALLELISM)
+KNOBS = (
+    BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, CHECKPOINT_MODE, ALIGNED_TIMEOUT, SPEED, RATE, PARALLELISM,
+)  # fmt: skip
 
 
 def same_value(knob: Knob, first: str, second: str) -> bool:

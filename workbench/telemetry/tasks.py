@@ -179,7 +179,7 @@ class ChannelSampler:
             barriers=tuple(barrier for barrier, _, _ in barriers),
             barrier_records=tuple(records for _, records, _ in barriers),
             barrier_buffers=tuple(buffers for _, _, buffers in barriers),
-            blocked_us=item.blocked_us if item.blocked else None,
+            blocked_us=(item.blocked_us or None) if item.blocked else None,
             records_per_second=self._rate(place, channel.records_received, now_us),
         )
 
