@@ -37,6 +37,7 @@ HOMES = {
     "comm": ("kernel",),
     "panel": ("dashboard",),
     "bokeh": ("dashboard",),
+    "tornado": ("dashboard",),
     "param": ("dashboard",),
 }
 

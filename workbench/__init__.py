@@ -16,7 +16,8 @@ The map of what is exported:
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * when a failed job starts again: `fixed_delay`, `exponential_delay`, `failure_rate`, `no_restart`;
-* jobs: `Pipeline`, `Job`, `job`, `jobs`, and `SETTINGS`, the names of what can be tuned live;
+* jobs: `Pipeline`, `Job`, `job`, `jobs`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of
+  what can be tuned live;
 * what is kept of jobs: `savepoints`, `delete_savepoint`, and `Snapshot`, which opens one to be looked at;
 * errors: `WorkbenchError` is the base of all.
 
@@ -39,6 +40,7 @@ from typing import Any
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
 from workbench.api.connected import ConnectedStreams
+from workbench.api.serving import serve
 from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.file_sink import FileSink
@@ -174,6 +176,7 @@ __all__ = [
     "punctuated",
     "purging",
     "savepoints",
+    "serve",
     "session",
     "sliding",
     "sum",

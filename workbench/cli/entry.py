@@ -8,17 +8,18 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from workbench.cli import bench, demo, doctor, simulate
+from workbench.cli import bench, demo, doctor, serve, simulate
 from workbench.cli.command import Commands, Parser
 from workbench.errors import WorkbenchError
 
-COMMANDS = (demo, bench, doctor, simulate)
+COMMANDS = (demo, serve, bench, doctor, simulate)
 """The modules of the commands, in the order of the help; each has ``register(commands)``."""
 
 EXAMPLES = """\
 examples:
   workbench demo                    open the first notebook in JupyterLab
   workbench demo --headless         run the main job here, with a progress bar
+  workbench serve lesson.py         show the jobs that a script starts in a browser
   workbench bench grouping          measure a keyed aggregation
   workbench doctor                  check this machine
   workbench simulate --seeds 200    search for schedules and crashes that break a promise

@@ -1,0 +1,136 @@
+"""The stand-alone page: who gets it, and that it is live."""
+
+import http.client
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pytest
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.ioloop import IOLoop
+from tornado.websocket import websocket_connect
+
+import workbench as wb
+from workbench.cli.checks.machine import find_browser
+from workbench.errors import SettingError
+
+
+def start(name):
+    table = pa.table({"n": list(range(1000))})
+    return wb.Stream.from_table(table, rate=20).sink_to(wb.DiscardSink()).run(name)
+
+
+@pytest.fixture
+def served():
+    job = start("served")
+    pages = wb.serve(job)
+    yield pages
+    pages.stop()
+    job.cancel()
+    job.wait("30s")
+
+
+def fetch(url, **headers):
+    """Status and text of a page, without following a redirect's cookie."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_only_who_knows_the_token_gets_a_page(served):
+    place = f"http://localhost:{served.port}/"
+    for url in (place, f"{place}?token=guess", f"{place}autoload.js?bokeh-autoload-element=x"):
+        status, text = fetch(url)
+        assert (status, text) == (
+            403,
+            "This page needs its token: open the address that was printed when it was served.",
+        )
+    status, text = fetch(served.url)
+    assert status == 200
+    assert "<title>served: dashboard</title>" in text
+
+
+def test_the_cookie_remembers_the_token_and_keeps_it_from_scripts(served):
+    connection = http.client.HTTPConnection("localhost", served.port, timeout=30)
+    connection.request("GET", f"/?{urlsplit(served.url).query}")
+    answer = connection.getresponse()
+    answer.read()
+    cookie = answer.getheader("Set-Cookie")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert fetch(f"http://localhost:{served.port}/", Cookie=cookie.partition(";")[0])[0] == 200
+    connection.close()
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://localhost:1", "http://localhost.evil.example"])
+def test_a_page_of_another_origin_is_refused(served, origin):
+    cookie = f"workbench-{served.port}={urlsplit(served.url).query.removeprefix('token=')}"
+    request = HTTPRequest(f"ws://localhost:{served.port}/ws", headers={"Origin": origin, "Cookie": cookie})
+    loop = IOLoop(make_current=False)
+    try:
+        with pytest.raises(HTTPClientError) as refused:
+            loop.run_sync(lambda: websocket_connect(request, subprotocols=["bokeh", "x"]))
+    finally:
+        loop.close()
+    assert refused.value.code == 403
+
+
+def test_it_listens_on_loopback_alone_and_stops(served):
+    with Path("/proc/net/tcp").open() as table:
+        lines = [line.split()[1] for line in table]
+    assert f"0100007F:{served.port:04X}" in lines
+    assert f"00000000:{served.port:04X}" not in lines
+    served.stop()
+    with pytest.raises(OSError, match=r"(?i)refused"):
+        http.client.HTTPConnection("localhost", served.port, timeout=5).connect()
+    assert repr(served) == "<ServedPages, stopped>"
+
+
+def test_a_port_that_is_taken_is_a_sentence(served):
+    with pytest.raises(SettingError, match=f"port {served.port} cannot be opened"):
+        wb.serve(port=served.port)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
+def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(60_000)
+        page.goto(served.url)
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Resume").wait_for()
+        assert wb.job("served").status()["paused"]
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_role("button", name="Pause").wait_for()
+        browser.close()
+
+
+def test_the_command_runs_a_script_and_prints_the_address(tmp_path):
+    script = tmp_path / "lesson.py"
+    script.write_text(
+        "import sys, pyarrow as pa, workbench as wb\n"
+        "stream = wb.Stream.from_table(pa.table({'n': [1, 2]})).sink_to(wb.DiscardSink())\n"
+        "job = stream.run(sys.argv[1]); job.wait('30s'); print(job.state); raise SystemExit(3)\n"
+    )
+    command = [sys.executable, "-m", "workbench", "serve", str(script), "two"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 3, ended.stderr
+    first, second = ended.stdout.splitlines()
+    assert first.startswith("The dashboards of lesson.py: http://localhost:")
+    assert second == "FINISHED"
+
+
+def test_a_script_that_is_not_there_is_a_sentence(tmp_path):
+    command = [sys.executable, "-m", "workbench", "serve", str(tmp_path / "none.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2
+    assert "there is no script" in ended.stderr

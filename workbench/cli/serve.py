@@ -1,0 +1,56 @@
+"""``workbench serve``: runs a script and shows its jobs on a page of its own."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+import webbrowser
+from pathlib import Path
+
+from rich.console import Console
+
+import workbench as wb
+from workbench.cli.command import Commands, count
+from workbench.errors import SettingError
+
+DETAILS = """\
+Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
+Ctrl-C; then the jobs end with this process (one that has a checkpoint_dir can be resumed from there). The page is
+served on this machine only, to who knows the token in the printed address.
+"""
+
+
+def register(commands: Commands) -> None:
+    """Add ``workbench serve``."""
+    parser = commands.add("serve", run, about="show the dashboards of a script's jobs in a browser", details=DETAILS)
+    parser.add_argument("script", type=Path, metavar="FILE.py", help="a script that starts jobs")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for the script")
+    parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the script and serve its jobs until an interrupt; the exit code.
+
+    Raises:
+        SettingError: no such script, or the port cannot be opened.
+    """
+    script: Path = options.script
+    if not script.is_file():
+        raise SettingError(f"there is no script {str(script)!r}: name a Python file that starts jobs")
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    pages = wb.serve(port=options.port)
+    console.print(f"The dashboards of {script.name}: {pages.url}")
+    if options.open:
+        webbrowser.open(pages.url)
+    before = sys.argv
+    sys.argv = [str(script), *options.arguments]
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+        console.print("The script has ended; the page stays until you press Ctrl-C.")
+        pages.wait()
+    finally:
+        sys.argv = before
+        pages.stop()
+    return 0

@@ -1,0 +1,204 @@
+"""Dashboards as a page of its own, for a lecture without notebooks: the one place that opens a port, when asked.
+
+The port is on loopback. A page is given only to who knows the token that is in the printed address (a cookie remembers
+it), sessions are signed, and a connection from a page of another origin is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from html import escape
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from bokeh.application import Application
+from bokeh.application.handlers import FunctionHandler
+from bokeh.document import Document
+from bokeh.models import Div
+from bokeh.server.auth_provider import AuthProvider
+from bokeh.server.server import Server
+from tornado.ioloop import IOLoop
+from tornado.web import RequestHandler
+
+from workbench.dashboard.job_port import OVER, Watched
+from workbench.dashboard.pump import INTERVAL_S, PATIENCE_S
+from workbench.dashboard.view import View
+from workbench.errors import SettingError
+
+Jobs = Callable[[], Mapping[str, Watched]]
+"""Gives the jobs that are shown, by name."""
+
+ADDRESS = "127.0.0.1"
+_REFUSED = "This page needs its token: open the address that was printed when it was served."
+
+
+class ServedPages:
+    """Pages with the dashboards of jobs, served until `stop`.
+
+    Attributes:
+        url: what to open, with the token.
+        port: on loopback.
+    """
+
+    def __init__(self, jobs: Jobs, port: int = 0) -> None:
+        _check_free(port)
+        self._jobs = jobs
+        self._token = secrets.token_urlsafe(24)
+        self._loop: IOLoop | None = None
+        self._server: Server | None = None
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(port, ready), name="dashboard pages", daemon=True)
+        self._thread.start()
+        ready.wait()
+        if self._server is None:
+            raise SettingError(f"port {port} was taken meanwhile: choose another, or 0 for any that is free")
+        self.port = int(self._server.port or 0)
+        self.url: str = f"http://localhost:{self.port}/?token={self._token}"
+
+    def __repr__(self) -> str:
+        return f"<ServedPages at {self.url}>" if self.is_open else "<ServedPages, stopped>"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{escape(self.url)}" target="_blank">{escape(self.url)}</a>' if self.is_open else repr(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the pages are served."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Close the port and every page's connection; the jobs run on."""
+        loop = self._loop
+        if loop is not None and self.is_open:
+            loop.add_callback(loop.stop)
+            self._thread.join()
+
+    def wait(self) -> None:
+        """Wait until somebody stops it."""
+        while self.is_open:
+            self._thread.join(0.2)  # in pieces, so that an interrupt is heard
+
+    def _run(self, port: int, ready: threading.Event) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._loop = IOLoop.current()
+        try:
+            self._server = server = Server(
+                {"/": Application(FunctionHandler(self._page))},
+                io_loop=self._loop,
+                address=ADDRESS,
+                port=port,
+                auth_provider=_TokenNeeded(self._token),
+                sign_sessions=True,
+                secret_key=secrets.token_urlsafe(32).encode(),
+                include_cookies=[],
+                unused_session_lifetime_milliseconds=10_000,
+            )
+        except OSError:
+            ready.set()
+            return
+        server.start()
+        ready.set()
+        self._loop.start()
+        server.stop()
+        server.unlisten()
+        self._loop.close(all_fds=True)
+
+    def _page(self, document: Document) -> None:
+        jobs = self._jobs()
+        arguments = document.session_context.request.arguments
+        name = arguments.get("job", [b""])[0].decode("utf-8", "replace")
+        if not name and len(jobs) == 1:
+            name = next(iter(jobs))
+        if name in jobs:
+            _show(document, jobs[name])
+        else:
+            _list(document, jobs, name)
+
+
+def _check_free(port: int) -> None:
+    try:
+        socket.create_server((ADDRESS, port)).close()
+    except (OSError, OverflowError) as error:
+        raise SettingError(
+            f"port {port} cannot be opened ({error}): choose another, or 0 for any that is free"
+        ) from error
+
+
+def _list(document: Document, jobs: Mapping[str, Watched], wanted: str) -> None:
+    """The jobs that there are; `wanted` is one that there is not."""
+    document.title = "Streaming Workbench"
+    lines = [f"<p>There is no job {escape(wanted)!r}.</p>"] if wanted else []
+    lines += [
+        f'<p><a href="?job={quote(name)}">{escape(name)}</a> {escape(job.state)}</p>' for name, job in jobs.items()
+    ]
+    lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
+    document.add_root(Div(text="<h1>Streaming Workbench</h1>" + "".join(lines), sizing_mode="stretch_width"))
+
+
+def _show(document: Document, job: Watched) -> None:
+    """A live dashboard; a page that has not painted the last frame gets the next one later."""
+    view = View(job, job.recorder.frames())
+    document.title = f"{job.name}: dashboard"
+    document.add_root(view.root)
+    document.js_on_event("document_ready", view.script)
+    shown_at, sequence = 0.0, -1
+
+    def feed() -> None:
+        nonlocal shown_at, sequence
+        now = monotonic()
+        if view.pulse.echo.data["beat"][0] < view.pulse.count and now - shown_at < PATIENCE_S:
+            return
+        frame = job.recorder.latest()
+        if frame is not None and frame.sequence != sequence:
+            view.update(frame)
+            sequence = frame.sequence
+        shown_at = now
+        over = frame is not None and frame.state in OVER
+        view.pulse.beat(over=over)
+        if over:
+            document.remove_periodic_callback(feeding)
+
+    feeding = document.add_periodic_callback(feed, int(INTERVAL_S * 1000))
+
+
+class _TokenNeeded(AuthProvider):  # type: ignore[misc]
+    """Lets in who brings the token, in the address or in the cookie that was given for it."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        super().__init__()
+
+    @property
+    def get_user(self) -> Callable[[Any], str | None]:
+        return self._user
+
+    @property
+    def login_url(self) -> str:
+        return "/refused"
+
+    @property
+    def login_handler(self) -> type[RequestHandler]:
+        return _Refused
+
+    def _user(self, handler: RequestHandler) -> str | None:
+        # Cookies are shared by all ports of a host: the name keeps two servers' tokens apart.
+        cookie = f"workbench-{handler.request.host.rpartition(':')[2]}"
+        given = handler.get_query_argument("token", "")
+        if given and secrets.compare_digest(given.encode(), self._token.encode()):
+            handler.set_cookie(cookie, self._token, httponly=True, samesite="Strict")
+            return "person"
+        known = handler.get_cookie(cookie, "")
+        return "person" if known and secrets.compare_digest(known.encode(), self._token.encode()) else None
+
+
+class _Refused(RequestHandler):
+    def get(self) -> None:
+        self.set_status(403)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(_REFUSED)
