@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from workbench.connectors.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 
 MANIFEST = "manifest.json"
@@ -103,10 +103,11 @@ class Manifest:
         return frozenset(uid for file in self.files for uid in file.operators)
 
     def to_json(self) -> bytes:
-        """The manifest's file, whose last entry is the checksum of all that stands before it."""
+        """The manifest's file, which begins with the checksum of all that stands behind it."""
         content = asdict(self)
         del content["place"], content["ignored"]
-        return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True).encode()
+        body = json.dumps(content, indent=1, sort_keys=True).encode().removeprefix(b"{")
+        return _head(body) + body
 
 
 def read_manifest(data: bytes, place: str, path: str) -> Manifest:
@@ -120,13 +121,12 @@ def read_manifest(data: bytes, place: str, path: str) -> Manifest:
         content: dict[str, Any] = json.loads(data)
         written = content["format"]
         if written == FORMAT:
-            if content.pop("checksum") != _checksum(content):
-                raise ValueError("its checksum is another")
+            head = len(_head(b""))
+            if data[:head] != _head(data[head:]):
+                raise ValueError("it does not match its checksum")
+            del content["checksum"]
             files = tuple(map(_state_file, content.pop("files")))
-            manifest = Manifest(**content, files=files, place=place)
-            if manifest.to_json() != data:
-                raise ValueError("it is not laid out as it was written")
-            return manifest
+            return Manifest(**content, files=files, place=place)
         if not isinstance(written, int):
             raise ValueError(f"its format is {written!r}")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -151,9 +151,9 @@ def _state_file(content: dict[str, Any]) -> StateFile:
     return StateFile(**{**content, **lists, "parts": parts})
 
 
-def _checksum(content: dict[str, Any]) -> str:
-    """Of everything that the manifest says, however it is laid out."""
-    return f"crc32:{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
+def _head(body: bytes) -> bytes:
+    """What stands before the body of a manifest's file."""
+    return f'{{\n "checksum": "{checksum(body)}",'.encode()
 
 
 def check_name(name: str, what: str) -> str:

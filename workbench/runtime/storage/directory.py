@@ -13,7 +13,6 @@ state itself, and the other files that it needs once more, so its folder can be 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -27,11 +26,11 @@ from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, read_gone_back
 from workbench.runtime.storage.holding import Hold, hold
 from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 
-TAKEN_BACK = "taken-back.json"
 SHARED = ("tables", "state")
 """The folders of the files that checkpoints share."""
 INCREMENTAL_ABOVE_BYTES = 1 << 20
@@ -70,6 +69,7 @@ class DirectoryStorage:
         self._reader = CheckpointReader(self._files)
         self._before: tuple[()] | tuple[bytes | None] = ()
         self._brought_in: str | None = None
+        self._known: dict[str, Manifest] = {}
         self._parts: StateParts | None = None
         if incremental_above_bytes is not None:
             self._parts = StateParts(self._write_part, incremental_above_bytes)
@@ -128,9 +128,10 @@ class DirectoryStorage:
 
     def discard(self, place: str) -> None:
         path = f"{place}/{MANIFEST}"
-        needed = set(self._reader.manifest(place).needs) if self._files.exists(path) else set()
+        needed = set(self._manifest(place).needs) if self._files.exists(path) else set()
         self._files.delete(path)  # first, so that half a folder is never taken for a whole
         self._files.delete_folder(place)
+        self._known.pop(place, None)
         self._in_use.pop(place, None)
         if self._parts is not None:
             needed |= self._parts.give_up(place)
@@ -207,10 +208,10 @@ class DirectoryStorage:
         complete = [*self.manifests(), *self.savepoints()]
         back = self._taken_back()
         if back is not None:
-            complete = [m for m in complete if m.checkpoint_id >= back["first_id"] or m.place == back["place"]]
+            complete = [manifest for manifest in complete if back.counts(manifest.checkpoint_id, manifest.place)]
             if not complete:
                 raise CheckpointError(
-                    f"the job in {self.shown!r} was taken back to {back['place']}, which is gone: bring it "
+                    f"the job in {self.shown!r} was taken back to {back.place}, which is gone: bring it "
                     "back, restore another savepoint, or choose another checkpoint_dir"
                 )
         return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
@@ -218,7 +219,7 @@ class DirectoryStorage:
     def take_back(self, savepoint: Manifest, first_id: int) -> None:
         """Remember durably that the job goes on from a savepoint, with checkpoints from `first_id` on."""
         self._before = (self._reader.bytes_of(TAKEN_BACK) if self._files.exists(TAKEN_BACK) else None,)
-        self._files.write(TAKEN_BACK, (json.dumps({"place": savepoint.place, "first_id": first_id}).encode(),))
+        self._files.write(TAKEN_BACK, (GoneBack(savepoint.place, first_id).to_json(),))
 
     def undo_take_back(self) -> None:
         """The job could not start from the savepoint: it goes on from where it would have before."""
@@ -255,20 +256,19 @@ class DirectoryStorage:
         return [name for name in self._files.folders() if _CHECKPOINT.fullmatch(name)]
 
     def _complete(self, places: Iterable[str]) -> list[Manifest]:
-        found = [self._reader.manifest(place) for place in places if self._reader.is_complete(place)]
+        found = [self._manifest(place) for place in places if self._reader.is_complete(place)]
         return sorted(found, key=lambda manifest: manifest.checkpoint_id)
 
-    def _taken_back(self) -> dict[str, Any] | None:
+    def _manifest(self, place: str) -> Manifest:
+        """Of a complete checkpoint; read once, because nobody else writes here."""
+        if place not in self._known:
+            self._known[place] = self._reader.manifest(place)
+        return self._known[place]
+
+    def _taken_back(self) -> GoneBack | None:
         if not self._files.exists(TAKEN_BACK):
             return None
-        try:
-            back: dict[str, Any] = json.loads(self._reader.bytes_of(TAKEN_BACK))
-            return {"place": str(back["place"]), "first_id": int(back["first_id"])}
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise CorruptCheckpointError(
-                f"{self._files.path_of(TAKEN_BACK)} cannot be read ({error}); it says from which savepoint the job "
-                "goes on: restore that savepoint again, or choose another checkpoint_dir"
-            ) from error
+        return read_gone_back(self._reader.bytes_of(TAKEN_BACK), self._files.path_of(TAKEN_BACK))
 
     def _needed(self) -> set[str]:
         """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""
