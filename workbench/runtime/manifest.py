@@ -106,7 +106,7 @@ class Manifest:
         """The manifest's file, which begins with the checksum of all that stands behind it."""
         content = asdict(self)
         del content["place"], content["ignored"]
-        body = json.dumps(content, indent=1, sort_keys=True).encode().removeprefix(b"{")
+        body = json.dumps(content, sort_keys=True).encode().removeprefix(b"{")
         return _head(body) + body
 
 
@@ -153,7 +153,7 @@ def _state_file(content: dict[str, Any]) -> StateFile:
 
 def _head(body: bytes) -> bytes:
     """What stands before the body of a manifest's file."""
-    return f'{{\n "checksum": "{checksum(body)}",'.encode()
+    return f'{{"checksum": "{checksum(body)}", '.encode()
 
 
 def check_name(name: str, what: str) -> str:
