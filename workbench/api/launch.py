@@ -37,6 +37,7 @@ from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
 from workbench.runtime.stage import Stage
 from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, check_name
+from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
@@ -107,7 +108,8 @@ def start_job(
     check_guarantee(logical, guarantee)
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     prepare_kernels()
-    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore, incremental=incremental)
+    above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
+    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore, above_bytes)
     try:
         news: tuple[str, ...] = ()
         if manifest is not None:

@@ -46,14 +46,12 @@ def open_storage(
     checkpoint_dir: str | Path | None,
     resume: bool,
     restore: str | Path | None,
-    *,
-    incremental: bool = True,
+    incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
 ) -> tuple[CheckpointStorage, Manifest | None, int]:
     """The storage, the checkpoint to begin with, and the id of the first new one."""
     if checkpoint_dir is None:
         return MemoryStorage(), None, 1
-    above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
-    storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=above_bytes)
+    storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=incremental_above_bytes)
     try:
         if storage.directory is None:
             sleep(SETTLE_US / 1e6)
