@@ -50,7 +50,13 @@ HOOKS = {
     *("CoProcessFunction.process2", "Evictor.keep", "Evictor.keep_in_windows", "ProcessFunction.on_timer"),
     *("ProcessFunction.process", "Trigger.on_event_time", "Trigger.on_merge", "Trigger.on_processing_time"),
     *("Trigger.on_record", "WatermarkGenerator.on_batch", "WatermarkGenerator.on_periodic"),
-    *("WatermarkGenerator.restore", "WindowAssigner.assign", "WindowAssigner.panes", "WindowAssigner.windows"),
+    *(
+        "WatermarkGenerator.restore",
+        "WindowAssigner.assign",
+        "WindowAssigner.panes",
+        "WindowAssigner.reached",
+        "WindowAssigner.windows",
+    ),
 }
 """Methods that people write and the runtime calls."""
 
@@ -71,7 +77,18 @@ OF_THE_NOTEBOOK = {"load_ipython_extension", "unload_ipython_extension"}
 WITHOUT_SOURCE = {
     *OF_THE_NOTEBOOK,
     *("INGESTION", "SETTINGS"),  # constants have no docstring of their own
-    *("job", "jobs", "Job.driver", "Job.name", "Job.over", "Job.pause", "Job.report", "Job.resume", "Job.wait"),
+    *(
+        "job",
+        "jobs",
+        "Job.driver",
+        "Job.live",
+        "Job.name",
+        "Job.over",
+        "Job.pause",
+        "Job.report",
+        "Job.resume",
+        "Job.wait",
+    ),
     *("Stream.columns", "Stream.schema"),
 }
 """Names that stand for no idea of stream processing."""

@@ -207,10 +207,10 @@ def test_a_taskmanager_takes_its_tasks_along() -> None:
     assert job.graph().slots["tm-1/slot-0"] == ["table[2]", "filter[2]"]
     job.step(20)
     job.fail(taskmanager="tm-1")
-    execution = job.driver.execution
-    assert execution is not None
-    waiting = sorted(task.name for task in execution.tasks if task.mailbox)
-    assert waiting == ["filter[2]", "filter[3]", "table[2]", "table[3]"]
+    frame = job.recorder.latest()
+    assert frame is not None
+    lost = [event.text for event in frame.events if event.text.startswith("tm-1 failed")]
+    assert lost == ["tm-1 failed: it was failed on purpose, with table[2], filter[2], table[3], filter[3]"]
     assert job.wait() == "FINISHED"
     assert job.status()["restarts"] == 1
     assert sorted(job.table("out")["n"].to_pylist()) == list(range(1_000))

@@ -28,11 +28,21 @@ class JobControls(JobViews):
                 ships at once; ``"disabled"``: only full buffers do.
             buffer_size: records in a full buffer, at most.
             checkpoint_interval: time between checkpoints, ``"5s"``, or ``"disabled"``.
-            speed: seconds of a replayed history per second, ``"600x"``, or ``"max"``.
+            checkpoint_mode: ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nobody waits for a barrier,
+                and some records count twice after a failure; ``"unaligned"``: exactly once, with barriers that overtake
+                records; ``"stop-the-world"``: sources wait until nothing is in flight.
+            aligned_checkpoint_timeout: an aligned checkpoint that has been under way for so long, such as ``"1s"``,
+                goes on unaligned; ``"disabled"``: never.
+            checkpoint_timeout: a checkpoint that takes longer, such as ``"10min"``, is aborted.
+            min_pause: time between the end of a checkpoint and the next periodic one, such as ``"1s"``.
+            max_concurrent_checkpoints: how many may be in progress at a time.
+            tolerable_failed_checkpoints: how many may fail in a row before the job fails; ``"any"``: any number.
+            retained_checkpoints: complete checkpoints that are kept.
+            parallelism: see `rescale`.
             rate: records per second of each source that reads at a rate, or ``"max"``; of one of several sources:
                 ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and
                 ``clicks.live``.
-            parallelism: see `rescale`.
+            speed: seconds of a replayed history per second, ``"600x"``, or ``"max"``.
 
         Raises:
             SettingError: an unknown setting or a bad value.

@@ -88,6 +88,11 @@ class JobViews(JobHandle):
         """One part of the dashboard alone, to be displayed in a cell: graph, watermarks, latency, buffers, checkpoints,
         state, sink, events or controls.
 
+        Source: Flink's web dashboard.
+
+        Args:
+            name: of the part.
+
         Raises:
             SettingError: no such part.
 

@@ -96,7 +96,15 @@ class StateView:
         return found[: max(0, limit)]
 
     def items(self, limit: int = 100, *, timeout: str = "5s") -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
-        """At most `limit` keys of each subtask with what the state holds for them, as (key, value)."""
+        """At most `limit` keys of each subtask with what the state holds for them, as (key, value).
+
+        Args:
+            limit: keys at most of each subtask; any of those that there are.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
         answers = self._answers(None, max(0, limit), timeout, with_values=True)
         return [(dict(key), None if value is None else dict(value)) for _, items in answers for key, value in items]
 

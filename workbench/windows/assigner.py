@@ -82,7 +82,11 @@ class WindowAssigner:
 
     def reached(self, watermark_us: int) -> int:
         """How far event time is for these windows when the watermark is so far: a window [start, end) is over when it
-        reaches end - 1."""
+        reaches end - 1.
+
+        Args:
+            watermark_us: microseconds since 1970.
+        """
         return watermark_us
 
     def describe(self) -> str:
