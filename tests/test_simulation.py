@@ -72,7 +72,7 @@ def test_a_plan_is_drawn_within_what_can_be_survived() -> None:
     chance = Random(1)
     plans = [FaultPlan.draw(chance, kills=False) for _ in range(600)]
     kinds = {fault.kind for plan in plans for fault in plan.faults}
-    assert kinds == {"crash", "error", "jump", "late", "twice", "swapped"}
+    assert kinds == {"crash", "machine", "coordinator", "error", "jump", "late", "twice", "swapped"}
     assert {len(plan.faults) for plan in plans} == {0, 1, 2, 3}
     on_disk = [fault for _ in range(600) for fault in FaultPlan.draw(chance, kills=True).faults]
     assert {fault.point for fault in on_disk} == set(POINTS)
@@ -94,7 +94,7 @@ def test_every_crash_point_of_the_list_is_there() -> None:
     listed = (
         "before trigger, after trigger, barrier emission, first barrier, end of alignment, synchronous part, mid-file,"
         " fsync, rename, acknowledge, last acknowledge, metadata write, metadata rename, notify, pre-commit, commit,"
-        " after commit, cleanup, restore read, re-commit"
+        " after commit, cleanup, restore read, in-flight replay, re-commit"
     )
     assert set(listed.split(", ")) <= set(POINTS)
 

@@ -12,6 +12,7 @@ from rich.progress import Progress
 from workbench.api.job import Job
 from workbench.cli.command import Commands, count, one_of
 from workbench.drivers.faults import FAULTS
+from workbench.testing.exhaustive import pairs_of_crashes, run_cases, single_crashes
 from workbench.testing.replaying import replay
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import Scenario
@@ -49,12 +50,16 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--pipeline", default="", metavar="FILE", help="a Python file that defines 'stream'")
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
+    parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of six pipelines")
+    parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
     parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate seed after seed until one fails; the exit code."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
+    if options.exhaustive or options.pairs:
+        return enumerate_crashes(console, pairs=options.pairs, jobs=options.jobs)
     search = Search(options.pipeline, tuple(options.fault))
     search.scenario(0)  # an error in the pipeline shows before the bar
     if options.replay is not None:
@@ -78,6 +83,27 @@ def run(options: argparse.Namespace) -> int:
         f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second."
     )
     return 0
+
+
+def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
+    """Run every single crash, or every pair; the exit code."""
+    begun = time.monotonic()
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        bar = progress.add_task("looking for the places", total=None)
+        cases = pairs_of_crashes() if pairs else single_crashes()
+        progress.update(bar, description="simulating", total=len(cases))
+        reached = broken = 0
+        for outcome in run_cases(cases, jobs=jobs):
+            reached += outcome.reached
+            broken += bool(outcome.violations)
+            progress.advance(bar)
+            if outcome.violations:
+                console.print("\n  ".join([outcome.case, *outcome.violations]))
+    what = "pairs of crashes" if pairs else "crashes"
+    console.print(
+        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {time.monotonic() - begun:.0f} s."
+    )
+    return 1 if broken else 0
 
 
 def print_failure(console: Console, failed: SimulationResult, search: Search) -> None:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Literal, Protocol
 
 from workbench.drivers.probes import Point, Probe
-from workbench.elements import CheckpointBarrier, Element, EndOfStream
+from workbench.elements import CheckpointBarrier, Element, EndOfInFlight, EndOfStream, Records
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.manifest import MANIFEST
@@ -38,6 +38,7 @@ CrashPoint = Literal[
     "after commit",
     "cleanup",
     "restore read",
+    "in-flight replay",
     "re-commit",
 ]
 
@@ -88,6 +89,12 @@ class CrashPoints(Probe):
     def sent(self, channel: Channel, element: Element) -> None:
         if type(element) is CheckpointBarrier:
             self._tell("barrier emission", channel.source)
+        elif type(element) is EndOfInFlight or (type(element) is Records and self._replays(channel.source)):
+            self._tell("in-flight replay", channel.source)
+
+    def _replays(self, task: str) -> bool:
+        restored = self._tasks[task].restored
+        return restored is not None and not restored.sent
 
     def received(self, channel: Channel, element: Element) -> None:
         task = channel.target

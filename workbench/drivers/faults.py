@@ -21,19 +21,33 @@ from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 
 Kind = Literal[
-    "crash", "error", "kill", "full", "broken", "slow", "jump", "late", "twice", "swapped", "torn", "flipped", "missing"
+    "crash",
+    "machine",
+    "coordinator",
+    "error",
+    "kill",
+    "full",
+    "broken",
+    "slow",
+    "jump",
+    "late",
+    "twice",
+    "swapped",
+    "torn",
+    "flipped",
+    "missing",
 ]
-"""A task fails as by ``job.fail``; the code there raises (a source, a user's function); the process ends, and only what
-was written survives (``kill -9``); the disk is full, gives an input/output error, or takes long; the clock jumps ahead;
-an acknowledgement is delayed, comes twice, or comes behind the next one; a file of the latest checkpoint is cut off,
-has a wrong bit, or is gone when the next process starts."""
+"""A task fails as by ``job.fail``, or all tasks of a TaskManager, or the coordinator; the code there raises (a source,
+a user's function); the process ends, and only what was written survives (``kill -9``); the disk is full, gives an
+input/output error, or takes long; the clock jumps ahead; an acknowledgement is delayed, comes twice, or comes behind
+the next one; a file of the latest checkpoint is cut off, has a wrong bit, or is gone when the next process starts."""
 
 POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
-    "step": ("crash", "kill", "jump"),
+    "step": ("crash", "machine", "coordinator", "kill", "jump"),
     "source read": ("error", "kill"),
     "process": ("crash", "error", "kill"),
-    "before trigger": ("crash", "kill"),
-    "after trigger": ("crash", "kill"),
+    "before trigger": ("crash", "coordinator", "kill"),
+    "after trigger": ("crash", "coordinator", "kill"),
     "barrier emission": ("crash", "kill"),
     "first barrier": ("crash", "kill"),
     "end of alignment": ("crash", "kill"),
@@ -44,16 +58,17 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "fsync": ("crash", "broken", "slow", "kill"),
     "rename": ("crash", "broken", "kill"),
     "acknowledge": ("crash", "error", "kill"),
-    "last acknowledge": ("crash", "kill"),
+    "last acknowledge": ("crash", "coordinator", "kill"),
     "metadata write": ("crash", "full", "kill"),
-    "metadata rename": ("crash", "broken", "kill"),
-    "complete": ("crash", "kill"),
+    "metadata rename": ("crash", "coordinator", "broken", "kill"),
+    "complete": ("crash", "coordinator", "kill"),
     "notify": ("crash", "kill"),
     "pre-commit": ("crash", "kill"),
     "commit": ("crash", "kill"),
     "after commit": ("crash", "kill"),
     "cleanup": ("crash", "broken", "kill"),
     "restore read": ("kill",),
+    "in-flight replay": ("crash", "kill"),
     "re-commit": ("kill",),
     "restart": ("torn", "flipped", "missing"),
 }
@@ -61,6 +76,8 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
 
 _NAMES: dict[str, tuple[Kind, ...]] = {
     "task failure": ("crash",),
+    "taskmanager failure": ("machine",),
+    "coordinator crash": ("coordinator",),
     "kill": ("kill",),
     "exception": ("error",),
     "no space": ("full",),
@@ -100,6 +117,7 @@ class Fault:
         kind: what happens.
         task: which task crashes where the point lies in none, by its index modulo the number of tasks.
         owner: only the times count at which this task is there; empty for all.
+        follows: only the times count since the fault before it in the plan has happened.
     """
 
     point: FaultPoint
@@ -107,10 +125,12 @@ class Fault:
     kind: Kind
     task: int = 0
     owner: str = ""
+    follows: bool = False
 
     def __str__(self) -> str:
         place = f" of {self.owner}" if self.owner else ""
-        return f"{self.kind} at {self.point}{place} {self.occurrence}"
+        then = "then " if self.follows else ""
+        return f"{then}{self.kind} at {self.point}{place} {self.occurrence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +194,28 @@ def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[Fa
 class FaultInjector(Probe):
     """Makes the faults of a plan happen.
 
+    Args:
+        plan: the faults.
+        census: whether to go on counting when all have happened.
+
     Attributes:
+        counts: how often each place was reached, by owner; under an empty owner by all.
         crash: posts the crash of a task, by index or name; set by the driver that runs the job.
+        fail: posts the crash of the coordinator, or of the TaskManager of a task by its index; set likewise.
         pass_time: lets so many microseconds pass; set by the driver, too.
         in_task: whether a task is being stepped, so that what is raised is that task's failure.
         fired: the faults that have happened.
     """
 
-    def __init__(self, plan: FaultPlan) -> None:
-        self._waiting = list(plan.faults)
-        self._counts: Counter[tuple[FaultPoint, str]] = Counter()
+    def __init__(self, plan: FaultPlan, *, census: bool = False) -> None:
+        self._waiting = [fault for fault in plan.faults if not fault.follows]
+        self._followers = dict(zip(plan.faults, plan.faults[1:], strict=False))
+        self._since: dict[Fault, int] = {}
+        self._census = census
+        self.counts: Counter[tuple[FaultPoint, str]] = Counter()
         self._places = CrashPoints(self.at)
         self.crash: Callable[[int | str], None] = lambda task: None
+        self.fail: Callable[[Literal["machine", "coordinator"], int], None] = lambda kind, task: None
         self.pass_time: Callable[[int], None] = lambda us: None
         self.in_task = False
         self.fired: list[Fault] = []
@@ -209,21 +239,26 @@ class FaultInjector(Probe):
 
     def due(self, point: FaultPoint, owner: str) -> list[Fault]:
         """Count the place; the faults that are due there, which count as happened."""
-        if not self._waiting:
+        if not self._waiting and not self._census:
             return []
-        self._counts[point, ""] += 1
+        counts = self.counts
+        counts[point, ""] += 1
         if owner:
-            self._counts[point, owner] += 1
+            counts[point, owner] += 1
         due = [
             fault
             for fault in self._waiting
             if fault.point == point
             and fault.owner in ("", owner)
-            and fault.occurrence == self._counts[point, fault.owner]
+            and fault.occurrence == counts[point, fault.owner] - self._since.get(fault, 0)
         ]
         for fault in due:
             self._waiting.remove(fault)
             self.fired.append(fault)
+            follower = self._followers.get(fault)
+            if follower is not None and follower.follows:
+                self._since[follower] = counts[follower.point, follower.owner]
+                self._waiting.append(follower)
         return due
 
     def _happen(self, fault: Fault, owner: str) -> None:
@@ -236,6 +271,8 @@ class FaultInjector(Probe):
                 raise OSError(_ERRORS[fault.kind], f"injected: {fault}")
             case "error":
                 raise OSError(f"injected: {fault}")
+            case "machine" | "coordinator":
+                self.fail(fault.kind, fault.task)
             case _ if self.in_task:
                 raise JobError(f"injected: {fault}")
             case _:

@@ -17,7 +17,8 @@ from workbench.connectors.tables import Tables
 from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.runtime.channel import Channel
-from workbench.runtime.coordinator import CheckpointCoordinator, CheckpointRecord
+from workbench.runtime.checkpoint_record import CheckpointRecord
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import Execution
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.messages import SnapshotTaken

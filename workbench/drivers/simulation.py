@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from random import Random
+from typing import Literal
 
 from workbench.clock import VirtualClock
 from workbench.drivers.acknowledgements import Acknowledgements, Post
@@ -29,6 +30,7 @@ from workbench.elements import (
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
+from workbench.runtime.succession import fail_over
 from workbench.runtime.task import Outcome, Task
 
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
@@ -98,12 +100,18 @@ class SimulationDriver(SteppingDriver):
         self.actor = ""
         self.skipped_us = 0
         faults.crash = self._crash
+        faults.fail = self._fail
         faults.pass_time = self._skip
 
     def run(self, master: Master) -> None:
         """Take the job over and let its master deploy it."""
         attach_coordinator(master.coordinator, self.probe)
         super().run(master)
+
+    def hand_over(self, master: Master) -> None:
+        """Step this master from now on."""
+        attach_coordinator(master.coordinator, self.probe)
+        super().hand_over(master)
 
     def start(self, execution: Execution) -> None:
         """Probe the attempt, and draw how willing each actor is."""
@@ -186,6 +194,16 @@ class SimulationDriver(SteppingDriver):
         if self.execution is not None:
             tasks = self.execution.tasks
             self.master.crash(task if isinstance(task, str) else tasks[task % len(tasks)].name)
+
+    def _fail(self, kind: Literal["machine", "coordinator"], task: int) -> None:
+        master = self.master
+        if kind == "coordinator":
+            master.call(lambda: fail_over(master, self, self.hand_over))
+        elif self.execution is not None:
+            tasks = self.execution.tasks
+            machine = tasks[task % len(tasks)].slot.partition("/")[0]
+            lost = [task.name for task in tasks if task.slot.partition("/")[0] == machine]
+            master.call(lambda: master.lose(machine, lost))
 
     def _skip(self, us: int) -> None:
         self.skipped_us += us

@@ -67,7 +67,7 @@ def _job(simulation: Simulation) -> Job:
     recorder = Recorder()
     sampler = Sampler(recorder)
     master, driver = simulation.master, simulation.driver
-    sampler.master = master
+    sampler.watch(master)
     master.observer = _Both(master.observer, sampler)
     driver.watch(sampler.sample)
     sampler.sample()
@@ -75,6 +75,6 @@ def _job(simulation: Simulation) -> Job:
     def rerun(savepoint: str) -> Job:
         raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
 
-    job = Job(f"simulation-{simulation.scenario.seed}", master, driver, recorder, rerun)
+    job = Job(f"simulation-{simulation.scenario.seed}", master, driver, recorder, rerun, sampler.watch)
     weakref.finalize(job, simulation.close)
     return job

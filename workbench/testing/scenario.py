@@ -28,6 +28,7 @@ class Scenario:
         actions: of people, instead of those that would be drawn.
         rows_max: no input has more records.
         settings: instead of those that would be drawn.
+        census: whether to count how often each crash point is reached.
         durable: whether checkpoints are on disk, where that is not left to chance.
     """
 
@@ -39,6 +40,7 @@ class Scenario:
     rows_max: int | None = None
     settings: Settings | None = None
     durable: bool | None = None
+    census: bool = False
 
     def chance(self, purpose: str) -> Random:
         """A source of chance of its own for each purpose: what is fixed of one changes nothing in the others."""

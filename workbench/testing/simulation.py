@@ -99,8 +99,7 @@ class Simulation:
     """One run, step by step; a context manager, because it has a folder.
 
     Attributes:
-        master: of the process that runs now, or ran last.
-        driver: that steps it.
+        driver: steps the process that runs now, or ran last.
         violations: what was found so far.
     """
 
@@ -123,7 +122,7 @@ class Simulation:
         actions = draw_actions(plan, may_stop=self.durable)
         self.plan = faults if scenario.faults is None else scenario.faults
         self.actions = actions if scenario.actions is None else scenario.actions
-        self.faults = FaultInjector(self.plan)
+        self.faults = FaultInjector(self.plan, census=scenario.census)
         self.person = Person(self.actions, self.trial.parallelisms)
         self.checker = Checker(on_time=self.trial.on_time, folders=dict(self.trial.folders))
         self.log = _Log()
@@ -137,7 +136,6 @@ class Simulation:
         self._damage: Damage | None = None
         self._process: ExitStack | None = None
         self._finished = False
-        self.master: Master
         self.driver: SimulationDriver
 
     def __enter__(self) -> Simulation:
@@ -145,6 +143,11 @@ class Simulation:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    @property
+    def master(self) -> Master:
+        """Of the process that runs now, or ran last; another one when the coordinator has failed."""
+        return self.driver.master
 
     @property
     def running(self) -> bool:
@@ -212,6 +215,7 @@ class Simulation:
             return
         if self.clock.now_us() - before_us - driver.skipped_us + skipped_us > SILENCE_US_MAX:
             self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {self.master.state}")
+        self.checker.obey(self.master)
         self.checker.after_step(driver.actor)
         self.violations += self.checker.violations + log.unexpected
         if len(self.trace) > STEPS_MAX:
@@ -282,7 +286,7 @@ class Simulation:
         else:
             storage = self.memory
         self.driver = driver = SimulationDriver(chance, self.clock, self.faults, checker, self.trace)
-        self.master = master = build_master(
+        master = build_master(
             "simulation",
             self.logical,
             graph,

@@ -56,6 +56,10 @@ class Checker(Probes):
         for invariant in self._invariants:
             invariant.process_begins()
 
+    def obey(self, master: Master) -> None:
+        """The job's master now, another one when it has failed."""
+        self._model.master = master
+
     def after_step(self, actor: str) -> None:
         """Compare a task that was stepped with its model."""
         if actor in self._model.tasks:

@@ -117,6 +117,10 @@ class Model(Probe):
         assert self._master is not None
         return self._master
 
+    @master.setter
+    def master(self, master: Master) -> None:
+        self._master = master
+
     def watch(self, master: Master) -> None:
         """A new process runs the job."""
         self._master = master

@@ -1,0 +1,212 @@
+"""Every crash at every place, and every pair of crashes: what random faults may miss (reliability's twenty points).
+
+A *census* runs a pipeline without a fault and counts which places each task reaches; those that are only reached on the
+way back from a crash are counted in a run with one. As a run is the same up to its first fault, every place that was
+counted is reached again when something is to happen there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import cast, get_args
+
+from workbench.connectors.table_sink import TableSink
+from workbench.drivers.crash_points import COORDINATOR, CrashPoint, FaultPoint
+from workbench.drivers.faults import POINTS, Fault, FaultPlan, Kind
+from workbench.elements import CheckpointMode
+from workbench.expressions import col
+from workbench.operators import aggregations
+from workbench.runtime.restart_strategies import FixedDelay
+from workbench.runtime.settings import Settings
+from workbench.testing.scenario import DrawTrial, Scenario
+from workbench.testing.simulation import Simulation, run_scenario
+from workbench.testing.topologies import TOPOLOGIES, Trial, _equal, _rows, _source
+from workbench.windows import Tumbling
+
+MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
+NAMES = ("rebalanced", "latest", "united", "late", "layered", "exchanged")
+"""One source spread over many, an upsert, two sources, files and side outputs, alignment at three levels, exchanges of
+every kind."""
+_SEEDS = 15
+_AT_ONCE = 20
+_ON_THE_WAY_BACK: frozenset[CrashPoint] = frozenset({"restore read", "re-commit", "in-flight replay"})
+_CRASHES: tuple[Kind, ...] = ("crash", "kill")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run with certain faults; plain data, so that it can be sent to another process.
+
+    Attributes:
+        name: of the pipeline.
+        mode: of its checkpoints.
+        seed: of everything that is drawn.
+        faults: that are to happen.
+    """
+
+    name: str
+    mode: CheckpointMode
+    seed: int
+    faults: FaultPlan
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.mode}, seed {self.seed}: {self.faults}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        reached: whether all its faults have happened.
+        violations: see `SimulationResult`.
+    """
+
+    case: str
+    reached: bool
+    violations: tuple[str, ...]
+
+
+Place = tuple[CrashPoint, str]
+
+
+def run_case(case: Case) -> Outcome:
+    """Run one case."""
+    result = run_scenario(replace(_calm(case.name, case.mode, case.seed), faults=case.faults))
+    return Outcome(str(case), len(result.faults) == len(case.faults.faults), result.violations)
+
+
+def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
+    """Run cases, in order, in so many processes."""
+    if jobs == 1:
+        yield from map(run_case, cases)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(run_case, cases, chunksize=_AT_ONCE)
+
+
+def single_crashes() -> list[Case]:
+    """Every crash point x every task x aligned and unaligned x six pipelines, each as a failed task and as a killed
+    process; where a place is the coordinator's, each task fails while it is there."""
+    return [case for name in NAMES for mode in MODES for case in _singles(name, mode)]
+
+
+def pairs_of_crashes() -> list[Case]:
+    """Every place of a five-task graph, and from there on every place again."""
+    cases = []
+    for mode in MODES:
+        scenario, tasks, places = census("five", mode)
+        firsts = list(_faults(places, tasks, crash_all=False))
+        for first in firsts:
+            for second in firsts:
+                then = replace(second, occurrence=1, follows=True)
+                plan = FaultPlan((first, then))
+                cases.append(Case("five", mode, scenario.seed, plan))
+    return cases
+
+
+def _singles(name: str, mode: CheckpointMode) -> Iterator[Case]:
+    scenario, tasks, places = census(name, mode)
+    for fault in _faults(places, tasks, crash_all=True):
+        yield Case(name, mode, scenario.seed, FaultPlan((fault,)))
+    before, places = way_back(name, mode)
+    for fault in _faults(places, tasks, crash_all=True):
+        yield Case(name, mode, scenario.seed, FaultPlan((before, fault)))
+
+
+def _faults(places: dict[Place, int], tasks: int, *, crash_all: bool) -> Iterator[Fault]:
+    for (point, owner), times in sorted(places.items()):
+        for kind in _CRASHES:
+            if kind not in POINTS[point]:
+                continue
+            victims = tasks if crash_all and kind == "crash" and owner == COORDINATOR else 1
+            for task in range(victims):
+                yield Fault(point, (times + 1) // 2, kind, task, owner)
+
+
+@cache
+def census(name: str, mode: CheckpointMode) -> tuple[Scenario, int, dict[Place, int]]:
+    """The seed out of some in which most places are reached; the number of tasks, and how often each place was."""
+    best: tuple[Scenario, int, dict[Place, int]] | None = None
+    for seed in range(_SEEDS):
+        scenario = _calm(name, mode, seed)
+        found = _count(scenario)
+        if found is not None and (best is None or _better(found, best)):
+            best = (scenario, *found)
+    assert best is not None
+    return best
+
+
+def way_back(name: str, mode: CheckpointMode) -> tuple[Fault, dict[Place, int]]:
+    """The kill that reaches most of the places on the way back from it, and how often each of those was reached."""
+    scenario, _, _ = census(name, mode)
+    best: tuple[Fault, dict[Place, int]] | None = None
+    for step in range(40, 1000, 80):
+        kill = Fault("step", step, "kill")
+        found = _count(replace(scenario, faults=FaultPlan((kill,))))
+        places = {} if found is None else {place: n for place, n in found[1].items() if place[0] in _ON_THE_WAY_BACK}
+        if best is None or len(places) > len(best[1]):
+            best = (kill, places)
+    assert best is not None
+    return best
+
+
+def _better(found: tuple[int, dict[Place, int]], best: tuple[Scenario, int, dict[Place, int]]) -> bool:
+    return (len({point for point, _ in found[1]}), len(found[1])) > (len({p for p, _ in best[2]}), len(best[2]))
+
+
+def _count(scenario: Scenario) -> tuple[int, dict[Place, int]] | None:
+    """The number of tasks of an undisturbed run, and how often each place was reached."""
+    with Simulation(replace(scenario, census=True)) as simulation:
+        while simulation.step():
+            pass
+        if simulation.violations:
+            raise AssertionError("\n".join(simulation.violations))
+        execution = simulation.master.execution
+        assert execution is not None
+        counts = simulation.faults.counts
+        places = {(cast(CrashPoint, point), owner): n for (point, owner), n in counts.items() if _listed(point, owner)}
+        return len(execution.tasks), places
+
+
+def _listed(point: FaultPoint, owner: str) -> bool:
+    return bool(owner) and point in get_args(CrashPoint)
+
+
+def _calm(name: str, mode: CheckpointMode, seed: int) -> Scenario:
+    settings = Settings(
+        buffer_size=3,
+        buffer_timeout_us=5_000,
+        buffers_per_channel=1,
+        floating_buffers=1,
+        checkpoint_interval_us=500,
+        checkpoint_mode=mode,
+        retained_checkpoints=1,
+        watermark_interval_us=100,
+        restart=FixedDelay(3, 0, counts_injected=False),
+    )
+    draw = five if name == "five" else _two_wide(TOPOLOGIES[name])
+    return Scenario(seed, {name: draw}, faults=FaultPlan(), actions=(), settings=settings, durable=True)
+
+
+def _two_wide(draw: DrawTrial) -> DrawTrial:
+    return lambda chance, folder: replace(draw(chance, folder), parallelisms=(2,))
+
+
+def five(chance: Random, folder: Path) -> Trial:
+    """Five tasks: a source, two filters, two windows with a sink."""
+    stream, rows = _source(chance, disorder=0)
+    kept = stream.with_parallelism(1).rebalance().filter(col("v") > 0).key_by("key").window(Tumbling(100))
+    counts = kept.aggregate(n=aggregations.count())
+    groups: dict[tuple[str | None, int], int] = {}
+    for row in rows:
+        if row.t is not None and row.v is not None and row.v > 0:
+            groups[row.key, row.t - row.t % 100] = groups.get((row.key, row.t - row.t % 100), 0) + 1
+    expected = _rows((key, start, start + 100, n) for (key, start), n in groups.items())
+    return Trial(counts.sink_to(TableSink("out")), _equal("out", expected), parallelisms=(2,))
