@@ -338,7 +338,7 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     [
         (
             "delays --bufer-timeout 5ms",
-            "unknown option '--bufer-timeout': did you mean '--buffer-timeout'? Valid: --allow-non-restored-state,",
+            "unknown option '--bufer-timeout': did you mean '--buffer-timeout'? Valid: --aligned-checkpoint-timeout,",
         ),
         (
             "",

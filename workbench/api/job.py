@@ -41,4 +41,6 @@ class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobVie
         1000
         >>> len(job.checkpoints()) > 0, len(job.metrics()), len(job.graph().vertices)
         (True, 4, 2)
+        >>> len(job.audit())  # nothing was counted twice
+        0
     """

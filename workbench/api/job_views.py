@@ -12,6 +12,7 @@ from workbench.api.job_handle import JobHandle
 from workbench.api.plan_view import PlanView
 from workbench.api.report import write_report
 from workbench.api.status import Status, Table, status_of
+from workbench.durations import format_instant
 from workbench.errors import JobError, unknown
 from workbench.telemetry.frames import CheckpointFrame
 
@@ -48,6 +49,19 @@ class JobViews(JobHandle):
         """
         frame = self.recorder.latest()
         return [] if frame is None else list(frame.checkpoints)
+
+    def audit(self) -> Table:
+        """What failures made the job count twice: for each task and restore, the records that reached it a second time.
+
+        Empty as long as the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's
+        snapshot holds records that came behind a barrier, and a job that goes on from it gets them again.
+
+        Source: F2-9 to F2-15, the at-least-once mode, which does not block during alignment.
+        """
+        frame = self.recorder.latest()
+        found = () if frame is None else frame.audit
+        rows = [(f.checkpoint, format_instant(f.time_us), f.task, f.records) for f in found]
+        return Table([dict(zip(("checkpoint", "restored", "task", "records"), row, strict=True)) for row in rows])
 
     def graph(self) -> PlanView:
         """The physical graph: as a picture with the rates of this moment, and what runs where as text and data.

@@ -70,8 +70,6 @@ class _JobSampler(Sampler):
             self.executor.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
-        if self.heartbeat is not None:
-            self.heartbeat.stop()
         if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
             self.driver.submit(self.storage.close, lambda result: None)
 
@@ -84,7 +82,6 @@ def start_job(
     checkpoint_dir: str | Path | None,
     resume: bool,
     restore: str | Path | None,
-    retained_checkpoints: int,
     incremental: bool = True,
     allow_non_restored_state: bool = False,
     guarantee: Guarantee | None = None,
@@ -93,19 +90,22 @@ def start_job(
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     check_name(name, "job name")
     check_free(name)
-    settings = Settings(
-        retained_checkpoints=_at_least_one(retained_checkpoints, "retained_checkpoints"),
-        transit_us=LIVE_TRANSIT_US if driver == "live" else 0,
-    )
+    settings = Settings(transit_us=LIVE_TRANSIT_US if driver == "live" else 0)
     for setting, value in values.items():
         if setting != "speed":
             settings = settings.with_value(setting, value)
+    settings.check()
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
     if (resume or restore) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
+    if guarantee == "exactly-once" and settings.checkpoint_mode == "at-least-once":
+        raise SettingError(
+            "the guarantee is 'exactly-once' and checkpoint_mode 'at-least-once': choose 'exactly-once' or 'unaligned' "
+            "checkpoints, or ask for less"
+        )
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     prepare_kernels()
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
@@ -180,7 +180,6 @@ def _start(
             checkpoint_dir=storage.location if isinstance(storage, DirectoryStorage) else None,
             resume=False,
             restore=savepoint,
-            retained_checkpoints=settings.retained_checkpoints,
             incremental=incremental,
             driver=kind,
         )
@@ -292,9 +291,3 @@ def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
     if isinstance(sink, SqlSink):
         return f"{sink.target.database.path}: {sink.table.lower()}"
     return str(sink.folder.absolute())
-
-
-def _at_least_one(value: int, name: str) -> int:
-    if value < 1:
-        raise SettingError(f"{name} is {value}: keep at least one")
-    return value

@@ -9,6 +9,7 @@ from workbench.api.job import Job
 from workbench.api.launch import start_job
 from workbench.api.plan_view import PlanView
 from workbench.connectors.base import Guarantee
+from workbench.elements import CheckpointMode
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
@@ -85,6 +86,12 @@ class Pipeline:
         buffer_timeout: str | None = "100ms",
         buffer_size: int = 262_144,
         checkpoint_interval: str | None = "5s",
+        checkpoint_mode: CheckpointMode = "exactly-once",
+        aligned_checkpoint_timeout: str | None = None,
+        checkpoint_timeout: str = "10min",
+        min_pause: str = "0ms",
+        max_concurrent_checkpoints: int = 1,
+        tolerable_failed_checkpoints: int | None = None,
         speed: str | float | None = None,
         checkpoint_dir: str | Path | None = None,
         resume: bool = False,
@@ -108,6 +115,16 @@ class Pipeline:
                 ``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.
             buffer_size: records in a full buffer, at most; a channel with little traffic has smaller ones.
             checkpoint_interval: time between checkpoints, such as ``"5s"``; None or ``"disabled"``: only the final one.
+            checkpoint_mode: ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits for a barrier,
+                and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: barriers overtake
+                what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the sources read nothing
+                while a checkpoint is taken. Savepoints and the last checkpoint of a job are always aligned.
+            aligned_checkpoint_timeout: an aligned checkpoint that takes longer, such as ``"2s"``, goes on unaligned;
+                None: it never does.
+            checkpoint_timeout: a checkpoint that takes longer, such as ``"10min"``, is given up.
+            min_pause: between the end of a checkpoint and the next periodic one; it also makes them come one at a time.
+            max_concurrent_checkpoints: that may be in progress; one in the modes unaligned and stop-the-world.
+            tolerable_failed_checkpoints: checkpoints in a row that may fail before the job does; None: any number.
             speed: seconds of a replayed history per second (``"600x"``) or ``"max"``, from its first record on; None:
                 as the stream says.
             checkpoint_dir: where checkpoints are kept, a path or a URI such as ``"s3://bucket/prefix"``; without it
@@ -149,6 +166,13 @@ class Pipeline:
             "buffer_timeout": buffer_timeout,
             "buffer_size": buffer_size,
             "checkpoint_interval": checkpoint_interval,
+            "checkpoint_mode": checkpoint_mode,
+            "aligned_checkpoint_timeout": aligned_checkpoint_timeout,
+            "checkpoint_timeout": checkpoint_timeout,
+            "min_pause": min_pause,
+            "max_concurrent_checkpoints": max_concurrent_checkpoints,
+            "tolerable_failed_checkpoints": tolerable_failed_checkpoints,
+            "retained_checkpoints": retained_checkpoints,
             "speed": speed,
             "slots_per_taskmanager": slots_per_taskmanager,
         }
@@ -161,7 +185,6 @@ class Pipeline:
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             restore=restore,
-            retained_checkpoints=retained_checkpoints,
             incremental=incremental,
             allow_non_restored_state=allow_non_restored_state,
             guarantee=guarantee,

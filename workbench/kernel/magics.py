@@ -52,6 +52,16 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (("--buffer-size",), {"type": int, "help": "records in a full buffer"}),
     (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
+    (
+        ("--checkpoint-mode",),
+        {"help": "exactly-once (the default), unaligned, at-least-once, or stop-the-world"},
+    ),
+    (("--aligned-checkpoint-timeout",), {"help": "a checkpoint that takes longer goes on unaligned, for example 2s"}),
+    (("--checkpoint-timeout",), {"help": "a checkpoint that takes longer is given up (default 10min)"}),
+    (("--min-pause",), {"help": "between the end of a checkpoint and the next one, for example 1s"}),
+    (("--max-concurrent-checkpoints",), {"type": int, "help": "checkpoints that may be in progress (default 1)"}),
+    (("--tolerable-failed-checkpoints",), {"type": int, "help": "that may fail in a row before the job does"}),
+    (("--retained-checkpoints",), {"type": int, "help": "complete checkpoints that are kept (default 3)"}),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
     (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
     (("--slots-per-taskmanager",), {"type": int, "help": "slots of a TaskManager, which fail together (default 2)"}),
@@ -195,6 +205,8 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
     names = (
         *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
+        *("checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
+        *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints"),
         *("slots_per_taskmanager", "guarantee", "restart", "driver"),
         *("restore", "allow_non_restored_state", "incremental"),
     )

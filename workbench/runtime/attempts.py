@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
+from workbench.runtime.audit import Audit
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.in_flight import TASK
 from workbench.runtime.messages import Complete, Report
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_control import SourceControl
@@ -55,6 +57,7 @@ class Attempts:
         stage: steps the tasks.
         open_door: a new door for tasks to report through.
         tell: gets a kind and a line for the job's log.
+        audit: counts what is processed twice.
         restore_from: a complete checkpoint or savepoint to begin with.
         attempts_before: of a master that ran the job before.
 
@@ -75,6 +78,7 @@ class Attempts:
         *,
         open_door: Callable[[], Door],
         tell: Callable[[str, str], None],
+        audit: Audit,
         restore_from: Manifest | None,
         attempts_before: int = 0,
     ) -> None:
@@ -85,6 +89,7 @@ class Attempts:
         self._stage = stage
         self._open_door = open_door
         self._tell = tell
+        self._audit = audit
         self._restore_from = restore_from
         self.count = attempts_before
         self._doors: list[Door] = []
@@ -100,10 +105,12 @@ class Attempts:
         if manifest is None and self.count:
             self._sources.rewind()
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
-        execution = deploy(graph, settings, self._services, door, self.count - 1, self._states(manifest, graph))
+        states = self._states(manifest, graph)
+        execution = deploy(graph, settings, self._services, door, self.count - 1, states)
         self._doors = [door]
         self._regions = regions_of(graph)
-        self._begin(execution, settings, manifest, "restored")
+        self._note_restored(manifest, states, "restored")
+        self._begin(execution, settings, manifest)
 
     def end(self) -> None:
         """End all tasks."""
@@ -146,16 +153,26 @@ class Attempts:
         self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
         self._doors.append(door)
         what = f"the region {' and '.join(map(str, self.down))} was restored"
-        self._begin(self.execution.joined(back, graph), settings, manifest, what)
+        self._note_restored(manifest, states, what, door.tasks)
+        self._begin(self.execution.joined(back, graph), settings, manifest)
 
-    def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None, what: str) -> None:
+    def _note_restored(
+        self, manifest: Manifest | None, states: States | None, what: str, only: Collection[str] | None = None
+    ) -> None:
+        if manifest is None or states is None:
+            return
+        self.restored_us = self._services.clock.now_us()
+        text = f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})"
+        twice = self._audit.restored(self.restored_us, manifest.checkpoint_id, states.get(TASK, []), only)
+        if twice:
+            text += f"; it was taken at least once, and {twice} records that it holds come again"
+        self._tell("recovery", text)
+
+    def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None) -> None:
         self.execution = execution
         self.down = ()
-        now_us = self._services.clock.now_us()
-        self._coordinator.start(execution, settings, now_us)
+        self._coordinator.start(execution, settings, self._services.clock.now_us())
         if manifest is not None:
-            self.restored_us = now_us
-            self._tell("recovery", f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})")
             # The checkpoint may have been completed without its commit having reached the sinks: say it again.
             execution.tell(Complete(manifest.checkpoint_id))
         self._sources.attach(execution)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from workbench.clock import Clock
 from workbench.errors import WorkbenchError
 from workbench.observer import JobObserver
+from workbench.runtime.audit import Audit
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
 """States of a job that has not ended for good."""
@@ -32,6 +33,7 @@ class LifeCycle:
         state: see above.
         failure: the last one, from which the job may have recovered.
         started_us, ended_us: processing times.
+        audit: what its failures made it count twice.
     """
 
     def __init__(self, clock: Clock, observer: JobObserver) -> None:
@@ -39,6 +41,7 @@ class LifeCycle:
         self._observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
+        self.audit = Audit()
         self.started_us = clock.now_us()
         self.ended_us: int | None = None
 

@@ -99,6 +99,7 @@ class Master(MasterFacts):
             stage,
             open_door=lambda: Door(self.call, self._on_report),
             tell=self.life.tell,
+            audit=self.life.audit,
             restore_from=restore_from,
             attempts_before=0 if predecessor is None else predecessor._attempts.count,
         )

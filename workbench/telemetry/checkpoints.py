@@ -44,8 +44,16 @@ def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, no
         full_size_bytes=record.full_size_bytes,
         reason=record.reason,
         path=coordinator.path_of(record) if record.state == "COMPLETED" else "",
+        mode=record.mode,
+        stall_ms=_stall_ms(record, now_us) if record.mode == "stop-the-world" else None,
         subtasks=tuple(_subtask(task, acks.get(task), record.triggered_us) for task in record.tasks),
     )
+
+
+def _stall_ms(record: CheckpointRecord, now_us: int) -> float:
+    """From the first snapshot, which is a source's, to the end."""
+    taken = [ack.taken_us for ack in record.acknowledgements.copy().values()]
+    return ((record.ended_us or now_us) - min(taken)) / 1_000 if taken else 0.0
 
 
 def _subtask(task: str, ack: Acknowledgement | None, triggered_us: int) -> SubtaskCheckpointFrame:
@@ -61,4 +69,9 @@ def _subtask(task: str, ack: Acknowledgement | None, triggered_us: int) -> Subta
         async_ms=None if written is None else (written - ack.taken_us) / 1_000,
         end_to_end_ms=None if written is None else (written - triggered_us) / 1_000,
         size_bytes=ack.file.written if ack.file is not None else 0,
+        unaligned=ack.unaligned,
+        processed_records=ack.processed_records,
+        persisted_records=ack.persisted_records,
+        persisted_bytes=ack.persisted_bytes,
+        early_records=ack.early_records,
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from workbench.elements import CheckpointMode
+
 JobState = Literal[
     "CREATED",
     "INITIALIZING",
@@ -173,7 +175,14 @@ class EdgeFrame:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskCheckpointFrame:
-    """What one task did for one checkpoint; durations in milliseconds, None until known."""
+    """What one task did for one checkpoint; durations in milliseconds, None until known.
+
+    Attributes:
+        unaligned: its barrier has overtaken what was in flight.
+        processed_records: that it took in between its first barrier and its last.
+        persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
+        early_records: ours; in its state although they came behind a barrier (at least once).
+    """
 
     task: str
     acknowledged: bool
@@ -183,11 +192,21 @@ class SubtaskCheckpointFrame:
     async_ms: float | None = None
     end_to_end_ms: float | None = None
     size_bytes: int = 0
+    unaligned: bool = False
+    processed_records: int = 0
+    persisted_records: int = 0
+    persisted_bytes: int = 0
+    early_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFrame:
-    """One checkpoint, in progress or over."""
+    """One checkpoint, in progress or over.
+
+    Attributes:
+        mode: in which it was begun: ``"exactly-once"``, ``"at-least-once"``, ``"unaligned"`` or ``"stop-the-world"``.
+        stall_ms: how long it kept the sources from reading, under stop-the-world.
+    """
 
     id: int
     state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
@@ -203,7 +222,19 @@ class CheckpointFrame:
     reason: str = ""
     """Why it failed."""
     path: str = ""
+    mode: CheckpointMode = "exactly-once"
+    stall_ms: float | None = None
     subtasks: tuple[SubtaskCheckpointFrame, ...] = ()
+
+    @property
+    def unaligned(self) -> bool:
+        """Whether a barrier has overtaken what was in flight, be it only after a while."""
+        return any(task.unaligned for task in self.subtasks)
+
+    @property
+    def persisted_bytes(self) -> int:
+        """Bytes that were in flight and are part of it."""
+        return sum(task.persisted_bytes for task in self.subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +259,16 @@ class ReplayFrame:
     end_us: int
     records_read: int
     records_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFrame:
+    """Records that reach one task twice, because the job went on from a checkpoint that was taken at least once."""
+
+    time_us: int
+    checkpoint: int
+    task: str
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +301,7 @@ class Frame:
         checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
         operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
+        audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -283,6 +325,7 @@ class Frame:
     backpressure: str = ""
     failure: str | None = None
     operators: tuple[OperatorFrame, ...] = ()
+    audit: tuple[AuditFrame, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""

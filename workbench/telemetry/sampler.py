@@ -14,7 +14,7 @@ from workbench.observer import JobObserver
 from workbench.runtime.master import Master
 from workbench.telemetry.checkpoints import CheckpointSampler
 from workbench.telemetry.diagnosis import explain
-from workbench.telemetry.frames import EventFrame, Frame, ReplayFrame
+from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
 from workbench.telemetry.graph import edge_frames, vertex_frames
 from workbench.telemetry.latency import latency_frames
 from workbench.telemetry.operators import OperatorSampler
@@ -84,6 +84,7 @@ class Sampler(JobObserver):
             backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
             failure=None if master.failure is None else str(master.failure),
             operators=self._operators.sample(master.graph, execution, now),
+            audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1
         self._recorder.append(frame)
