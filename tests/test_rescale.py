@@ -319,6 +319,8 @@ def test_live_jobs_are_rescaled_too() -> None:
 def test_a_restored_job_keeps_the_settings_in_force(tmp_path: Path) -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")), parallelism=1, checkpoint_dir=tmp_path / "c")
     job.savepoint("before")
+    job.fail(coordinator=True)
+    job.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
     job.rescale(3)
     job.tune(buffer_timeout="7ms")
     again = job.restore("before")

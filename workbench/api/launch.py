@@ -172,7 +172,8 @@ def _start(
         master.sources.set_speed(parse_replay_speed(master, speed))
 
     def rerun(savepoint: str) -> Job:
-        in_force = {**master.settings.shown(), **master.sources.shown()}
+        present = sampler.master or master  # another one may have taken over
+        in_force = {**present.settings.shown(), **present.sources.shown()}
         return start_job(
             pipeline,
             name,
