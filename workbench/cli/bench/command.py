@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from workbench.cli.bench import memory, starting
+from workbench.cli.bench import chaos, memory, starting
 from workbench.cli.bench.measure import Result
 from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
@@ -19,13 +19,14 @@ from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.command import Commands, count, one_of, say
 
-NAMES = (*SUITES, "start", "memory", "all")
+NAMES = (*SUITES, "chaos", "start", "memory", "all")
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
+  {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"start":18}from a new process to a job's first result, with and without cached kernels
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, start and memory
+  {"all":18}all of these but sweep, chaos, start and memory
 
 Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
 wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
@@ -40,7 +41,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")
     parser.add_argument(
-        "--seconds", type=count("--seconds"), help="of each run (default: 6; checkpoint: 17; memory: 600)"
+        "--seconds", type=count("--seconds"), help="of each run (default: 6; checkpoint: 17; chaos: 30; memory: 600)"
     )
     parser.add_argument("--keys", type=int, choices=KEYS, help="of grouping: only these (default: both)")
     parser.add_argument("--parallelism", type=count("--parallelism"), help="only these runs (default: all)")
@@ -56,7 +57,7 @@ def register(commands: Commands) -> None:
         metavar="PEER",
         help=f"which script of the folder, repeatable (default: {', '.join(DEFAULT)})",
     )
-    parser.add_argument("--html", type=Path, default=Path("sweep.html"), help="picture of sweep (default: sweep.html)")
+    parser.add_argument("--html", type=Path, help="picture of sweep or chaos (default: sweep.html, chaos.html)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
         return _start(options)
     if options.name == "memory":
         return _memory(options)
+    if options.name == "chaos":
+        return _chaos(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
     results: list[Result] = []
     with ExitStack() as stack:
@@ -80,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     out = sys.stderr if options.json else sys.stdout
     Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
     if isinstance(report, Sweep):
-        sys.stderr.write(f"The picture is in {report.save(options.html)}\n")
+        sys.stderr.write(f"The picture is in {report.save(options.html or 'sweep.html')}\n")
     return 0 if report.exact else 1
 
 
@@ -102,6 +105,15 @@ def _memory(options: argparse.Namespace) -> int:
     watched = memory.watch(options.seconds or memory.SECONDS, options.keys or KEYS[0], show)
     say(watched.to_json() if options.json else watched.describe())
     return 0 if watched.exact and watched.flat else 1
+
+
+def _chaos(options: argparse.Namespace) -> int:
+    runs: list[chaos.Chaos] = []
+    for snapshots in (True, False):
+        runs.append(chaos.run_chaos(snapshots=snapshots, seconds=options.seconds or chaos.SECONDS))
+        say(runs[-1].to_json() if options.json else runs[-1].describe())
+    sys.stderr.write(f"The picture is in {chaos.save(runs, options.html or Path('chaos.html'))}\n")
+    return 0 if all(run.as_told for run in runs) else 1
 
 
 def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:
