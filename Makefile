@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks bench simulate doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks bench simulate kills doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python;
 ARGS ?=
 BENCH ?= grouping
 SEEDS ?= 200
+KILLS ?= 300
 
 EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
@@ -53,6 +54,9 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
+
+kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
+	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/test_kills.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate --seeds $(SEEDS) $(ARGS)

@@ -1,0 +1,72 @@
+"""A process that starts jobs in processes of their own, quickly: it has imported and compiled everything, and forks.
+
+Each line on its input is the folder of a job and the number of records; it answers with the process id, and when that
+has ended with its exit status, or the number of the signal that ended it, as a negative number.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import workbench as wb
+from workbench import col
+from workbench.kernels import warm_up
+
+RATE = 4_000
+KEYS = 5
+
+
+def pipeline(folder: Path, count: int) -> wb.Pipeline:
+    """The odd numbers into Parquet files, and a rolling count by key into a table."""
+    table = pa.table({"n": range(count), "k": [n % KEYS for n in range(count)]})
+    numbers = wb.Stream.from_table(table, rate=RATE).uid("numbers")
+    odd = numbers.rebalance().filter(col("n") % 2 == 1).sink_to(wb.ParquetSink(folder / "odd"))
+    counted = numbers.key_by("k").aggregate(c=wb.count()).sink_to(wb.TableSink("counts"))
+    return odd + counted
+
+
+def run(folder: Path, count: int) -> None:
+    """Run the job to its end, from wherever an earlier process left it, and leave the table's rows in a file."""
+    job = pipeline(folder, count).run(
+        "kills",
+        parallelism=2,
+        buffer_timeout="5ms",
+        checkpoint_interval="30ms",
+        checkpoint_dir=folder / "checkpoints",
+        resume=True,
+    )
+    job.wait()
+    pq.write_table(job.table("counts"), folder / "written")
+    (folder / "written").rename(folder / "counts.parquet")
+
+
+def answer(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    warm_up()
+    for line in sys.stdin:
+        folder, count = line.split()
+        child = os.fork()
+        if child == 0:
+            try:
+                run(Path(folder), int(count))
+            except BaseException as error:  # noqa: BLE001
+                sys.stderr.write(f"{type(error).__name__}: {error}\n")
+                sys.stderr.flush()
+                os._exit(1)
+            os._exit(0)
+        answer(child)
+        _, status = os.waitpid(child, 0)
+        answer(os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    main()
