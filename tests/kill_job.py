@@ -1,13 +1,15 @@
 """A process that starts jobs in processes of their own, quickly: it has imported and compiled everything, and forks.
 
-Each line on its input is the folder of a job and the number of records; it answers with the process id, and when that
-has ended with its exit status, or the number of the signal that ended it, as a negative number.
+Each line on its input is the folder of a job, the number of records and after how many seconds the process is killed, 0
+for not at all. It answers with the exit status, or the number of the signal that ended it, as a negative number.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,15 +47,10 @@ def run(folder: Path, count: int) -> None:
     (folder / "written").rename(folder / "counts.parquet")
 
 
-def answer(number: int) -> None:
-    sys.stdout.write(f"{number}\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
     warm_up()
     for line in sys.stdin:
-        folder, count = line.split()
+        folder, count, seconds = line.split()
         child = os.fork()
         if child == 0:
             try:
@@ -63,9 +60,12 @@ def main() -> None:
                 sys.stderr.flush()
                 os._exit(1)
             os._exit(0)
-        answer(child)
+        time.sleep(float(seconds))
+        if float(seconds):
+            os.kill(child, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
         _, status = os.waitpid(child, 0)
-        answer(os.waitstatus_to_exitcode(status))
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

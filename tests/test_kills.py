@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,17 +37,12 @@ class Processes:
             text=True,
         )
 
-    def start(self, folder: Path, count: int) -> int:
-        """The id of a process that runs the job."""
+    def run(self, folder: Path, count: int, killed_after_s: float = 0) -> int:
+        """Run the job in a process that is killed after so long, or not at all; 0: it has finished."""
         assert self._program.stdin is not None
         assert self._program.stdout is not None
-        self._program.stdin.write(f"{folder} {count}\n")
+        self._program.stdin.write(f"{folder} {count} {killed_after_s}\n")
         self._program.stdin.flush()
-        return int(self._program.stdout.readline())
-
-    def ended(self) -> int:
-        """Wait for its end; 0: the job has finished."""
-        assert self._program.stdout is not None
         return int(self._program.stdout.readline())
 
     def close(self) -> None:
@@ -83,19 +77,17 @@ def test_what_is_committed_is_there_once_however_often_the_process_is_killed(
         for _ in range(KILLS_PER_JOB):
             if kills == KILLS:
                 break
-            process = processes.start(folder, COUNT)
-            time.sleep(chance.uniform(0, LONGEST_S))
-            os.kill(process, signal.SIGKILL)
-            if processes.ended() == 0:
+            status = processes.run(folder, COUNT, chance.uniform(0.001, LONGEST_S))
+            if status == 0:
                 break  # it was faster
+            assert status == -signal.SIGKILL
             kills += 1
             now = visible(folder)
             assert not before - now, f"kill {kills}, seed {SEED}: {(before - now).total()} visible rows are gone"
             assert max(now.values(), default=1) == 1, f"kill {kills}, seed {SEED}: rows are there twice"
             before = now
         while not (folder / "counts.parquet").exists():
-            processes.start(folder, COUNT)
-            assert processes.ended() == 0
+            assert processes.run(folder, COUNT) == 0
         assert visible(folder) == Counter(range(1, COUNT, 2)), f"job {jobs}, seed {SEED}"
         table = pq.read_table(folder / "counts.parquet")
         rows = Counter(zip(table["k"].to_pylist(), table["c"].to_pylist(), strict=True))

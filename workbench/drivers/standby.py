@@ -1,0 +1,63 @@
+"""Standing by: a process that waits for the checkpoint directory of a job that another process runs (F2-16).
+
+The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
+whoever gets it may go on from the last complete checkpoint, and nobody runs beside the owner.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from workbench.runtime.storage.holder import HeldError, Holder
+
+POLL_S = 0.2
+"""How often it is tried: a fifth of a second is soon enough, and costs next to nothing."""
+
+T = TypeVar("T")
+
+
+class Standby(Generic[T]):
+    """Tries in a thread of its own to get something that another process has, until it is there or nobody wants it.
+
+    Args:
+        name: of the job; the thread is named after it.
+        claim: gets it, or raises a HeldError as long as somebody has it.
+        won: called with it, once.
+        failed: called with any other error of `claim`, which ends the waiting.
+
+    Attributes:
+        holder: who has it, as far as is known.
+    """
+
+    def __init__(
+        self, name: str, claim: Callable[[], T], won: Callable[[T], None], failed: Callable[[Exception], None]
+    ) -> None:
+        self._claim = claim
+        self._won = won
+        self._failed = failed
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._wait, name=f"{name} standby", daemon=True)
+        self.holder: Holder | None = None
+
+    def start(self) -> None:
+        """Wait from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Nobody wants it any more."""
+        self._stopped.set()
+
+    def _wait(self) -> None:
+        while not self._stopped.wait(POLL_S):
+            try:
+                claimed = self._claim()
+            except HeldError as error:
+                self.holder = error.holder
+            except Exception as error:  # noqa: BLE001  whatever it is, the job's handle says so
+                self._failed(error)
+                return
+            else:
+                self._won(claimed)
+                return
