@@ -209,7 +209,7 @@ def test_a_folder_in_use_is_not_cleaned(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     storage = DirectoryStorage(folder.checkpoints)
     try:
-        with pytest.raises(CheckpointError, match="in use by another job"):
+        with pytest.raises(CheckpointError, match="in use by process"):
             folder.clean()
         assert folder.checkpoints.exists()
     finally:

@@ -65,6 +65,7 @@ def visible(folder: Path) -> Counter[int]:
     return Counter(n for path in folder.glob("odd/part-*.parquet") for n in pq.read_table(path)["n"].to_pylist())
 
 
+@pytest.mark.slow
 def test_what_is_committed_is_there_once_however_often_the_process_is_killed(
     processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

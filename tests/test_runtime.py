@@ -235,7 +235,7 @@ def test_a_checkpoint_is_complete_only_with_its_manifest(tmp_path: Path) -> None
 
 def test_a_directory_serves_one_job_at_a_time(tmp_path: Path) -> None:
     first = DirectoryStorage(tmp_path / "c")
-    with pytest.raises(wb.CheckpointError, match="in use by another job"):
+    with pytest.raises(wb.CheckpointError, match="in use by process"):
         DirectoryStorage(tmp_path / "c")
     first.close()
     DirectoryStorage(tmp_path / "c").close()

@@ -165,7 +165,7 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
         ("before-fix", "savepoint", "original"),
         ("second", "savepoint", "kept"),
     ]
-    with pytest.raises(wb.CheckpointError, match="in use by another job"):
+    with pytest.raises(wb.CheckpointError, match="in use by process"):
         wb.delete_savepoint(folder)
     job.cancel()
     job.wait("60s")

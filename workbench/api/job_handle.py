@@ -10,6 +10,7 @@ from workbench.api.state_view import JobState, StateView, state_view
 from workbench.drivers.driver import Driver
 from workbench.errors import JobError
 from workbench.runtime.master import Master
+from workbench.runtime.storage import Holder
 from workbench.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ class JobHandle:
         recorder: Recorder,
         rerun: Callable[[str], Job],
         watch: Callable[[Master], None],
+        holder: Callable[[], Holder | None],
     ) -> None:
         self._name = name
         self._master = master
         self._driver = driver
         self._rerun = rerun
         self._watch = watch
+        self._holder = holder
         self.recorder = recorder
 
     @property
@@ -48,7 +51,7 @@ class JobHandle:
     @property
     def state(self) -> JobState:
         """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
-        FAILED.
+        FAILED, SUSPENDED (it stands by).
 
         Called with the name of an operator it gives what that operator holds by key, to be asked while the job runs:
         ``job.state("aggregate").get("JFK")``; see `StateView`.
@@ -75,6 +78,11 @@ class JobHandle:
     def _check_running(self) -> None:
         if self.over:
             raise JobError(f"the job {self._name!r} has ended ({self.state}): run its pipeline again")
+        if self._master.state == "SUSPENDED":
+            raise JobError(
+                f"the job {self._name!r} is SUSPENDED, because its checkpoint directory is held by "
+                f"{self._holder() or 'another process'}: cancel() ends the waiting"
+            )
 
     def _hand_over(self, master: Master) -> None:
         """Another master runs the job from now on."""

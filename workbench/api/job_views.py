@@ -29,7 +29,10 @@ class JobViews(JobHandle):
         Source: F2-1.
         """
         settings = {**self._master.settings.shown(), **self._master.sources.shown()}
-        return status_of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+        status = status_of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+        holder = self._holder()
+        status["lease"] = None if holder is None or self.over else str(holder)
+        return status
 
     def metrics(self) -> Table:
         """One row per task, with Flink's metric names.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -10,6 +11,7 @@ from workbench.api.job import Job
 from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
+from workbench.api.standing_by import stand_by
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.base import Guarantee
@@ -23,6 +25,7 @@ from workbench.drivers.driver import Driver
 from workbench.drivers.executor import SteppedExecutor, ThreadedExecutor
 from workbench.drivers.heartbeat import Heartbeat
 from workbench.drivers.live import LiveDriver
+from workbench.drivers.standby import Standby
 from workbench.drivers.stepping import SteppingDriver
 from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
 from workbench.observer import JobObserver
@@ -36,7 +39,15 @@ from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
 from workbench.runtime.stage import Stage
-from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest, check_name
+from workbench.runtime.storage import (
+    CheckpointStorage,
+    DirectoryStorage,
+    HeldError,
+    Holder,
+    Manifest,
+    MemoryStorage,
+    check_name,
+)
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
@@ -63,6 +74,13 @@ class _JobSampler(Sampler):
         self.driver: Driver | None = None
         self.executor: ThreadedExecutor | SteppedExecutor | None = None
         self.heartbeat: Heartbeat | None = None
+        self.standby: Standby[Beginning] | None = None
+
+    def holder(self) -> Holder | None:
+        """Who has the checkpoint directory, if there is one and it is known."""
+        if isinstance(self.storage, DirectoryStorage):
+            return self.storage.holder
+        return None if self.standby is None else self.standby.holder
 
     def on_end(self, time_us: int) -> None:
         """Close the directory behind everything that is still to be written to it."""
@@ -70,6 +88,8 @@ class _JobSampler(Sampler):
             self.executor.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
+        if self.standby is not None:
+            self.standby.stop()
         if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
             self.driver.submit(self.storage.close, lambda result: None)
 
@@ -84,6 +104,7 @@ def start_job(
     restore: str | Path | None,
     incremental: bool = True,
     allow_non_restored_state: bool = False,
+    standby: bool = False,
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
@@ -97,8 +118,10 @@ def start_job(
     settings.check()
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
-    if (resume or restore) and checkpoint_dir is None:
+    if (resume or restore or standby) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
+    if standby and (restore is not None or driver != "live"):
+        raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
     if guarantee == "exactly-once" and settings.checkpoint_mode == "at-least-once":
@@ -109,20 +132,38 @@ def start_job(
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     prepare_kernels()
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
-    storage, manifest, first_id = open_storage(checkpoint_dir, resume, restore, above_bytes)
+
+    def claim() -> Beginning:
+        storage, manifest, first_id = open_storage(checkpoint_dir, resume or standby, restore, above_bytes)
+        try:
+            news: tuple[str, ...] = ()
+            if manifest is not None:
+                manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
+            _check_sinks(logical, name, fresh=manifest is None)
+            _check_tables(logical, storage)
+        except BaseException:
+            _let_go(storage)
+            raise
+        return Beginning(storage, manifest, first_id, news)
+
+    held: HeldError | None = None
     try:
-        news: tuple[str, ...] = ()
-        if manifest is not None:
-            manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-        _check_sinks(logical, name, fresh=manifest is None)
-        _check_tables(logical, storage)
-        begin = Beginning(storage, manifest, first_id, news)
-        return _start(pipeline, name, values, logical, graph, settings, begin, driver, incremental)
+        begin = claim()
+    except HeldError as error:
+        if not standby:
+            raise
+        begin, held = Beginning(MemoryStorage(), None, 1), error
+    try:
+        return _start(pipeline, name, values, logical, graph, settings, begin, driver, incremental, claim, held)
     except BaseException:
-        if isinstance(storage, DirectoryStorage):
-            storage.undo_take_back()
-            storage.close()
+        _let_go(begin.storage)
         raise
+
+
+def _let_go(storage: CheckpointStorage) -> None:
+    if isinstance(storage, DirectoryStorage):
+        storage.undo_take_back()
+        storage.close()
 
 
 def _start(
@@ -135,8 +176,9 @@ def _start(
     begin: Beginning,
     kind: Literal["live", "stepping"],
     incremental: bool,
+    claim: Callable[[], Beginning],
+    held: HeldError | None,
 ) -> Job:
-    storage = begin.storage
     recorder = Recorder()
     sampler = _JobSampler(recorder)
     clock: SystemClock | VirtualClock
@@ -148,6 +190,7 @@ def _start(
         clock = SystemClock()
         driver = LiveDriver(name, clock, sampler.sample)
     sampler.executor = SteppedExecutor() if kind == "stepping" else ThreadedExecutor(name)
+    storage = begin.storage
     directory = storage.directory if isinstance(storage, DirectoryStorage) else None
     master = build_master(
         name,
@@ -164,34 +207,46 @@ def _start(
         tables=Tables(),
         data_dir=directory,
         executor=sampler.executor,
+        standby=held is not None,
     )
     sampler.watch(master)
-    sampler.storage = storage
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
         master.sources.set_speed(parse_replay_speed(master, speed))
 
     def rerun(savepoint: str) -> Job:
-        present = sampler.master or master  # another one may have taken over
-        in_force = {**present.settings.shown(), **present.sources.shown()}
+        in_force = {**driver.master.settings.shown(), **driver.master.sources.shown()}
         return start_job(
             pipeline,
             name,
             values | {setting: value for setting, value in in_force.items() if setting in values},
-            checkpoint_dir=storage.location if isinstance(storage, DirectoryStorage) else None,
+            checkpoint_dir=sampler.storage.location if isinstance(sampler.storage, DirectoryStorage) else None,
             resume=False,
             restore=savepoint,
             incremental=incremental,
             driver=kind,
         )
 
-    job = Job(name, master, driver, recorder, rerun, sampler.watch)
+    job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder)
+
+    def begins(begin: Beginning) -> None:
+        sampler.storage = begin.storage
+        for text in begin.news:
+            sampler.on_event(clock.now_us(), "notice", text)
+        if isinstance(begin.storage, DirectoryStorage) and begin.storage.directory is None:
+            sampler.heartbeat = keep_lease(begin.storage, driver)
+
+    def goes_on(successor: Master, begin: Beginning) -> None:
+        begins(begin)
+        job._hand_over(successor)
+
     register(job)
-    for text in begin.news:
-        sampler.on_event(clock.now_us(), "notice", text)
-    if isinstance(storage, DirectoryStorage) and storage.directory is None:
-        sampler.heartbeat = keep_lease(storage, master)
+    begins(begin)
+    if held is not None:
+        sampler.standby = stand_by(name, held.holder, driver, claim, goes_on)
     driver.run(master)
+    if sampler.standby is not None:
+        sampler.standby.start()
     if master.state == "FAILED":
         driver.ended.wait()  # by then the directory is free again
         raise _not_started(name, master.failure)
@@ -222,6 +277,7 @@ def build_master(
     tables: Tables,
     data_dir: Path | None,
     executor: Executor | None = None,
+    standby: bool = False,
 ) -> Master:
     """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with."""
     services = JobServices(
@@ -254,6 +310,7 @@ def build_master(
         stage=stage,
         observer=observer,
         restore_from=manifest,
+        standby=standby,
     )
 
 

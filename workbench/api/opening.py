@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 
+from workbench.drivers.driver import Driver
 from workbench.drivers.heartbeat import Heartbeat
 from workbench.errors import CheckpointError
 from workbench.plan.physical import PhysicalGraph
 from workbench.redaction import redacted
-from workbench.runtime.master import Master
 from workbench.runtime.storage import (
     CheckpointReader,
     CheckpointStorage,
@@ -126,10 +126,11 @@ def matched(
     return replace(manifest, ignored=frozenset(dropped)), tuple(news)
 
 
-def keep_lease(storage: DirectoryStorage, master: Master) -> Heartbeat:
+def keep_lease(storage: DirectoryStorage, driver: Driver) -> Heartbeat:
     """Keep a directory without locks for this job, and end the job when somebody else has taken it."""
 
     def lost(error: Exception) -> None:
+        master = driver.master
         master.call(lambda: master.abandon(error))
 
     return Heartbeat(storage.beat, lost, HEARTBEAT_US / 1e6)

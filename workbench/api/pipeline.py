@@ -97,6 +97,7 @@ class Pipeline:
         resume: bool = False,
         restore: str | Path | None = None,
         allow_non_restored_state: bool = False,
+        standby: bool = False,
         retained_checkpoints: int = 3,
         restart: RestartStrategy | str | None = None,
         incremental: bool = True,
@@ -134,6 +135,8 @@ class Pipeline:
             restore: start from this savepoint instead: its name in `checkpoint_dir`, or the folder of a savepoint or
                 checkpoint of any job, which is copied to `checkpoint_dir` and not changed. The pipeline may be another
                 one: state goes to the operators of the same uid.
+            standby: when another process holds `checkpoint_dir`, wait in state SUSPENDED until it has ended or died,
+                then continue at once from the latest complete checkpoint (F2-16); the same pipeline runs in both.
             allow_non_restored_state: drop state that no operator of this pipeline takes, instead of refusing it.
             retained_checkpoints: complete checkpoints that are kept.
             restart: whether and when it starts again after a failure: `fixed_delay`, `exponential_delay`,
@@ -187,6 +190,7 @@ class Pipeline:
             restore=restore,
             incremental=incremental,
             allow_non_restored_state=allow_non_restored_state,
+            standby=standby,
             guarantee=guarantee,
             driver=driver,
         )

@@ -18,7 +18,8 @@ class Status(dict[str, Any]):
     Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed, rate;
     position and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
     records_out_per_second; late_records; restarts; restart_due (UTC text, while the next attempt
-    is waited for); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure; failure.
+    is waited for); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure; failure;
+    lease (who holds the checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from workbench.runtime.storage.holder import HeldError, Holder
+from workbench.runtime.storage import HeldError, Holder
 
 POLL_S = 0.2
 """How often it is tried: a fifth of a second is soon enough, and costs next to nothing."""
@@ -23,6 +23,7 @@ class Standby(Generic[T]):
 
     Args:
         name: of the job; the thread is named after it.
+        holder: who has it now, if that is known.
         claim: gets it, or raises a HeldError as long as somebody has it.
         won: called with it, once.
         failed: called with any other error of `claim`, which ends the waiting.
@@ -32,14 +33,19 @@ class Standby(Generic[T]):
     """
 
     def __init__(
-        self, name: str, claim: Callable[[], T], won: Callable[[T], None], failed: Callable[[Exception], None]
+        self,
+        name: str,
+        holder: Holder | None,
+        claim: Callable[[], T],
+        won: Callable[[T], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._claim = claim
         self._won = won
         self._failed = failed
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._wait, name=f"{name} standby", daemon=True)
-        self.holder: Holder | None = None
+        self.holder = holder
 
     def start(self) -> None:
         """Wait from now on."""

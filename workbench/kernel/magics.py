@@ -81,6 +81,10 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("--no-incremental",),
         {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint as a whole"},
     ),
+    (
+        ("--standby",),
+        {"action": "store_true", "help": "wait while another process runs the job; go on when it dies"},
+    ),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
     (("-o", "--output"), {"metavar": "VAR", "help": "variable that holds the job"}),
@@ -211,4 +215,4 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
         *("restore", "allow_non_restored_state", "incremental"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    return pipeline.run(options.name, resume=options.resume, **given)
+    return pipeline.run(options.name, resume=options.resume, standby=options.standby, **given)

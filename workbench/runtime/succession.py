@@ -13,6 +13,7 @@ from collections.abc import Callable
 from workbench.errors import JobError
 from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
+from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
@@ -21,9 +22,23 @@ HandOver = Callable[[Master], None]
 
 
 def successor(
-    old: Master, storage: CheckpointStorage, manifest: Manifest | None, first_id: int, background: Background
+    old: Master,
+    storage: CheckpointStorage,
+    manifest: Manifest | None,
+    first_id: int,
+    background: Background,
+    services: JobServices | None = None,
 ) -> Master:
-    """A master that goes on with a job from a checkpoint, or from the beginning where there is none."""
+    """A master that goes on with a job from a checkpoint, or from the beginning where there is none.
+
+    Args:
+        old: its predecessor.
+        storage: of the checkpoints.
+        manifest: of the checkpoint.
+        first_id: of the first new checkpoint.
+        background: does the writing.
+        services: of the job from now on; None: as before.
+    """
     coordinator = CheckpointCoordinator(
         job=old.services.job, storage=storage, background=background, graph=old.graph, first_id=first_id
     )
@@ -31,7 +46,7 @@ def successor(
         logical=old.logical,
         graph=old.graph,
         settings=old.settings,
-        services=old.services,
+        services=services or old.services,
         storage=storage,
         coordinator=coordinator,
         stage=old.stage,

@@ -9,6 +9,7 @@ those who only look. What does not belong here: when checkpoints are taken and r
 from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
 from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
+from workbench.runtime.storage.holder import HeldError, Holder
 from workbench.runtime.storage.locations import folder_named, open_files
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader
@@ -17,6 +18,8 @@ __all__ = [
     "CheckpointReader",
     "CheckpointStorage",
     "DirectoryStorage",
+    "HeldError",
+    "Holder",
     "Manifest",
     "MemoryStorage",
     "StateFile",

@@ -27,6 +27,7 @@ from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, read_gone_back
+from workbench.runtime.storage.holder import Holder
 from workbench.runtime.storage.holding import Hold, hold
 from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
@@ -78,6 +79,11 @@ class DirectoryStorage:
     def close(self) -> None:
         """Let another job have the directory."""
         self._hold.release()
+
+    @property
+    def holder(self) -> Holder:
+        """This process, and since when it holds the directory."""
+        return self._hold.holder
 
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.

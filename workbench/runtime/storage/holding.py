@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from workbench.clock import Clock
 from workbench.errors import CheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.holder import HeldError, Holder
 from workbench.runtime.storage.lease import Lease
 from workbench.runtime.storage.locations import open_files
 
@@ -19,10 +20,12 @@ class Hold(Protocol):
     Attributes:
         files: in it.
         directory: the folder, if it is one of this machine.
+        holder: this process.
     """
 
     files: Files
     directory: Path | None
+    holder: Holder
 
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
@@ -52,7 +55,8 @@ class LocalHold:
         folder: is made when it does not exist.
 
     Raises:
-        CheckpointError: the folder cannot be written, or another process holds it.
+        CheckpointError: the folder cannot be written.
+        HeldError: another process holds it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,7 +64,7 @@ class LocalHold:
         self.files: Files = LocalFiles(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] | None = (folder / "lock").open("w")
+            self._lock: IO[str] | None = (folder / "lock").open("a+")
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
@@ -69,10 +73,14 @@ class LocalHold:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            self._lock.seek(0)
+            holder = Holder.read(self._lock.read())
             self._lock.close()
-            raise CheckpointError(
-                f"the checkpoint directory {str(folder)!r} is in use by another job: stop that job or choose another"
-            ) from None
+            raise HeldError(str(folder), holder) from None
+        self.holder = Holder.this_process()
+        self._lock.truncate(0)
+        self._lock.write(self.holder.write())
+        self._lock.flush()
 
     def beat(self) -> None:
         """A lock needs no heartbeat."""

@@ -19,6 +19,7 @@ from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import CheckpointError
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.holder import HeldError, Holder
 
 LEASE = "lease.json"
 LEASE_US = 30_000_000
@@ -34,22 +35,25 @@ class Lease:
         clock: whose time the heartbeats tell.
 
     Raises:
-        CheckpointError: the directory cannot be reached, or another process holds it.
+        CheckpointError: the directory cannot be reached.
+        HeldError: another process holds it.
     """
 
     def __init__(self, files: Files, clock: Clock) -> None:
         self.files = files
         self.directory: Path | None = None
         self._clock = clock
-        self._owner = f"{platform.node()}:{os.getpid()}:{clock.now_us()}:{id(self)}"
+        self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
+        self._owner = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
         try:
-            holder, beat_us = self._read()
-            if holder is not None and clock.now_us() - beat_us < LEASE_US:
-                host, process, *_ = holder.split(":")
-                raise CheckpointError(
-                    f"the checkpoint directory {files.shown!r} is in use by process {process} on {host}: stop that job "
-                    f"or choose another; if it has died, its lease ends {LEASE_US // 1_000_000} seconds after its last "
-                    "heartbeat"
+            owner, beat_us = self._read()
+            if owner is not None and clock.now_us() - beat_us < LEASE_US:
+                host, process, since_us, *_ = owner.split(":")
+                raise HeldError(
+                    files.shown,
+                    Holder(int(process), host, int(since_us)),
+                    "stop that job, choose another, or pass standby=True; if it has died, its lease ends "
+                    f"{LEASE_US // 1_000_000} seconds after its last heartbeat",
                 )
             self.renew()
         except OSError as error:

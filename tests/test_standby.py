@@ -1,0 +1,172 @@
+"""A second process stands by, takes over when the owner of a job dies, and never runs beside it (F2-16)."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.errors import CheckpointError, JobError, SettingError
+from workbench.runtime.storage import DirectoryStorage, HeldError, Holder
+
+COUNT = 20_000
+TAKE_OVER_S = 2.0
+
+
+class Processes:
+    """Processes of `standby_job.py`, by their numbers; what they tell comes through one queue."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._told: queue.SimpleQueue[tuple[int, list[Any]]] = queue.SimpleQueue()
+
+    def start(self) -> int:
+        program = str(Path(__file__).with_name("standby_job.py"))
+        process = subprocess.Popen(
+            [sys.executable, program, str(self._folder), str(COUNT)], stdout=subprocess.PIPE, text=True
+        )
+        self._processes[process.pid] = process
+        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+        return process.pid
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._told.put((process.pid, json.loads(line)))
+        process.stdout.close()
+
+    def next(self, state: str) -> tuple[int, list[Any]]:
+        """The process that is in this state next, and what it tells; what others tell before is left out."""
+        while True:
+            process, told = self._told.get(timeout=60)
+            if told[1] == state:
+                return process, told
+
+    def kill(self, process: int) -> float:
+        """When it was killed."""
+        os.kill(process, signal.SIGKILL)
+        at = time.time()
+        self._processes[process].wait()
+        return at
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(tmp_path)
+    yield started
+    started.close()
+
+
+@pytest.mark.slow
+def test_one_of_those_who_stand_by_goes_on_when_the_owner_is_killed(processes: Processes, tmp_path: Path) -> None:
+    owner = processes.start()
+    while not processes.next("RUNNING")[1][2]:
+        pass  # until it has completed a checkpoint
+    others = {processes.start(), processes.start()}
+    waiting = set()
+    while waiting != others:
+        process, told = processes.next("SUSPENDED")
+        assert told[3].startswith(f"process {owner} on ")
+        waiting.add(process)
+    killed = processes.kill(owner)
+    second, told = processes.next("RUNNING")
+    assert second in others
+    assert told[0] - killed < TAKE_OVER_S
+    while not told[2]:  # until it has completed a checkpoint
+        _, told = processes.next("RUNNING")
+    (third,) = others - {second}
+    killed = processes.kill(second)
+    process, told = processes.next("RUNNING")
+    assert process == third
+    assert told[0] - killed < TAKE_OVER_S
+    (tmp_path / "fast").touch()
+    process, told = processes.next("FINISHED")
+    assert process == third
+    assert told[2] == list(range(COUNT))  # each row once, whoever committed it
+
+
+# in one process ------------------------------------------------------------------------------------------------------
+
+
+def numbers() -> wb.Pipeline:
+    return wb.Stream.from_table(pa.table({"n": range(50)}), rate=1000).sink_to(wb.TableSink("out"))
+
+
+def test_a_job_that_stands_by_is_suspended_and_says_for_whom(tmp_path: Path) -> None:
+    held = DirectoryStorage(tmp_path)
+    job = numbers().run("waits", checkpoint_dir=tmp_path, standby=True)
+    try:
+        assert (job.state, job.over) == ("SUSPENDED", False)
+        while job.status()["lease"] is None:
+            time.sleep(0.01)
+        assert job.status()["lease"] == str(held.holder)
+        with pytest.raises(JobError, match=f"is SUSPENDED, because .* is held by process {os.getpid()} on"):
+            job.checkpoint()
+    finally:
+        held.close()
+    assert job.wait("60s") == "FINISHED"  # it had nothing to continue, so it began
+    assert job.table("out").num_rows == 50
+
+
+def test_a_job_that_stands_by_can_be_canceled(tmp_path: Path) -> None:
+    held = DirectoryStorage(tmp_path)
+    job = numbers().run("leaves", checkpoint_dir=tmp_path, standby=True)
+    job.stop()
+    assert job.wait("60s") == "CANCELED"
+    held.close()
+    while any(thread.name == "leaves standby" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    DirectoryStorage(tmp_path).close()  # nobody has taken it
+
+
+def test_where_nobody_holds_the_directory_a_standby_runs_at_once(tmp_path: Path) -> None:
+    job = numbers().run("alone", checkpoint_dir=tmp_path, standby=True)
+    assert job.status()["lease"].startswith(f"process {os.getpid()} on ")
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["lease"] is None
+
+
+def test_what_cannot_be_taken_over_fails_when_its_turn_comes(tmp_path: Path) -> None:
+    first = numbers().run("first", checkpoint_dir=tmp_path)
+    other = wb.Stream.from_table(pa.table({"n": range(5)})).uid("elsewhere").sink_to(wb.TableSink("other"))
+    job = other.run("second", checkpoint_dir=tmp_path, standby=True)
+    first.wait("60s")
+    with pytest.raises(JobError, match="has state of operator"):
+        job.wait("60s")
+
+
+def test_a_standby_needs_a_directory_and_resumes(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="name the checkpoint_dir"):
+        numbers().run("nowhere", standby=True)
+    with pytest.raises(SettingError, match="standby=True waits to resume a live job"):
+        numbers().run("steps", checkpoint_dir=tmp_path, standby=True, driver="stepping")
+
+
+def test_a_directory_in_use_is_refused_with_its_holder(tmp_path: Path) -> None:
+    held = DirectoryStorage(tmp_path)
+    with pytest.raises(HeldError, match=f"is in use by process {os.getpid()} on .*standby=True") as refused:
+        DirectoryStorage(tmp_path)
+    assert refused.value.holder == held.holder
+    held.close()
+    later = DirectoryStorage(tmp_path)
+    assert Holder.read((tmp_path / "lock").read_text()) == later.holder
+    later.close()
+    assert Holder.read("torn") is Holder.read("{}") is None

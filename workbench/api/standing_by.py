@@ -1,0 +1,66 @@
+"""A job that waits for the checkpoint directory of another process, and goes on with it when that one has died
+(F2-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+
+from workbench.api.opening import Beginning
+from workbench.drivers.driver import Driver
+from workbench.drivers.standby import Standby
+from workbench.runtime.master import Master
+from workbench.runtime.storage import DirectoryStorage, Holder
+from workbench.runtime.succession import successor
+
+LOOK_AGAIN_S = 0.1
+
+
+def stand_by(
+    name: str,
+    holder: Holder | None,
+    driver: Driver,
+    claim: Callable[[], Beginning],
+    hand_over: Callable[[Master, Beginning], None],
+) -> Standby[Beginning]:
+    """Wait for a job that has been started with a master that stands by.
+
+    Args:
+        name: of the job.
+        holder: who has the directory now, if that is known.
+        driver: runs it.
+        claim: opens the directory, or raises a HeldError.
+        hand_over: gets the master that goes on with the job, and from where; called on the turn of the one that waits.
+    """
+
+    def won(begin: Beginning) -> None:
+        settled = Event()
+
+        def take() -> None:
+            waiting = driver.master
+            if waiting.over:
+                _give_back(begin)
+            else:
+                storage = begin.storage
+                directory = storage.directory if isinstance(storage, DirectoryStorage) else None
+                services = replace(waiting.services, data_dir=directory)
+                hand_over(successor(waiting, storage, begin.manifest, begin.first_id, driver, services=services), begin)
+            settled.set()
+
+        driver.master.call(take)
+        while not settled.wait(LOOK_AGAIN_S):
+            if driver.ended.is_set():  # it was canceled at this moment, and takes nothing any more
+                _give_back(begin)
+                return
+
+    def failed(error: Exception) -> None:
+        waiting = driver.master
+        waiting.call(lambda: waiting.abandon(error))
+
+    return Standby(name, holder, claim, won, failed)
+
+
+def _give_back(begin: Beginning) -> None:
+    if isinstance(begin.storage, DirectoryStorage):
+        begin.storage.close()
