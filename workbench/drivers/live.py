@@ -172,7 +172,7 @@ class LiveDriver:
             self._on_tick()
         except Exception as error:  # noqa: BLE001  what looks at a job must not end it
             self._unseen = True
-            master.observer.on_event(now_us, "notice", f"telemetry stopped: {type(error).__name__}: {error}")
+            master.life.tell("notice", f"telemetry stopped: {type(error).__name__}: {error}")
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:

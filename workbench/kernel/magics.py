@@ -215,4 +215,6 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
         *("restore", "allow_non_restored_state", "incremental"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    return pipeline.run(options.name, resume=options.resume, standby=options.standby, **given)
+    if options.standby:
+        given["standby"] = True
+    return pipeline.run(options.name, resume=options.resume, **given)

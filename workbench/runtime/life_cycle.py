@@ -34,11 +34,12 @@ class LifeCycle:
         failure: the last one, from which the job may have recovered.
         started_us, ended_us: processing times.
         audit: what its failures made it count twice.
+        observer: is told.
     """
 
     def __init__(self, clock: Clock, observer: JobObserver) -> None:
         self._clock = clock
-        self._observer = observer
+        self.observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
         self.audit = Audit()
@@ -67,7 +68,7 @@ class LifeCycle:
 
     def tell(self, kind: str, text: str) -> None:
         """Put a line into the log."""
-        self._observer.on_event(self._clock.now_us(), kind, text)
+        self.observer.on_event(self._clock.now_us(), kind, text)
 
 
 def sentence_of(error: Exception) -> str:

@@ -83,7 +83,6 @@ class Master(MasterFacts):
         self.storage = storage
         self.coordinator = coordinator
         self.stage = stage
-        self.observer = observer
         if predecessor is None:
             self.life = LifeCycle(services.clock, observer)
             self.sources = SourceControl(logical, services, self.life)
@@ -342,7 +341,7 @@ class Master(MasterFacts):
         request = self._requests.completed(record)
         self._to_all(Complete(record.checkpoint_id))
         self.coordinator.retain(self.settings)
-        self.observer.on_checkpoint(self._now(), record.checkpoint_id)
+        self.life.observer.on_checkpoint(self._now(), record.checkpoint_id)
         if request is None or self.execution is None:
             return
         if request.rescale is not None:
@@ -378,4 +377,4 @@ class Master(MasterFacts):
         self._restarts.begun()  # no further one
         self.life.end(state)
         self._requests.give_up()
-        self.observer.on_end(self._now())
+        self.life.observer.on_end(self._now())

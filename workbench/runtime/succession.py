@@ -50,7 +50,7 @@ def successor(
         storage=storage,
         coordinator=coordinator,
         stage=old.stage,
-        observer=old.observer,
+        observer=old.life.observer,
         restore_from=manifest,
         predecessor=old,
     )

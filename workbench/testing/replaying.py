@@ -68,13 +68,13 @@ def _job(simulation: Simulation) -> Job:
     sampler = Sampler(recorder)
     master, driver = simulation.master, simulation.driver
     sampler.watch(master)
-    master.observer = _Both(master.observer, sampler)
+    master.life.observer = _Both(master.life.observer, sampler)
     driver.watch(sampler.sample)
     sampler.sample()
 
     def rerun(savepoint: str) -> Job:
         raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
 
-    job = Job(f"simulation-{simulation.scenario.seed}", master, driver, recorder, rerun, sampler.watch)
+    job = Job(f"simulation-{simulation.scenario.seed}", master, driver, recorder, rerun, sampler.watch, lambda: None)
     weakref.finalize(job, simulation.close)
     return job
