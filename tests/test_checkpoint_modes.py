@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -253,6 +254,41 @@ def test_what_was_in_flight_goes_on_at_another_parallelism(
     assert again.wait() == "FINISHED"
     found = {row["key"]: (row["count"], row["total"]) for row in again.table("counts").to_pylist()}
     assert found == {f"k{key}": (len(range(key, 210, 7)), sum(range(key, 210, 7))) for key in range(7)}
+
+
+def follow(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    return {**now, "gaps": before["gaps"] + (now["count"] != before["count"] + 1)}
+
+
+def newest(parallelism: int, folder: Path, **settings: Any) -> Job:
+    """Counts of each key, and behind another exchange how often one does not follow the other."""
+    numbers = pa.table({"key": [f"k{n % 5}" for n in range(60)]})
+    counts = wb.Stream.from_table(numbers).with_parallelism(1).key_by("key").aggregate(count=wb.count())
+    last = counts.with_columns(gaps=wb.col("count") * 0).key_by("key").reduce(follow)
+    sink = wb.TableSink("newest", upsert=["key"])
+    return stepped(last.sink_to(sink), "newest", parallelism=parallelism, checkpoint_dir=folder, **settings)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_key_keeps_its_order_when_another_subtask_sends_it(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    job = newest(3, tmp_path, checkpoint_mode="unaligned")
+    job.stall("reduce")
+    assert job.driver.run_until(lambda: job.step() == [])
+    job.checkpoint()
+    assert job.driver.next_checkpoint()
+    assert part(job, "reduce").persisted_records + part(job, "aggregate").persisted_records > 5
+    job.cancel()
+    job.wait()
+    again = newest(2, tmp_path, resume=True)
+    names = [name for name in tasks(again) if not name.startswith("reduce")]
+    favourite = chance.choice(names)
+    for _ in range(80):
+        again.driver.step_task(chance.choice([favourite, *names]))
+        again.driver.step_task(f"reduce[{chance.randrange(2)}]")
+    assert again.wait() == "FINISHED"
+    found = {row["key"]: (row["count"], row["gaps"]) for row in again.table("newest").to_pylist()}
+    assert found == {f"k{k}": (12, 0) for k in range(5)}
 
 
 def test_what_was_broadcast_cannot_go_to_more_subtasks(tmp_path: Path) -> None:

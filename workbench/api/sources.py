@@ -266,9 +266,7 @@ class StreamSources:
     def hybrid(cls, history: StreamSources, live: StreamSources) -> Self:
         """Read a history to its end, then go on with a live source: the same program catches up with the present.
 
-
         There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
-
         with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
 
         Source: F1-13: fast-forward; Flink's ``HybridSource``.

@@ -14,7 +14,7 @@ from workbench.operators.base import Json, Snapshot
 from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkGenerator
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
-from workbench.runtime.messages import Drained
+from workbench.runtime.messages import Command, Drained, Trigger
 from workbench.runtime.policy import SourceBarriers
 from workbench.runtime.task import Outcome, Task
 
@@ -68,6 +68,7 @@ class SourceTask(Task):
         super().__init__(**rest)
         self.policy = SourceBarriers(self.snapshots, self._hold)
         self._held = False
+        self._released = False
         self.reader = reader
         self.watermarks = watermarks
         self.alignment: Alignment | None = None
@@ -138,9 +139,15 @@ class SourceTask(Task):
     def _hold(self, held: bool) -> None:
         """Read nothing until a checkpoint is complete, or read on."""
         self._held = held
+        self._released = not held
         self._wait_until_us = self._now_us()
 
+    def _holds_back(self, command: Command, now_us: int) -> bool:
+        # Between two checkpoints that stop it a source reads at least once, or the job might stand still for ever.
+        return (self._released and type(command) is Trigger) or super()._holds_back(command, now_us)
+
     def _advance(self, now_us: int) -> Outcome:
+        self._released = False
         if self.drained:
             return Outcome.WAITING
         resting = self._held or now_us < self._not_before_us

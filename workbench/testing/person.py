@@ -11,6 +11,7 @@ from typing import Literal
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.rescaling import Rescale
+from workbench.testing.checkpointing import draw_exactly_once
 
 _MOST_ACTIONS = 6
 _LAST_STEP = 200
@@ -118,6 +119,8 @@ class Person:
             buffer_timeout_us=chance.choice((0, 1_000, None)),
             checkpoint_interval_us=chance.choice((None, 500, 5_000)),
         )
+        if settings.checkpoint_mode != "at-least-once":  # in which a whole run stays
+            settings = draw_exactly_once(chance, settings)
         master.call(lambda: master.apply(settings, "tuned"))
 
     def _rescale(self, master: Master, chance: Random) -> None:

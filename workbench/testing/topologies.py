@@ -52,6 +52,7 @@ class Trial:
         folders: of its ParquetSinks, by uid.
         outside: reads what is committed outside of the job, by the sink's uid.
         upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
+        records: a sink whose rows are records of the input, and which they must be; None: there is none.
     """
 
     pipeline: Pipeline
@@ -61,6 +62,7 @@ class Trial:
     folders: tuple[tuple[str, Path], ...] = ()
     outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
     upserts: tuple[str, ...] = ()
+    records: tuple[str, Rows] | None = None
 
 
 def filtered(chance: Random, folder: Path) -> Trial:
@@ -68,7 +70,7 @@ def filtered(chance: Random, folder: Path) -> Trial:
     stream, rows = _source(chance)
     kept = stream.filter(col("v") > 3).with_columns(double=col("v") * 2)
     expected = _rows((row.n, row.key, row.t, row.v, row.v * 2) for row in rows if row.v is not None and row.v > 3)
-    return Trial(kept.sink_to(TableSink("out")), _equal("out", expected))
+    return Trial(kept.sink_to(TableSink("out")), _equal("out", expected), records=("out", expected))
 
 
 def windows(chance: Random, folder: Path) -> Trial:
@@ -142,7 +144,7 @@ def rebalanced(chance: Random, folder: Path) -> Trial:
     spread = stream.with_parallelism(chance.choice((1, 2))).rebalance().filter(col("n") >= 0)
     again = spread.rebalance().with_columns(m=col("n") + 1)
     expected = _rows((row.n, row.key, row.t, row.v, row.n + 1) for row in rows)
-    return Trial(again.sink_to(TableSink("out")), _equal("out", expected))
+    return Trial(again.sink_to(TableSink("out")), _equal("out", expected), records=("out", expected))
 
 
 def exchanged(chance: Random, folder: Path) -> Trial:
@@ -161,7 +163,7 @@ def exchanged(chance: Random, folder: Path) -> Trial:
         if chance.random() < 0.2:
             stream = stream.slot_sharing_group("apart")
     expected = _rows((row.n, row.key, row.t, row.v) for row in rows)
-    return Trial(stream.sink_to(TableSink("out")), _equal("out", expected))
+    return Trial(stream.sink_to(TableSink("out")), _equal("out", expected), records=("out", expected))
 
 
 def broadcast(chance: Random, folder: Path) -> Trial:
