@@ -129,7 +129,9 @@ class Job:
     def __getattr__(self, verb):
         if verb.startswith("_"):
             raise AttributeError(verb)
-        return lambda **more: self.asked.append((verb, more))
+        return lambda *words, **more: self.asked.append(
+            (verb, {"": ",".join(map(str, words)), **more} if words else more)
+        )
 
 
 def later(frame, steps_=1, **changes):

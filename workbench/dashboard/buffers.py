@@ -111,12 +111,18 @@ def pools_html(frame: Frame) -> str:
         colour = {"OK": "good", "LOW": "warn", "HIGH": "bad"}[word]
         lines.append(
             f"<tr><th title='{name}'>{name}</th><td>{_pool(task, 'inPoolUsage', 'accent')}</td>"
-            f"<td>{_pool(task, 'outPoolUsage', 'pressed')} <span class='muted'>"
-            f"{_whole(task, 'usedMemorySegments')}/{_whole(task, 'totalMemorySegments')}</span></td>"
+            f"<td>{_output(task)}</td>"
             f"<td class='{colour}'>{word} {pressed / 10:.0f} %</td></tr>"
         )
     head = "<tr class='head'><th>task</th><th>inPoolUsage</th><th>outPoolUsage</th><th>back-pressured</th></tr>"
     return f"<table>{head}{''.join(lines)}</table>"
+
+
+def _output(task: TaskFrame) -> str:
+    if not task.metrics.get("totalMemorySegments"):
+        return f"<span class='muted'>{wording.NOTHING}</span>"  # nothing follows it
+    used, total = _whole(task, "usedMemorySegments"), _whole(task, "totalMemorySegments")
+    return f"{_pool(task, 'outPoolUsage', 'pressed')} <span class='muted'>{used}/{total}</span>"
 
 
 def _pool(task: TaskFrame, metric: str, colour: str) -> str:

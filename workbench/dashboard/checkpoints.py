@@ -87,7 +87,7 @@ def table_html(frame: Frame, most: int = LISTED) -> str:
         colour, sign = SIGNS[checkpoint.state]
         why = f" title='{wording.html_text(checkpoint.reason)}'" if checkpoint.reason else ""
         lines.append(
-            f"<tr><td>{checkpoint.id}</td><td>{checkpoint.kind}</td><td class='{colour}'{why}>{sign}</td>"
+            f"<tr><td>{checkpoint.id}</td><td>{_kind(checkpoint)}</td><td class='{colour}'{why}>{sign}</td>"
             f"<td class='n'>{wording.milliseconds(checkpoint.duration_ms)}</td>"
             f"<td class='n'>{wording.size(checkpoint.size_bytes)}</td>"
             f"<td class='n'>{wording.milliseconds(longest_alignment_ms(checkpoint))}</td></tr>"
@@ -97,6 +97,12 @@ def table_html(frame: Frame, most: int = LISTED) -> str:
         "<th class='n'>max alignment</th></tr>"
     )
     return f"<table>{head}{''.join(lines)}</table>"
+
+
+def _kind(checkpoint: CheckpointFrame) -> str:
+    """What for, and in which mode where that is not the default."""
+    mode = "" if checkpoint.mode == "exactly-once" else f", {wording.html_text(checkpoint.mode)}"
+    return f"{checkpoint.kind}{mode}"
 
 
 def _number(frame: Frame, name: str) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bokeh.models import ColumnDataSource, DatetimeTickFormatter, HoverTool, Legend, LegendItem, Range1d
+from bokeh.models import ColumnDataSource, DatetimeTickFormatter, HoverTool, Range1d
 from bokeh.plotting import figure
 
+from workbench.dashboard.html import Texts
+from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.theme import Paint
 from workbench.dashboard.time_chart import SPACING_MS, WINDOW_MS, TimeWindow
 from workbench.dashboard.watermarks import furthest
@@ -29,7 +31,7 @@ def event_times(frame: Frame) -> dict[str, float | None]:
 class EventTimeChart:
     """Two lines over processing time, whose distance is the event time in flight."""
 
-    def __init__(self, paint: Paint, window: TimeWindow, pixels: int) -> None:
+    def __init__(self, paint: Paint, texts: Texts, window: TimeWindow, pixels: int) -> None:
         self._points = ColumnDataSource({name: [] for name in ("t", *LINES)})
         self._range = Range1d(0, 1)
         self.figure = figure(
@@ -42,12 +44,7 @@ class EventTimeChart:
             colour, dash = LINES[name]
             line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
-        items = [LegendItem(label=name, renderers=[line]) for name, line in lines.items()]
-        self.figure.add_layout(
-            Legend(items=items, location="top_left", orientation="horizontal", spacing=10, padding=0, margin=2,
-                   glyph_width=14, glyph_height=12, label_standoff=4, label_height=12),
-            "above",
-        )  # fmt: skip
+        self.models = (LineKey(texts, "Event time against processing time", LINES).div, self.figure)
         tips = [("time (UTC)", "@t{%T}"), *((name, f"@{{{name}}}{{%F %T}}") for name in LINES)]
         hover = HoverTool(mode="vline", renderers=[next(iter(lines.values()))], tooltips=tips)
         hover.formatters = {"@t": "datetime", **{f"@{{{name}}}": "datetime" for name in LINES}}

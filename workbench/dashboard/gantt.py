@@ -14,7 +14,7 @@ from workbench.dashboard import wording
 from workbench.dashboard.sources import ceiling, refresh, stretch
 from workbench.dashboard.theme import FONT, Paint
 from workbench.dashboard.time_chart import SHORT_MS, quarters
-from workbench.telemetry.frames import CheckpointFrame, Frame
+from workbench.telemetry.frames import CheckpointFrame, Frame, SubtaskCheckpointFrame
 
 ROW = 15
 AXIS = 22
@@ -56,11 +56,17 @@ def columns(checkpoint: CheckpointFrame | None) -> dict[str, list[Any]]:
         row = {
             "y": y, "task": wording.fit(task.task, 105, 10), "top": y + 0.36, "bottom": y - 0.36, "zero": 0.0,
             **dict(zip(_ENDS, ends, strict=True)),
-            "told": f"{task.task}: {told}, {wording.size(task.size_bytes)}",
+            "told": f"{task.task}: {told}, {wording.size(task.size_bytes)}, {in_flight(task)}",
         }  # fmt: skip
         for name in _NAMES:
             made[name].append(row[name])
     return made
+
+
+def in_flight(task: SubtaskCheckpointFrame) -> str:
+    """Flink's processed (persisted) in-flight data, in records."""
+    how = " unaligned" if task.unaligned else ""
+    return f"in flight: {task.processed_records:,} processed, {task.persisted_records:,} persisted{how}"
 
 
 def straggler(checkpoint: CheckpointFrame) -> tuple[str, float, float] | None:
@@ -83,6 +89,10 @@ def words(checkpoint: CheckpointFrame | None) -> str:
         name, slowest, times = found
         mark = "<b class='warn'>straggler</b>" if times >= STRAGGLES else "slowest"
         text += f" · {mark} {wording.html_text(name)} {wording.milliseconds(slowest)}, {times:.1f} times the median"
+    persisted = sum(task.persisted_records for task in checkpoint.subtasks)
+    if persisted:
+        size = sum(task.persisted_bytes for task in checkpoint.subtasks)
+        text += f" · {persisted:,} records in flight persisted ({wording.size(size)})"
     key = " ".join(f"<i style='background:var(--wb-{colour})'></i>{name}" for name, colour in PIECES.items())
     return f"<p>{text}</p><p class='key'>{key}</p>"
 

@@ -40,19 +40,19 @@ class LatencyPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        pixels = 220 if easel.alone else 116
+        pixels = 200 if easel.alone else 100
         self._latency = TimeChart(
-            easel.paint, easel.window, PERCENTILES, ticks=SHORT_MS, label="Latency percentiles over time",
+            easel.paint, easel.texts, easel.window, PERCENTILES, ticks=SHORT_MS, label="Latency percentiles over time",
             unit="{0.0} ms", pixels=pixels,
         )  # fmt: skip
         self._rates = TimeChart(
-            easel.paint, easel.window, RATES, ticks=SHORT_NUMBER, label="Throughput over time", unit="{0.0a} rec/s",
-            pixels=pixels,
+            easel.paint, easel.texts, easel.window, RATES, ticks=SHORT_NUMBER, label="Throughput over time",
+            unit="{0.0a} rec/s", pixels=pixels,
         )  # fmt: skip
         self._samples: deque[Sample] = deque(maxlen=WINDOW_MS // SPACING_MS)
         self._changes = easel.texts.piece("Before and after each tuning", css=_CSS)
         self._most = LISTED_ALONE if easel.alone else LISTED
-        self.models = [self._latency.figure, self._rates.figure, self._changes.div]
+        self.models = [*self._latency.models, *self._rates.models, self._changes.div]
 
     def remember(self, frame: Frame) -> None:
         self._latency.append(frame.time_us, percentiles(frame))

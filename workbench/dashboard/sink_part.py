@@ -13,14 +13,13 @@ from bokeh.models import (
     DataRange1d,
     DatetimeTickFormatter,
     HoverTool,
-    Legend,
-    LegendItem,
 )
 from bokeh.plotting import figure
 
 from workbench.dashboard import wording
 from workbench.dashboard.actions import choice, group, offer
 from workbench.dashboard.html import scrolled
+from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.time_chart import SHORT_NUMBER
@@ -31,6 +30,7 @@ ROWS, ROWS_ALONE = 6, 40
 PLOTTED = 400
 """The latest rows that are plotted."""
 COLOURS = (("accent", "solid"), ("violet", "dashed"), ("good", "dotted"), ("warn", "solid"), ("bad", "dashed"))
+_LINES = {str(place): line for place, line in enumerate(COLOURS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ def series(latest: Latest, y: str) -> list[Series]:
     by = texts[0] if texts else None
     found: dict[str, tuple[list[float], list[float]]] = {}
     first = latest.rows - table.num_rows
-    names = table.column(by).to_pylist() if by else [y] * table.num_rows
-    times = table.column(when).to_pylist() if when else [None] * table.num_rows
+    names = table.column(by).to_pylist() if by is not None else [y] * table.num_rows
+    times = table.column(when).to_pylist() if when is not None else [None] * table.num_rows
     for place, (name, time, value) in enumerate(zip(names, times, table.column(y).to_pylist(), strict=True)):
-        if value is None or value != value or (when and time is None):
+        if value is None or value != value or (when is not None and time is None):
             continue
         points = found.setdefault(wording.plain(name, 24), ([], []))
-        points[0].append(_milliseconds(time) if when else float(first + place))
+        points[0].append(_milliseconds(time) if when is not None else float(first + place))
         points[1].append(float(value))
     fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]
     return [Series(name, tuple(found[name][0]), tuple(found[name][1])) for name in sorted(fullest)]
@@ -149,18 +149,13 @@ class SinkPart(Part):
             x_range=DataRange1d(range_padding=0.02), y_range=DataRange1d(range_padding=0.1),
             html_attributes={"role": "img", "aria-label": "The latest results over time"},
         )  # fmt: skip
-        items = []
         for source, (colour, dash) in zip(self._lines, COLOURS, strict=True):
             line = self.figure.line("x", "y", source=source, line_width=1.5, line_dash=dash)
             dots = self.figure.scatter("x", "y", source=source, size=4, line_color=None)
             easel.paint.set(line.glyph, line_color=colour)
             easel.paint.set(dots.glyph, fill_color=colour)
-            items.append(LegendItem(label="", renderers=[line], visible=False))
-        self._legend = Legend(
-            items=items, location="top_left", orientation="horizontal", spacing=10, padding=0, margin=2,
-            glyph_width=14, glyph_height=12, label_standoff=4, label_height=12,
-        )  # fmt: skip
-        self.figure.add_layout(self._legend, "above")
+        self._key = LineKey(easel.texts, "the latest results", _LINES)
+        self._key.show({})
         self.figure.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
         self.figure.yaxis.ticker.desired_num_ticks = 3
         self.figure.xaxis.ticker.desired_num_ticks = 4
@@ -172,7 +167,7 @@ class SinkPart(Part):
         self.figure.add_tools(HoverTool(tooltips=[("value", "@y{0,0.[000]}")], mode="mouse"))
         easel.paint.plot(self.figure)
         self.models = [
-            group(self.table, self.column, self._count.div), self.figure,
+            group(self.table, self.column, self._count.div), self._key.div, self.figure,
             scrolled(self._html.div, 520 if easel.alone else 150),
         ]  # fmt: skip
         self.inputs = (self.table, self.column)
@@ -221,11 +216,10 @@ class SinkPart(Part):
         formatter = self._times if time_column(latest.table) else self._places
         if self.figure.xaxis[0].formatter is not formatter:
             self.figure.xaxis[0].formatter = formatter
-        for place, (source, item) in enumerate(zip(self._lines, self._legend.items, strict=True)):
+        self._key.show({str(place): one.name for place, one in enumerate(drawn)})
+        for place, source in enumerate(self._lines):
             one = drawn[place] if place < len(drawn) else Series("", (), ())
             refresh(source, {"x": list(one.x), "y": list(one.y)})
-            if item.label != {"value": one.name} or item.visible != bool(one.name):
-                item.update(label={"value": one.name}, visible=bool(one.name))
 
 
 _CSS = """

@@ -13,12 +13,12 @@ from bokeh.models import (
     DatetimeTickFormatter,
     FixedTicker,
     HoverTool,
-    Legend,
-    LegendItem,
     Range1d,
 )
 from bokeh.plotting import figure
 
+from workbench.dashboard.html import Texts
+from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.sources import ceiling, refresh, stretch
 from workbench.dashboard.theme import FONT, Paint
 from workbench.dashboard.wording import fit
@@ -81,7 +81,7 @@ class TimeChart:
     """Lines over time.
 
     Args:
-        paint: gives the colours.
+        paint, texts: give the colours, and write which line is which.
         window: the time that is shown.
         series: name of each line and its (colour, dash).
         ticks: JavaScript that writes a tick of the y axis.
@@ -89,11 +89,15 @@ class TimeChart:
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
         pixels: height.
         top: where the y axis ends, for the greatest value that is shown.
+
+    Attributes:
+        models: the key and the figure.
     """
 
     def __init__(
         self,
         paint: Paint,
+        texts: Texts,
         window: TimeWindow,
         series: Mapping[str, tuple[str, str]],
         *,
@@ -115,16 +119,10 @@ class TimeChart:
             self.figure.line("t", name, source=self._points, line_width=1.75, line_dash=dash)
             for name, (_, dash) in series.items()
         ]
-        self._items = {
-            name: LegendItem(label=name, renderers=[line]) for name, line in zip(self._names, lines, strict=True)
-        }
         for line, (colour, _) in zip(lines, series.values(), strict=True):
             paint.set(line.glyph, line_color=colour)
-        legend = Legend(
-            items=list(self._items.values()), location="top_left", orientation="horizontal", spacing=10, padding=0,
-            margin=2, glyph_width=14, glyph_height=12, label_standoff=4, label_height=12,
-        )  # fmt: skip
-        self.figure.add_layout(legend, "above")
+        self._key = LineKey(texts, label, series)
+        self.models = (self._key.div, self.figure)
         tips = [(name, f"@{{{name}}}{unit}") for name in self._names]
         self._hover = HoverTool(mode="vline", renderers=lines[:1], tooltips=[("time (UTC)", "@t{%T}"), *tips])
         self._hover.formatters = {"@t": "datetime"}
@@ -134,11 +132,8 @@ class TimeChart:
         paint.plot(self.figure)
 
     def show(self, labels: Mapping[str, str]) -> None:
-        """Name the lines that are in use, by series; the others vanish from the legend and the hover."""
-        for name, item in self._items.items():
-            label = value(labels.get(name, ""))
-            if item.visible != (name in labels) or item.label != label:
-                item.update(visible=name in labels, label=label)
+        """Name the lines that are in use, by series; the others vanish from the key and the hover."""
+        self._key.show(labels)
         self._hover.tooltips = [("time (UTC)", "@t{%T}")] + [
             (label, f"@{{{name}}}{self._unit}") for name, label in labels.items()
         ]

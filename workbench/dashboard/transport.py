@@ -118,7 +118,9 @@ class Line:
             patch.apply_to_document(self._document, self._telemetry.id)
             changes, self._document.callbacks._held_events = self._document.callbacks._held_events, []
             for change in changes:
-                if change.callback_invoker is not None:
+                if change.setter != self._telemetry.id:  # what a pressed button has changed already
+                    self._document.callbacks._held_events.append(change)
+                elif change.callback_invoker is not None:
                     change.callback_invoker()
             self._flush()
 

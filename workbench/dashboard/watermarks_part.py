@@ -24,16 +24,15 @@ class WatermarksPart(Part):
         self._words = easel.texts.piece("Who holds event time back", css=_WORDS_CSS)
         self._table = easel.texts.piece("Watermarks of every input channel", css=_CSS)
         self._lags = TimeChart(
-            easel.paint, easel.window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time", unit="{0,0} s",
-            pixels=150 if easel.alone else 92, top=ceiling_s,
+            easel.paint, easel.texts, easel.window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time",
+            unit="{0,0} s", pixels=140 if easel.alone else 76, top=ceiling_s,
         )  # fmt: skip
         self._lags.show({})
         self._lines: dict[str, str] = {}
-        self._event_time = EventTimeChart(easel.paint, easel.window, 170 if easel.alone else 92)
+        self._event_time = EventTimeChart(easel.paint, easel.texts, easel.window, 150 if easel.alone else 76)
         rooms = 420 if easel.alone else 118
-        self.models = [
-            self._words.div, scrolled(self._table.div, rooms), self._lags.figure, self._event_time.figure,
-        ]  # fmt: skip
+        table = scrolled(self._table.div, rooms)
+        self.models = [self._words.div, table, *self._lags.models, *self._event_time.models]
 
     def remember(self, frame: Frame) -> None:
         lags = watermarks.vertex_lags(frame)

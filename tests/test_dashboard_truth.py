@@ -1,0 +1,291 @@
+"""The picture is true: a job is frozen in the stepping driver, and what is drawn is compared with the runtime itself.
+
+What is expected is read here from tasks, queues and the coordinator, without telemetry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.dashboard import buffers, checkpoints, gantt, graph, graph_modes, header, holders, inflight, watermarks
+from workbench.dashboard.sink_part import Latest, series
+from workbench.dashboard.state_part import Held, figures, top
+from workbench.dashboard.state_part import html as state_html
+from workbench.durations import NO_TIME
+from workbench.elements import CheckpointBarrier, Records
+from workbench.runtime.operator_task import OperatorTask
+
+ROWS = 900
+MOMENTS = (60, 140, 260, 333, 420, 555, 700)
+
+
+def frozen_job(name, **settings):
+    """Four airports, two subtasks each, buffers of two records, and an operator that is slow."""
+    table = pa.table(
+        {
+            "airport": [("JFK", "LGA", "EWR", "ATL")[row * 7 % 4] for row in range(ROWS)],
+            "t": pa.array([row * 1_000_000 for row in range(ROWS)], pa.timestamp("us")),
+            "delay": [float(row % 61) for row in range(ROWS)],
+        }
+    )
+    flights = wb.Stream.from_table(table, event_time="t", out_of_orderness="20s").filter("delay >= 0")
+    counted = flights.key_by("airport").window(wb.tumbling("1min")).aggregate(n=wb.count(), worst=wb.max("delay"))
+    options = {"checkpoint_interval": "30ms", "buffer_timeout": "0ms", "buffer_size": 2, "parallelism": 2, **settings}
+    job = counted.rebalance().sink_to(wb.TableSink("delays")).run(name, driver="stepping", **options)
+    job.slow_down("aggregate", "5ms")
+    return job
+
+
+def frozen(job, steps):
+    for _ in range(steps):
+        job.driver.step()
+    return job.recorder.latest()
+
+
+def tasks_of(job):
+    return {task.name: task for task in job.driver.execution.tasks}
+
+
+def queued(channel):
+    """Records and buffers in a queue, counted one by one."""
+    held = [element for element in channel.elements if isinstance(element, Records)]
+    return sum(len(element) for element in held), len(held)
+
+
+def moments(name, **settings):
+    job, at = frozen_job(name, **settings), 0
+    for moment in MOMENTS:
+        frame = frozen(job, moment - at)
+        at = moment
+        assert job.state == "RUNNING"
+        yield job, frame
+    job.cancel()
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html)).strip()
+
+
+def test_buffers_are_those_of_the_queues_and_pools():
+    most = 0
+    for job, frame in moments("buffers"):
+        rows = {row["label"]: row for row in buffers.rows(frame) if not row["heading"]}
+        for channel in job.driver.execution.channels:
+            records, held = queued(channel)
+            row = rows[f"{channel.source} → {channel.target}"]
+            assert (row["received"], row["sent"]) == (min(held, channel.credit), max(0, held - channel.credit))
+            assert row["capacity"] == channel.credit
+            if "rec" in row["note"]:
+                assert row["note"].endswith(f"{records} rec")
+            most = max(most, held)
+        for row in re.findall(r"<tr><th title.*?</tr>", buffers.pools_html(frame)):
+            name = re.search(r"<th[^>]*>(.*?)</th>", row).group(1)
+            task = tasks_of(job)[name]
+            if task.outputs:
+                assert f"{100 * task.pool.used / task.pool.total:.0f} % {task.pool.used}/{task.pool.total}" in text_of(
+                    row
+                )
+            else:
+                assert "/" not in text_of(row), "a sink has no output pool"
+            if isinstance(task, OperatorTask):
+                received = sum(min(queued(item.channel)[1], item.channel.credit) for item in task.gate.channels)
+                granted = sum(item.channel.credit for item in task.gate.channels)
+                assert text_of(row).startswith(f"{name} {100 * received / granted:.0f} %")
+    assert most > 2, "the slow operator must have filled some queue"
+
+
+def test_the_graph_counts_what_its_operators_counted():
+    for job, frame in moments("graph"):
+        tasks = tasks_of(job)
+        physical = dict(zip(graph.box_columns(frame)["name"], frame.vertices, strict=True))
+        for name, vertex in physical.items():
+            own = [task for task in tasks.values() if task.vertex == vertex.id]
+            lines = graph.details(vertex).splitlines()
+            assert f"numRecordsIn: {sum(task.root.counters.numRecordsIn for task in own):,}" in lines, name
+            shares = graph.shares(vertex)
+            assert sum(shares) == pytest.approx(1.0)
+        logical = {vertex.name: vertex for vertex in graph_modes.look(frame, "Logical").vertices}
+        links = [link for task in tasks.values() for link in task.links]
+        assert set(logical) == {link.uid for link in links}
+        for uid, box in logical.items():
+            told = sum(link.counters.numRecordsIn for link in links if link.uid == uid)
+            assert f"numRecordsIn: {told:,}" in graph.details(box).splitlines()
+        split = graph_modes.look(frame, "Subtasks")
+        assert {box.name for box in split.vertices} == set(tasks)
+        drawn = dict(zip(graph.edge_columns(split)["name"], graph.edge_columns(split)["buffers"], strict=True))
+        for channel in job.driver.execution.channels:
+            assert drawn[f"{channel.source} → {channel.target}"] == f"{queued(channel)[1]}/{channel.credit}"
+        edges = dict(zip(graph.edge_columns(frame)["name"], graph.edge_columns(frame)["buffers"], strict=True))
+        for edge in ("table → aggregate", "aggregate → delays"):
+            ends = edge.split(" → ")
+            of_edge = [
+                channel
+                for channel in job.driver.execution.channels
+                if channel.source.startswith(f"{ends[0]}[") and channel.target.startswith(f"{ends[1]}[")
+            ]
+            assert edges[edge].startswith(f"{sum(queued(channel)[1] for channel in of_edge)}/")
+
+
+def test_rates_are_differences_of_counts_over_the_last_second():
+    job = frozen_job("rates", checkpoint_interval=None)
+    job.slow_down("aggregate", "25ms")
+    seen = []
+    for _ in range(900):
+        job.driver.step()
+        execution = job.driver.execution
+        now = job.driver.clock.now_us()
+        counts = {task.name: task.root.counters.numRecordsIn for task in execution.tasks}
+        received = {f"{c.source} → {c.target}": c.records_received for c in execution.channels}
+        seen.append((now, counts, received))
+    frame = job.recorder.latest()
+    past = next(moment for moment in seen if now - moment[0] <= 1_000_000)
+    seconds = (now - past[0]) / 1e6
+    assert 0.9 < seconds <= 1.0
+    assert past[0] > seen[0][0]
+    for task in frame.tasks:
+        expected = (counts[task.name] - past[1][task.name]) / seconds
+        assert task.metrics["numRecordsInPerSecond"] == pytest.approx(expected)
+    split = graph_modes.look(frame, "Subtasks")
+    for edge in split.edges:
+        name = f"{edge.source} → {edge.target}"
+        assert edge.records_per_second == pytest.approx((received[name] - past[2][name]) / seconds)
+    assert header.figures(frame)[0][0] == "records in"
+    job.cancel()
+
+
+def test_watermarks_are_those_of_the_channels_and_the_chain_ends_at_a_split():
+    told = 0
+    for job, frame in moments("watermarks"):
+        table = {entry.task: entry for entry in watermarks.table(frame)}
+        for task in job.driver.execution.tasks:
+            if not isinstance(task, OperatorTask):
+                continue
+            own = [None if item.watermark_us == NO_TIME else item.watermark_us for item in task.gate.channels]
+            assert [mark.watermark_us for mark in table[task.name].inputs] == own
+            assert [mark.name for mark in table[task.name].inputs] == [i.channel.source for i in task.gate.channels]
+            if None not in own:
+                assert table[task.name].watermark_us == min(own)
+                assert holders.skew_us(frame, task.name) == max(own) - min(own)
+                told += 1
+        chain = holders.chain(frame)
+        if chain:
+            first = tasks_of(job)[chain[0]]
+            assert first.valve.output_us == min(
+                task.valve.output_us for task in tasks_of(job).values() if task.name.startswith("delays[")
+            )
+            if len(chain) > 3:
+                assert chain[-1].startswith("split ")
+        late = sum(link.counters.numLateRecordsDropped for task in tasks_of(job).values() for link in task.links)
+        assert sum(holders.late_records(frame).values()) == late
+    assert told > 5
+
+
+@pytest.mark.parametrize("mode", ["exactly-once", "at-least-once"])
+def test_the_cut_is_where_the_barriers_are(mode):
+    job = frozen_job(f"cut-{mode}")
+    job.tune(checkpoint_mode=mode)
+    seen = Counter()
+    for _ in range(500):
+        job.driver.step()
+        if job.state != "RUNNING":
+            break
+        frame = job.recorder.latest()
+        checkpoint = inflight.in_progress(frame)
+        cuts = {(cut.source, cut.target): cut for cut in inflight.cuts(frame)}
+        if checkpoint is None:
+            assert cuts == {}
+            continue
+        record = next(r for r in job._master.coordinator.history if r.checkpoint_id == checkpoint.id)
+        items = [
+            item for task in tasks_of(job).values() if isinstance(task, OperatorTask) for item in task.gate.channels
+        ]
+        for item in items:
+            channel, cut = item.channel, cuts[item.channel.source, item.channel.target]
+            ids = [e.checkpoint_id if isinstance(e, CheckpointBarrier) else None for e in channel.elements]
+            total = queued(channel)[0]
+            if checkpoint.id in ids:
+                ahead = list(channel.elements)[: ids.index(checkpoint.id)]
+                before = sum(len(e) for e in ahead if isinstance(e, Records))
+                assert (cut.on_channel, cut.before, cut.behind) == (True, before, total - before)
+                seen["barrier"] += 1
+                seen["behind"] += total > before
+            elif item.blocked:
+                assert (cut.before, cut.behind) == (0, total)
+                assert cut.held_us == job.driver.clock.now_us() - item.blocked_us
+                seen["held"] += 1
+            elif channel.target in record.acknowledgements:
+                assert (cut.before, cut.behind) == (0, total)
+                seen["taken"] += 1
+            else:
+                assert (cut.before, cut.behind, cut.on_channel) == (total, 0, False)
+                seen["not yet"] += 1
+        text = text_of(inflight.html(frame))
+        assert f"#{checkpoint.id}" in text
+    assert seen["barrier"] > 10
+    assert seen["behind"] > 0
+    assert (seen["held"] > 0) == (mode == "exactly-once"), seen
+    job.cancel()
+
+
+def test_checkpoints_are_told_as_the_coordinator_has_them():
+    job = frozen_job("checkpoints")
+    checked = 0
+    for _ in range(30):
+        frame = frozen(job, 20)
+        if job.state != "RUNNING":
+            break
+        records = {record.checkpoint_id: record for record in job._master.coordinator.history}
+        done = [record for record in records.values() if record.state == "COMPLETED"]
+        drawn = checkpoints.chart_columns(frame)
+        assert drawn["id"] == [record.checkpoint_id for record in done][-24:]
+        assert drawn["done_ms"] == [(record.ended_us - record.triggered_us) / 1000 for record in done][-24:]
+        assert drawn["size"] == [sum(a.file.written for a in r.acknowledgements.values()) for r in done][-24:]
+        shown = gantt.chosen(frame)
+        if shown is None:
+            continue
+        acks = records[shown.id].acknowledgements
+        bars = gantt.columns(shown)
+        for place, task in enumerate(records[shown.id].tasks):
+            ack = acks.get(task)
+            if ack is None:
+                assert bars["written"][place] == 0.0
+                continue
+            ends = [ack.start_delay_us, ack.start_delay_us + ack.alignment_us]
+            ends.append(ends[-1] + ack.sync_us)
+            ends.append(ends[-1] + (0 if ack.written_us is None else ack.written_us - ack.taken_us))
+            names = ("delay", "aligned", "synced", "written")
+            assert [bars[name][place] for name in names] == pytest.approx([end / 1000 for end in ends])
+            checked += 1
+    assert checked > 20
+    job.cancel()
+
+
+def test_state_and_results_are_what_operator_and_table_hold():
+    job = frozen_job("state")
+    for _ in range(4):
+        frame = frozen(job, 150)
+        view = job.state("aggregate")
+        held = Held(view.size(), tuple(view.items(10)))
+        assert held.size == len({key["airport"] for key, _ in held.items}) == len(view.keys(10))
+        assert {key["airport"]: value for key, value in held.items} == {
+            key["airport"]: view.get(**key) for key, _ in held.items
+        }
+        numbers = [figures(value)["n"] for _, value in top(held, "n")]
+        assert numbers == sorted(numbers, reverse=True)
+        assert all(key["airport"] in state_html(held, "n", 10) for key, _ in held.items)
+        table = job.table("delays")
+        assert frame.tables["delays"] == table.num_rows
+        drawn = {one.name: one for one in series(Latest(table.num_rows, table), "worst")}
+        for name, one in drawn.items():
+            rows = [row for row in table.to_pylist() if row["airport"] == name]
+            assert list(one.y) == [row["worst"] for row in rows]
+            ends = [row["window_end"].replace(tzinfo=None) - datetime(1970, 1, 1) for row in rows]
+            assert list(one.x) == [end.total_seconds() * 1000 for end in ends]
+    assert table.num_rows > 0
+    job.cancel()

@@ -1,0 +1,342 @@
+"""The views of the dashboard: looks of the graph, tunings compared, controls that need time, hostile text."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from bokeh.models import Button
+from test_dashboard_live import Comms, Job, Page, await_true, later
+from test_dashboard_picture import FRAME, text_of
+
+import workbench as wb
+from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, transport, wording
+from workbench.dashboard.errands import MOST, Errands
+from workbench.dashboard.latency import Sample, changes
+from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.show import Dashboard
+from workbench.dashboard.sink_part import Latest, html, series
+from workbench.dashboard.state_part import Held
+from workbench.dashboard.view import PARTS, View
+from workbench.errors import JobError, SettingError
+from workbench.kernel.verbs import run_verb
+from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput, SubtaskCheckpointFrame
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>'\"&",
+    "</div><svg onload=alert(1)><script>alert(2)</script>",
+    "x" * 10_000,
+    "\u202eevil\u202c שלום مرحبا",
+    "{{7*7}} $$\\alpha$$ @name \x00\x1b[31m\n",
+    "",
+)
+
+RATES = {"numRecordsIn": 10, "numRecordsOut": 4, "numRecordsInPerSecond": 5.0, "numRecordsOutPerSecond": 2.0}
+OPERATORS = (
+    OperatorFrame("source", "replay", "", "v1", (), RATES, 0.0, 0.5),
+    OperatorFrame("clean", "filter", "x > 1", "v1", (OperatorInput("source", "forward"),), RATES, 0.3, 0.5),
+    OperatorFrame("aggregate", "window aggregate", "", "v2", (OperatorInput("clean", "hash"),), RATES, 0.6, 0.5),
+)
+
+
+@pytest.fixture(autouse=True)
+def _comms(monkeypatch):
+    monkeypatch.setattr(transport, "Comms", Comms)
+
+
+def shown(job, part=None):
+    display = Display(job, View(job, job.recorder.frames(), part))
+    return SimpleNamespace(job=job, display=display, page=Page(display), view=display.view)
+
+
+# the graph --------------------------------------------------------------------------------------------------------
+
+
+def test_the_logical_graph_has_a_box_per_operator_and_chained_ones_have_no_buffers():
+    look = graph_modes.look(replace(FRAME, operators=OPERATORS), "Logical")
+    assert [box.name for box in look.vertices] == ["source", "clean", "aggregate"]
+    assert [(e.source, e.target, e.exchange, e.capacity_buffers) for e in look.edges] == [
+        ("source", "clean", "forward", 0),
+        ("clean", "aggregate", "hash", 32),
+    ]
+    drawn = graph.edge_columns(look)
+    assert drawn["buffers"] == ["", "13/32"]
+    assert drawn["usage"] == ["chained: none", "13/32 (41 %)"]
+
+
+def test_one_vertex_is_taken_apart_and_the_others_stay_whole():
+    look = graph_modes.look(FRAME, "Physical", {"v1"})
+    assert [box.name for box in look.vertices] == ["source[0]", "source[1]", "aggregate", "delays", "late"]
+    assert [(e.source, e.target, e.queued_buffers, e.capacity_buffers) for e in look.edges[:2]] == [
+        ("source[0]", "v2", 3, 16),
+        ("source[1]", "v2", 10, 16),
+    ]
+    assert graph_modes.look(FRAME, "Physical") is FRAME
+
+
+def test_a_click_takes_a_box_apart_and_a_click_on_a_subtask_puts_it_together():
+    view = shown(Job(FRAME), "graph")
+    part = view.view.parts["graph"]
+    view.page.change(part._boxes.selected, "indices", [0])
+    assert list(part._boxes.data["name"])[:2] == ["source[0]", "source[1]"]
+    assert part._boxes.selected.indices == []
+    view.page.change(part._boxes.selected, "indices", [1])
+    assert next(iter(part._boxes.data["name"])) == "source"
+    view.page.change(part.modes, "active", 2)
+    assert len(part._boxes.data["name"]) == len(FRAME.tasks)
+
+
+def test_forty_tasks_are_drawn_without_writing_on_every_channel():
+    tasks = tuple(replace(FRAME.tasks[0], name=f"a[{n}]", vertex="v1") for n in range(20))
+    tasks += tuple(replace(FRAME.tasks[2], name=f"b[{n}]", vertex="v2") for n in range(20))
+    channels = tuple(
+        replace(FRAME.channels[0], source=f"a[{m}]", target=f"b[{n}]") for m in range(20) for n in range(20)
+    )
+    look = graph_modes.look(replace(FRAME, tasks=tasks, channels=channels, edges=FRAME.edges[:1]), "Subtasks")
+    drawn = graph.edge_columns(look)
+    assert len(drawn["name"]) == 400
+    assert set(drawn["rate"]) == {""}
+    assert drawn["tip"][0].startswith("hash, ")
+    boxes = graph.box_columns(look)
+    assert max(boxes["top"]) <= graph.height(look)
+
+
+# latency before and after -----------------------------------------------------------------------------------------
+
+
+def test_before_and_after_are_means_of_their_own_sides():
+    samples = [Sample(second * 1_000_000, 10.0 if second < 20 else 2.0, 50.0, 100.0 + second) for second in range(40)]
+    events = (
+        EventFrame(3_000_000, "state", "RUNNING"),
+        EventFrame(20_000_000, "tune", "buffer_timeout = 5ms"),
+        EventFrame(20_400_000, "tune", "rate = 9"),
+        EventFrame(35_000_000, "tune", "rate = max"),
+    )
+    first, second = changes(samples, events)
+    assert first.text == "buffer_timeout = 5ms, rate = 9"
+    assert (first.before.p50, first.after.p50) == (10.0, 2.0)
+    assert first.before.rate == pytest.approx(sum(range(110, 120)) / 10), "ten seconds before"
+    assert first.after.rate == pytest.approx(sum(range(122, 130)) / 8), "settled, and not past ten seconds"
+    assert second.before.rate == pytest.approx(sum(range(125, 135)) / 10)
+    assert second.after.p99 == 50.0
+    assert changes(samples, events[:1]) == []
+
+
+# checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def test_a_straggler_is_the_slowest_subtask_compared_with_the_median():
+    tasks = tuple(
+        SubtaskCheckpointFrame(f"t[{n}]", True, 1.0, 2.0, 3.0, 4.0, took, 10)
+        for n, took in enumerate((10.0, 12.0, 50.0))
+    )
+    checkpoint = replace(FRAME.checkpoints[0], subtasks=tasks)
+    assert gantt.straggler(checkpoint) == ("t[2]", 50.0, pytest.approx(50 / 12))
+    assert "straggler t[2] 50 ms, 4.2 times the median" in text_of(gantt.words(checkpoint))
+    assert gantt.columns(checkpoint)["written"] == [10.0, 10.0, 10.0]
+    assert gantt.chosen(replace(FRAME, checkpoints=())) is None
+
+
+def test_records_before_and_behind_a_barrier_have_different_colours():
+    held = replace(FRAME.channels[2], barriers=(), queued_records=300, blocked_us=FRAME.time_us - 120_000)
+    waiting = replace(
+        FRAME.channels[0], queued_records=300, barriers=(4,), barrier_records=(100,), barrier_buffers=(2,)
+    )
+    frame = replace(FRAME, channels=(waiting, held))
+    page = inflight.html(frame)
+    assert "held back for 120 ms" in page
+    assert "class='behind' style='width:67%'" in page
+    assert "class='before' style='width:33%'" in page
+    assert "barrier behind 2 buffers" in page
+    assert text_of(page).index("held back") < text_of(page).index("barrier behind"), "held channels come first"
+
+
+# errands ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_errand_is_done_elsewhere_and_told_when_asked():
+    errands, gate, told = Errands(), threading.Event(), []
+    assert errands.run("one", lambda: gate.wait(5), lambda result, problem: told.append((result, problem)))
+    assert not errands.run("one", lambda: None, lambda result, problem: None), "one of a name at a time"
+    for number in range(MOST - 1):
+        assert errands.run(str(number), lambda: gate.wait(5), lambda result, problem: None)
+    assert not errands.run("too many", lambda: None, lambda result, problem: None)
+    errands.settle()
+    assert told == []
+    gate.set()
+    await_true(lambda: not errands.is_running("one"))
+    errands.settle()
+    assert told == [(True, None)]
+
+
+def test_what_goes_wrong_on_an_errand_is_told_in_a_sentence():
+    errands, told = Errands(), []
+
+    def refuse():
+        raise JobError("the savepoint 'a' exists already: choose another name")
+
+    errands.run("ours", refuse, lambda result, problem: told.append(problem))
+    errands.run("other", lambda: 1 / 0, lambda result, problem: told.append(problem))
+    await_true(lambda: not errands.is_running("ours") and not errands.is_running("other"))
+    errands.settle()
+    assert sorted(told) == [
+        "ZeroDivisionError: division by zero",
+        "the savepoint 'a' exists already: choose another name",
+    ]
+
+
+# controls ---------------------------------------------------------------------------------------------------------
+
+
+def press(view, label):
+    buttons = [b for b in view.view.root.select({"type": Button}) if b.label == label]
+    assert len(buttons) == 1, label
+    view.page.press(buttons[0])
+
+
+def settled(view):
+    errands = view.view.easel.errands
+    await_true(lambda: not errands._running)
+    view.job.ring.append(later(view.job.ring[-1]))
+    view.display.show(0.0)
+    view.page.receive()
+    return view.page.texts()
+
+
+def test_every_control_asks_the_job_for_what_it_says():
+    view = shown(Job(replace(FRAME, settings={**FRAME.settings, "stall": "delays"})), "controls")
+    controls, page = view.view.parts["controls"], view.page
+    settled(view)
+    page.change(controls.knobs["buffer_size"].exact, "value", "37")
+    page.change(controls.knobs["checkpoint_mode"].slider, "value", 1)
+    page.change(controls.timeline.slider, "value_throttled", 1_372_662_000)
+    page.change(controls.taskmanager, "value", "tm-0")
+    press(view, "Fail TaskManager")
+    press(view, "Fail coordinator")
+    page.change(controls.operator, "value", "aggregate")
+    page.change(controls.rest, "value", "7ms")
+    press(view, "Slow down")
+    press(view, "Stall")
+    page.change(controls.operator, "value", "delays")
+    press(view, "Let go")
+    assert view.job.asked == [
+        {"buffer_size": "37"},
+        {"checkpoint_mode": "at-least-once"},
+        ("seek", {"": "2013-07-01T07:00:00"}),
+        ("fail", {"taskmanager": "tm-0"}),
+        ("fail", {"coordinator": True}),
+        ("slow_down", {"": "aggregate,7ms"}),
+        ("stall", {"": "aggregate,True"}),
+        ("stall", {"": "delays,False"}),
+    ]
+    view.job.asked.clear()
+    page.change(controls.savepoint_name, "value", "monday")
+    press(view, "Savepoint")
+    assert "✓ savepoint monday is complete" in settled(view)
+    page.change(controls.knobs["parallelism"].exact, "value", "3")
+    assert "✓ parallelism is 3" in settled(view)
+    assert view.job.asked == [("savepoint", {"": "monday"}), {"parallelism": "3"}]
+
+
+def test_what_is_refused_is_said_beside_the_control():
+    view = shown(Job(FRAME), "controls")
+    press(view, "Savepoint")
+    view.page.receive()
+    assert "✗ a savepoint needs a name" in view.page.texts()
+    view.page.change(view.view.parts["controls"].knobs["speed"].exact, "value", "max")
+    view.page.receive()
+    assert "✗ speed is &lt;img" in view.page.texts()
+
+
+def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
+    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    again = Job(replace(FRAME, backpressure="I am the job that goes on."))
+    job.restore = lambda name: again
+    board = Dashboard(job, "controls", feeder)
+    board._repr_mimebundle_()
+    (display,) = feeder.displays
+    display.line._telemetry.init()
+    controls = display.view.parts["controls"]
+    await_true(lambda: "before-fix" in controls.savepoints.options)
+    with display.line.lock:
+        job.ring.append(later(FRAME, state="CANCELED"))
+        controls._restore()
+    await_true(lambda: any("I am the job that goes on" in text for text in display.line._telemetry.sent))
+    assert feeder.displays == (display,)
+    board.close()
+    await_true(lambda: not feeder.is_running)
+
+
+# views alone ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_view_stands_alone_and_follows_the_job(name):
+    view = shown(Job(replace(FRAME, operators=OPERATORS)), name)
+    assert list(view.view.parts) == [name]
+    view.job.ring.append(later(FRAME, operators=OPERATORS, backpressure="Now it is another task."))
+    view.display.show(0.0)
+    view.page.receive()
+    assert "Now it is another task." in view.page.texts()
+    cards = {css for model in view.view.root.references() for css in getattr(model, "css_classes", ())}
+    assert f"wb-{name}" in cards
+
+
+def test_the_magic_and_the_method_show_one_view():
+    job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("seen")
+    job.wait("60s")
+    assert repr(run_verb(["show", "seen", "graph"])) == "<Dashboard of job 'seen', graph: FINISHED>"
+    assert repr(job.view("state")) == "<Dashboard of job 'seen', state: FINISHED>"
+    with pytest.raises(SettingError, match="view 'grahp'"):
+        job.view("grahp")
+    with pytest.raises(SettingError, match="view 'nothing'"):
+        dashboard(job, "nothing")
+
+
+# hostile text -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("evil", HOSTILE, ids=["html", "svg", "long", "right-to-left", "control", "empty"])
+def test_hostile_names_and_data_are_text_everywhere(evil):
+    operators = tuple(replace(o, uid=f"{evil}{n}", kind=evil, description=evil) for n, o in enumerate(OPERATORS))
+    frame = replace(
+        FRAME, job=evil, failure=evil, backpressure=evil, tables={evil: 1}, operators=operators,
+        settings={**FRAME.settings, "slow_down": evil, "stall": evil},
+        vertices=tuple(replace(v, name=evil, operators=((evil, evil, evil),)) for v in FRAME.vertices),
+        tasks=tuple(replace(task, name=evil, watermarkHolder=evil, splits={evil: None}) for task in FRAME.tasks),
+        channels=tuple(replace(c, source=evil, target=evil) for c in FRAME.channels),
+        checkpoints=tuple(
+            replace(c, reason=evil, mode=evil, subtasks=(SubtaskCheckpointFrame(evil, True, 1.0, 1.0, 1.0, 1.0, 1.0),))
+            for c in FRAME.checkpoints
+        ),
+        events=(EventFrame(FRAME.time_us, "tune", evil),),
+    )  # fmt: skip
+    job = Job(frame)
+    job.name = evil
+    view = shown(job)
+    texts = view.view.easel.texts
+    held = Held(1, (({evil: evil}, {evil: evil, "n": 1}), ({evil: None}, None)))
+    rows = Latest(2, pa.table({evil: [evil, None], "n": [1, None]}))
+    pages = [
+        *(texts.source.data[name][0] for name in texts.divs),
+        state_part.html(held, evil, 5), state_part.summary(frame, operators[0].uid, held), html(rows, 5),
+    ]  # fmt: skip
+    for page in pages:
+        lowered = page.lower()
+        assert "<img" not in lowered
+        assert "<svg" not in lowered
+        assert "<script" not in lowered
+        assert not {"\x00", "\x1b"} & set(html(rows, 5)), "control characters of data are replaced"
+    assert [one.name for one in series(rows, "n")] == [wording.plain(evil, 24)]
+    assert "null" in html(rows, 5)
+    assert len(html(rows, 5)) < 5_000, "cells are cut"
+
+
+def test_null_is_told_apart_from_the_text():
+    assert wording.plain(None, 9) == "null"
+    page = html(Latest(1, pa.table({"a": pa.array([None], pa.string())})), 3)
+    assert "class='muted'" in page
+    assert wording.plain("x" * 50, 10) == "x" * 9 + "…"
