@@ -286,13 +286,13 @@ def test_late_records_go_to_the_side_output_or_are_counted() -> None:
     windows = source().window(wb.tumbling("10s")).aggregate(n=wb.count())
     late = windows.side_output("late")
     both = windows.sink_to(wb.TableSink("windows")) + late.sink_to(wb.TableSink("late"))
-    job = both.run("late", buffer_size=1, buffer_timeout="0ms")
+    job = both.run("late", driver="stepping", buffer_size=1, buffer_timeout="0ms")
     job.wait("20s")
     assert sorted(job.table("late")["n"].to_pylist()) == [3, 5]
     starts = [row["window_start"].timestamp() for row in job.table("windows").to_pylist()]
     assert list(zip(starts, job.table("windows")["n"].to_pylist(), strict=True)) == [(0.0, 2), (30.0, 2)]
     dropping = source().window(wb.tumbling("10s")).aggregate(n=wb.count()).sink_to(wb.TableSink("windows"))
-    job = dropping.run("dropping", buffer_size=1, buffer_timeout="0ms")
+    job = dropping.run("dropping", driver="stepping", buffer_size=1, buffer_timeout="0ms")
     job.wait("20s")
     assert job.status()["late_records"] == 2
 
