@@ -52,8 +52,8 @@ class JobSlowness(JobHandle):
     def stall(self, operator: str, stalled: bool = True) -> None:
         """Have an operator, such as a sink, take no records until ``stall(operator, False)``.
 
-        Barriers behind its records wait too, so no checkpoint completes meanwhile; those in front of it become
-        back-pressured, up to the sources.
+        Barriers behind its records wait too, so no aligned checkpoint completes meanwhile; an unaligned one does,
+        because its barriers overtake. Those in front of it become back-pressured, up to the sources.
 
         Source: F2-4, D6.
 
