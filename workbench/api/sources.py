@@ -21,6 +21,7 @@ from workbench.connectors.socket_source import SocketSource
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import PlanError, WorkbenchError
+from workbench.operators.dead_letters import KeepsDeadLetters, OnError, side_schemas
 from workbench.operators.user_function import SchemaLike
 from workbench.operators.watermarks import EventTimeColumn
 from workbench.origin import caller
@@ -178,6 +179,7 @@ class StreamSources:
         idle_after: str | None = None,
         align: str | None = None,
         max_drift: str | None = None,
+        on_error: OnError = "fail",
     ) -> Self:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
 
@@ -191,6 +193,8 @@ class StreamSources:
             schema: names and types of the columns to be read; None takes them from the first file.
             format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` where the names do not tell.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+            on_error: what becomes of a line of CSV or JSON that is no record of these columns: ``"fail"`` fails the
+                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its place. Values then have no line ends.
 
         Raises:
             SourceError: no such files, one that cannot be read, or files of different formats.
@@ -202,7 +206,7 @@ class StreamSources:
             trips = wb.Stream.from_files("trips/*.parquet", event_time="pickup", out_of_orderness="1h")
         """
         columns = None if schema is None else _as_schema(schema)
-        source = FileSource(paths, columns, event_time_column(event_time), format, rate)
+        source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error)
         strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
         return cls._begun(source, strategy)
 
@@ -223,6 +227,7 @@ class StreamSources:
         idle_after: str | None = None,
         align: str | None = None,
         max_drift: str | None = None,
+        on_error: OnError = "fail",
     ) -> Self:
         """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
 
@@ -239,6 +244,7 @@ class StreamSources:
                 ever. With 0 the stream ends when the server closes the connection.
             retry_delay: time before each of them, such as ``"500ms"``.
             event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
+            on_error: what becomes of a line that is no record of these columns; see `from_files`.
 
         Raises:
             SettingError: a port, format, delimiter, number or duration that cannot be.
@@ -258,6 +264,7 @@ class StreamSources:
             event_time_column(event_time),
             retries,
             parse_duration(retry_delay, "retry_delay"),
+            on_error,
         )
         strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
         return cls._begun(source, strategy, parallelism=1)
@@ -304,7 +311,7 @@ class StreamSources:
             source = HybridSource(_spec(history), _spec(live))
         except WorkbenchError as error:
             raise located(error, origin) from None
-        return cls(Node(source, (), source.schema, {}, present, origin))
+        return cls(Node(source, (), source.schema, side_schemas(source.on_error), present, origin))
 
     @classmethod
     def _begun(cls, source: Source, strategy: WatermarkStrategy, parallelism: int | None = None) -> Self:
@@ -314,7 +321,8 @@ class StreamSources:
             strategy.watermarks.create(source.schema)
         except WorkbenchError as error:
             raise located(error, origin) from None
-        node = Node(source, (), source.schema, {}, strategy if tells else None, origin, parallelism=parallelism)
+        letters = side_schemas(source.on_error) if isinstance(source, KeepsDeadLetters) else {}
+        node = Node(source, (), source.schema, letters, strategy if tells else None, origin, parallelism=parallelism)
         return cls(node)
 
 

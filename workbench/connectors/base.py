@@ -19,12 +19,15 @@ class Fetched:
     """Records that a reader read from one of its splits (a replay channel, a file, a partition).
 
     Attributes:
-        records: never empty.
+        records: not empty.
         split: which split they came from; every split has its own watermark.
+        dead_letters: what was read and is no record (columns of ``operators/dead_letters.py``); `records` may then be
+            empty.
     """
 
     records: Records
     split: str
+    dead_letters: Records | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from workbench.connectors.block_reader import check_event_time, check_rate
 from workbench.connectors.csv_format import CsvFormat
 from workbench.connectors.file_format import FileFormat, Part
 from workbench.connectors.json_lines import JsonLines
+from workbench.connectors.lenient_files import Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.parquet_format import ParquetFormat
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
-from workbench.errors import CheckpointError, SettingError, SourceError, unknown
+from workbench.errors import CheckpointError, PlanError, SettingError, SourceError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.dead_letters import OnError, as_records, check_on_error
 
 FormatName = Literal["parquet", "csv", "tsv", "json"]
 
@@ -32,6 +34,8 @@ FORMATS: Mapping[str, FileFormat] = {
     "json": JsonLines(),
 }
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_DELIMITERS: Mapping[str, str | None] = {"csv": ",", "tsv": "\t", "json": None}
+"""Of the formats of text."""
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
@@ -49,11 +53,13 @@ class FileSource:
         event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
         format: None tells it from the files' names.
         rate: records per second over the whole source; None for full speed.
+        on_error: what becomes of a line of text that is no record.
 
     Raises:
         SourceError: no such files, a file that cannot be read, or files of different formats.
         PlanError: no such event-time column, or not of a time type.
         SettingError: an unknown format, or a rate that is not above zero.
+        PlanError: an unknown `on_error`, or dead letters of Parquet files, which have no lines.
 
     Example::
 
@@ -65,6 +71,7 @@ class FileSource:
     event_time: str | None = None
     format: FormatName | None = None
     rate: float | None = None
+    on_error: OnError = "fail"
     files: tuple[Path, ...] = field(init=False, repr=False)
     schema: pa.Schema = field(init=False, repr=False)
     kind: ClassVar[str] = "files"
@@ -76,6 +83,9 @@ class FileSource:
         name = self.format or _format_of(files)
         if name not in FORMATS:
             raise SettingError(unknown("file format", name, FORMATS))
+        check_on_error(self.on_error, None)
+        if self.on_error != "fail" and name not in _DELIMITERS:
+            raise PlanError(f"{name} files have no lines that could be dead letters: leave out on_error")
         object.__setattr__(self, "files", files)
         object.__setattr__(self, "format", name)
         object.__setattr__(self, "schema", self.columns or FORMATS[name].schema(files[0]))
@@ -87,7 +97,7 @@ class FileSource:
         return f"{text} by {self.event_time}" if self.event_time else text
 
     def create(self) -> SourceReader:
-        return FileReader(self)
+        return FileReader(self) if self.on_error == "fail" else LenientFileReader(self)
 
 
 class FileReader(SourceReader):
@@ -102,12 +112,13 @@ class FileReader(SourceReader):
     """
 
     shares_event_time = False
+    _counts = "rows"
 
     def __init__(self, source: FileSource) -> None:
         assert source.format is not None
         self.rate = Rate(source.rate)
         self._source = source
-        self._format = FORMATS[source.format]
+        self._format: FileFormat = FORMATS[source.format]
         self._parts: dict[str, Part] = {}
         self._sizes: dict[str, int] = {}
         self._rows: dict[str, int] = {}  # read so far, of parts that have been begun
@@ -152,19 +163,27 @@ class FileReader(SourceReader):
         self._offset += count
         if self._offset == batch.num_rows:
             self._batch = None
+        return self._fetched(rows, name)
+
+    def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
         column = self._source.event_time
         times = None if column is None else event_times(rows.column(column))
         return Fetched(Records(rows, times), name)
 
     def snapshot(self) -> Snapshot:
-        """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}}``."""
+        """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}, "counts": "rows"}``."""
         files: dict[str, Json] = {
             name: [rows, name in self._done, self._parts[name].size] for name, rows in self._rows.items()
         }
-        return {"files": files}
+        return {"files": files, "counts": self._counts}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots:
+            if (counted := snapshot.get("counts", self._counts)) != self._counts:
+                raise CheckpointError(
+                    f"the checkpoint counts {counted} of the files and this source counts {self._counts}: read them "
+                    "with the same on_error, or start afresh"
+                )
             for name, entry in cast("dict[str, Any]", snapshot.get("files", {})).items():
                 rows, done, size = entry
                 if not done and self._sizes.get(name) != size:
@@ -201,6 +220,38 @@ class FileReader(SourceReader):
         if self._batches is not None:
             self._batches.close()  # type: ignore[attr-defined]  # formats are generators
         self._batches = self._batch = None
+
+
+class LenientFileReader(FileReader):
+    """Does so with lines, of which some may be no records."""
+
+    _counts = "lines"
+
+    def __init__(self, source: FileSource) -> None:
+        super().__init__(source)
+        assert source.format is not None
+        self._text = TextLines(FORMATS[source.format], _DELIMITERS[source.format])
+        self._format = self._text
+        self._parse: tuple[str, Parse] | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._context = context
+
+    def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
+        path, schema = self._parts[name].path, self._source.schema
+        if self._parse is None or self._parse[0] != name:
+            self._parse = name, self._text.parser(path, schema)
+        lines = rows.column("line").to_pylist()
+        good, bad = sorted_out(lines, self._parse[1], schema)
+        first = self._rows[name] - len(lines) + self._text.first_line()
+        letters = [
+            line_letter(lines[at], place := f"{path}, line {first + at}", f"{place} is no record: {reason}")
+            for at, reason in bad
+        ]
+        timed = self._source.event_time is not None
+        dead = as_records(letters, self._context, with_times=timed) if letters else None
+        return Fetched(super()._fetched(good, name).records, name, dead)
 
 
 def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:

@@ -15,6 +15,7 @@ from workbench.connectors.replay_source import ReplaySource
 from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.dead_letters import KeepsDeadLetters, OnError
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class HybridSource:
     def resettable(self) -> bool:
         """Whether both are."""
         return self.history.resettable and self.live.resettable
+
+    @property
+    def on_error(self) -> OnError:
+        """Whether one of them keeps what is no record."""
+        kept = [part for part in (self.history, self.live) if isinstance(part, KeepsDeadLetters)]
+        return "dead_letter" if any(part.on_error == "dead_letter" for part in kept) else "fail"
 
     def describe(self) -> str:
         return f"{self.history.describe()}, then {self.live.describe()}"
@@ -120,7 +127,8 @@ class HybridReader(SourceReader):
         if not records.batch.schema.equals(self._schema, check_metadata=True):
             batch = pa.RecordBatch.from_arrays(records.batch.columns, schema=self._schema)
             records = Records(batch, records.timestamps)
-        return Fetched(records, f"{'live' if self._is_live else 'history'} {fetched.split}")
+        split = f"{'live' if self._is_live else 'history'} {fetched.split}"
+        return Fetched(records, split, fetched.dead_letters)
 
     def snapshot(self) -> Snapshot:
         """``{"phase": "history" or "live", "history": its positions, "live": its positions}``."""

@@ -7,17 +7,20 @@ import select
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.block_reader import check_event_time
+from workbench.connectors.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.dead_letters import DeadLetter, OnError, as_records, check_on_error
 
 TEXT_SCHEMA = pa.schema([("line", pa.string())])
 """Of a socket whose lines are taken as they are."""
@@ -46,6 +49,7 @@ class SocketSource:
         retries: how often in a row to connect again when the server refuses or ends the connection; None: for ever.
             With 0 the stream ends when the server closes the connection, and a refused connection is an error.
         retry_delay_us: time before each of them.
+        on_error: what becomes of a line that is no record.
 
     Raises:
         PlanError: no columns where there must be some, or no such event-time column.
@@ -60,6 +64,7 @@ class SocketSource:
     event_time: str | None = None
     retries: int | None = 0
     retry_delay_us: int = 500_000
+    on_error: OnError = "fail"
     kind: ClassVar[str] = "socket"
     resettable: ClassVar[bool] = False
 
@@ -78,6 +83,7 @@ class SocketSource:
             raise PlanError(
                 f"a socket of {self.format} tells no columns: name them with schema={{'a': pa.int64(), ...}}"
             )
+        check_on_error(self.on_error, None)
         check_event_time(self.schema, self.event_time)
 
     @property
@@ -110,9 +116,11 @@ class SocketReader(SourceReader):
         self._failures = 0
         self._retry_us: int | None = None
         self._silence_us = _REST_US_MIN
+        self._letters: list[DeadLetter] = []
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
+        self._context = context
         if context.subtask:
             self._state = "ended"
             return
@@ -132,6 +140,8 @@ class SocketReader(SourceReader):
         if self._ready is None:
             self._receive(now_us)
         batch = self._ready
+        if batch is None and self._letters:
+            batch = pa.RecordBatch.from_pylist([], schema=self._source.schema)
         if batch is None:
             if self._state == "ended":
                 return Exhausted()
@@ -145,7 +155,9 @@ class SocketReader(SourceReader):
         self._ready = batch.slice(max_records) if batch.num_rows > max_records else None
         column = self._source.event_time
         times = None if column is None else event_times(rows.column(column))
-        return Fetched(Records(rows, times), f"{self._source.host}:{self._source.port}")
+        letters, self._letters = self._letters, []
+        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
+        return Fetched(Records(rows, times), self._place, dead)
 
     def snapshot(self) -> Snapshot:
         return {}
@@ -213,7 +225,13 @@ class SocketReader(SourceReader):
 
     def _parse(self, data: bytes) -> None:
         lines = data.split(self._delimiter)
-        batch = parse_lines(lines, self._source.format, self._source.schema, self._place)
+        form, schema, place = self._source.format, self._source.schema, self._place
+        if self._source.on_error == "fail":
+            batch = parse_lines(lines, form, schema, place)
+        else:
+            parse: Parse = partial(parse_lines, form=form, schema=schema, place=place)
+            batch, bad = sorted_out(lines, parse if form == "text" else one_to_a_line(parse), schema)
+            self._letters += [line_letter(lines[at], place, reason) for at, reason in bad]
         self._ready = batch if batch.num_rows else None
 
     def _peer_closed(self, now_us: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,16 @@ it stands in its source (null where that is not known), what went wrong, the rec
 
 T = TypeVar("T")
 KeyOf = Callable[[int], object]
+
+
+@runtime_checkable
+class KeepsDeadLetters(Protocol):
+    """A source that can go on behind what is no record."""
+
+    @property
+    def on_error(self) -> OnError:
+        """What becomes of such a thing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUnti
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.base import Json, Snapshot
+from workbench.operators.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkGenerator
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
@@ -162,10 +163,14 @@ class SourceTask(Task):
         else:
             fetched = self.reader.poll(min(self._chunk, self.settings.buffer_size))
         match fetched:
-            case Fetched(records, split):
+            case Fetched(records, split, dead_letters):
                 worked = True
                 self._wait_until_us = now_us
-                self._take(records, split, now_us)
+                if records:
+                    self._take(records, split, now_us)
+                if dead_letters is not None:
+                    self.root.counters.numRecordsInErrors += len(dead_letters)
+                    self.root.emit_side(DEAD_LETTERS, dead_letters)
                 self._rest()
                 self._choose_chunk(len(records), self._now_us() - now_us)
             case WaitUntil(time_us):
