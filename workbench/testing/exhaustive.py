@@ -24,9 +24,11 @@ from workbench.expressions import col
 from workbench.operators import aggregations
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
+from workbench.testing.comparing import equal
+from workbench.testing.inputs import source
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import Simulation, run_scenario
-from workbench.testing.topologies import TOPOLOGIES, Trial, _equal, _rows, _source
+from workbench.testing.topologies import TOPOLOGIES, Trial, _rows
 from workbench.windows import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
@@ -201,7 +203,7 @@ def _two_wide(draw: DrawTrial) -> DrawTrial:
 
 def five(chance: Random, folder: Path) -> Trial:
     """Five tasks: a source, two filters, two windows with a sink."""
-    stream, rows = _source(chance, disorder=0)
+    stream, rows = source(chance, disorder=0)
     kept = stream.with_parallelism(1).rebalance().filter(col("v") > 0).key_by("key").window(Tumbling(100))
     counts = kept.aggregate(n=aggregations.count())
     groups: dict[tuple[str | None, int], int] = {}
@@ -209,4 +211,4 @@ def five(chance: Random, folder: Path) -> Trial:
         if row.t is not None and row.v is not None and row.v > 0:
             groups[row.key, row.t - row.t % 100] = groups.get((row.key, row.t - row.t % 100), 0) + 1
     expected = _rows((key, start, start + 100, n) for (key, start), n in groups.items())
-    return Trial(counts.sink_to(TableSink("out")), _equal("out", expected), parallelisms=(2,))
+    return Trial(counts.sink_to(TableSink("out")), equal("out", expected), parallelisms=(2,))

@@ -14,9 +14,10 @@ from workbench.connectors.table_sink import TableSink
 from workbench.drivers.faults import FaultPlan
 from workbench.errors import SettingError
 from workbench.runtime.settings import Settings
+from workbench.testing.comparing import Outputs
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import run_scenario
-from workbench.testing.topologies import Outputs, Trial
+from workbench.testing.topologies import Trial
 
 NAMES = ("stream", "pipeline")
 _RESULT = "result"
