@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+import workbench as wb
+from workbench.elements import Records
 from workbench.errors import CorruptCheckpointError
+from workbench.operators.aggregate import RollingAggregate
+from workbench.operators.base import OperatorContext
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
 from workbench.runtime.storage.state_parts import CHANGES_MAX
@@ -184,6 +191,52 @@ def test_one_percent_of_changes_writes_less_than_five_percent(tmp_path: Path) ->
         assert manifest.place == place
         assert whole < manifest.size_bytes < 1.15 * whole
         assert job.read(manifest)["agg[0]"].equals(pa.table(columns))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("WORKBENCH_LARGE"), reason="needs 8 GB of memory: set WORKBENCH_LARGE=1")
+def test_one_gigabyte_of_state_with_one_percent_of_changes(tmp_path: Path) -> None:
+    keys, at_once = 26_000_000, 1_000_000
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+    aggregates = {"n": wb.count(), "s": wb.sum("v"), "low": wb.min("v"), "high": wb.max("v")}
+    operator = RollingAggregate(("k",), tuple(aggregates.items())).create([schema])
+    operator.open(OperatorContext())
+    rng = np.random.default_rng(3)
+
+    def process(column: Any) -> None:
+        batch = pa.RecordBatch.from_arrays([pa.array(column), pa.array(column % 1_000)], schema=schema)
+        operator.process(Records(batch, np.zeros(len(batch), np.int64)), 0, Nowhere())
+
+    for begin in range(0, keys, at_once):
+        process(np.arange(begin, begin + at_once) * 7919)
+    storage = DirectoryStorage(tmp_path)
+    sizes, seconds = [], []
+    for number in range(1, 4):
+        place = folder_of(number, None)
+        began = perf_counter()
+        file = storage.write(place, "agg[0]", encode({"agg": operator.snapshot(number)}))
+        manifest = Manifest(number, "job", "periodic", 1, 2, {"agg": 1}, (file,), place=place)
+        storage.complete(place, manifest)
+        seconds.append(round(perf_counter() - began, 1))
+        sizes.append(file.written)
+        process(rng.choice(keys, keys // 100, replace=False) * 7919)
+    print("bytes written:", sizes, "seconds:", seconds)  # noqa: T201  figures to report
+    assert sizes[0] > 1_000_000_000
+    assert all(size < 0.05 * sizes[0] for size in sizes[1:])
+    restored = storage.states(manifest, manifest.files[0])["agg"]["groups"]
+    assert isinstance(restored, pa.Table)
+    assert pc.sum(restored.column("cell:count()")).as_py() == keys + 2 * (keys // 100)
+    storage.close()
+
+
+class Nowhere:
+    """An output that nobody reads."""
+
+    def emit(self, records: Records) -> None:
+        """It is let go."""
+
+    def emit_side(self, tag: str, records: Records) -> None:
+        """It is let go."""
 
 
 def test_a_chain_begins_anew_when_it_is_long_or_its_changes_are_large(tmp_path: Path) -> None:

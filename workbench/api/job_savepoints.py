@@ -6,8 +6,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from workbench.api.job_endings import JobEndings
+from workbench.api.job_handle import APPLY_TIMEOUT_S
 from workbench.durations import parse_duration
-from workbench.errors import JobError
+from workbench.errors import JobError, unknown
 from workbench.runtime.storage import check_name
 
 if TYPE_CHECKING:
@@ -80,6 +81,55 @@ class JobSavepoints(JobEndings):
         Source: E10; Flink's savepoints.
         """
         return [manifest.place.rpartition("/")[2] for manifest in self._master.storage.savepoints()]
+
+    def delete_savepoint(self, name: str) -> None:
+        """Delete a savepoint of this job, with the files that only it needs; `wb.delete_savepoint` is for ended jobs.
+
+        Source: E10; Flink's savepoints.
+
+        Args:
+            name: of the savepoint.
+
+        Raises:
+            JobError: there is none of that name, a failed job would go on from it, or the job has ended.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.DiscardSink())
+            >>> job = numbers.run("tidy")
+            >>> for name in ("first", "second"):
+            ...     folder = job.savepoint(name)
+            >>> job.delete_savepoint("first")
+            >>> job.savepoints()
+            ['second']
+            >>> job.cancel(); job.wait("60s")
+            'CANCELED'
+        """
+        self._check_running()
+        master = self._master
+        names = self.savepoints()
+        if name not in names:
+            raise JobError(unknown("savepoint", name, names))
+        done = threading.Event()
+        problems: list[str] = []
+
+        def discarded(result: Exception | None) -> None:
+            if result is not None:
+                problems.append(f"the savepoint {name!r} could not be deleted: {result}")
+            done.set()
+
+        def delete() -> None:
+            place = f"savepoints/{name}"
+            start = master.restart_point
+            if start is not None and start.place == place:
+                problems.append(f"the job would go on from {name!r} after a failure: let it take a checkpoint first")
+                done.set()
+            else:
+                self._driver.submit(lambda: master.storage.discard(place), discarded)
+
+        master.call(delete)
+        self._driver.wait_for(done, APPLY_TIMEOUT_S)
+        if problems:
+            raise JobError(problems[0])
 
     def restore(self, savepoint: str) -> Job:
         """Stop this job and run its pipeline again from a savepoint, with the settings now in force.

@@ -152,6 +152,13 @@ VERBS: dict[str, Verb] = {
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
     "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
+    "delete-savepoint": Verb(
+        lambda job, words: job.delete_savepoint(words[0]),
+        "delete a savepoint that is not needed any more",
+        "SAVEPOINT",
+        1,
+        1,
+    ),
     "fail": Verb(_fail, "crash a task, slot, TaskManager or the coordinator; the job recovers", "WHAT", 1, 1),
     "slow-down": Verb(
         lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2

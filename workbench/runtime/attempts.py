@@ -98,10 +98,15 @@ class Attempts:
         self.down: tuple[Region, ...] = ()
         self.restored_us: int | None = None
 
+    @property
+    def restart_point(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the next attempt would go on."""
+        return self._coordinator.latest or self._restore_from
+
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
         restoring raises goes on to the caller."""
-        manifest = self._coordinator.latest or self._restore_from
+        manifest = self.restart_point
         if manifest is None and self.count:
             self._sources.rewind()
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
@@ -143,7 +148,7 @@ class Attempts:
         """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
         assert self.execution is not None
         vertices = [vertex for region in self.down for vertex in region.vertices]
-        manifest = self._coordinator.latest or self._restore_from
+        manifest = self.restart_point
         if manifest is None:
             self._sources.rewind([vertex.name for vertex in vertices])
         door = self._door(task for vertex in vertices for task in vertex.tasks)

@@ -129,6 +129,11 @@ class Master(MasterFacts):
         return min(wanted) if wanted else None
 
     @property
+    def restart_point(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job would go on after a failure."""
+        return self._attempts.restart_point
+
+    @property
     def has_news(self) -> bool:
         """Whether something lies in the inbox."""
         return bool(self._inbox)
