@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,25 @@ from workbench.state import states_on_disk
 
 EVENTS = pa.schema([("k", pa.int64())])
 MB = 1_000_000
+Backend = Literal["memory", "disk"]
 KEYS, STEP = 100_000, 4_096
 STATE = {"text": wb.ValueState(pa.string()), "items": wb.ListState(pa.int64())}
 
 
 def text_of(key: int) -> str:
     return f"{key:08d}" * 120
+
+
+def collect(record: dict[str, Any], state: wb.State) -> None:
+    """Keeps the keys that come in a list, and forgets those that are to be cleared."""
+    if record["k"] in CLEARED:
+        state.clear()
+    else:
+        state.text = "x" * 200
+        state.items = [*state.items, record["k"]]
+
+
+CLEARED: set[int] = set()
 
 
 def put(record: dict[str, Any], state: wb.State) -> None:
@@ -67,8 +80,8 @@ def measured() -> Iterator[Peak]:
         pa.set_memory_pool(former)
 
 
-def opened(subtask: int = 0, parallelism: int = 1) -> Operator:
-    spec = Process(("k",), put, {"n": pa.int64()}, STATE, state_backend="disk")
+def opened(subtask: int = 0, parallelism: int = 1, backend: Backend = "disk", function: Any = put) -> Operator:
+    spec = Process(("k",), function, {"n": pa.int64()}, STATE, state_backend=backend)
     operator = spec.create([EVENTS])
     operator.open(OperatorContext(subtask=subtask, parallelism=parallelism, clock=VirtualClock()))
     return operator
@@ -97,7 +110,7 @@ def test_a_checkpoint_of_much_state_needs_little_memory(monkeypatch: pytest.Monk
             for fresh in operators:
                 fresh.restore(snapshots)
             del snapshots
-    assert file.size > 95 * MB
+    assert file.full_size > 95 * MB
     assert writing.bytes < 30 * MB
     assert reading.bytes < 30 * MB
     counts = [fresh.query_keys(0)[0] for fresh in operators]
@@ -155,3 +168,104 @@ def test_a_file_that_is_restored_may_be_deleted_meanwhile(tmp_path: Path) -> Non
         states = storage.states(Manifest(1, "job", "periodic", 1, 2, {}, (file,), place="chk-00000001"), file)
         storage.discard("chk-00000001")
         assert states["p"]["rows"] == table
+
+
+# --- what has changed
+
+
+class Store:
+    """State on disk of some keys, its checkpoints in a directory, and a dictionary beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.operator = opened(function=collect)
+        self.storage = DirectoryStorage(folder)
+        self.number = 0
+        self.held: dict[int, list[int]] = {}
+
+    def add(self, keys: Sequence[int]) -> None:
+        for begin in range(0, len(keys), STEP):
+            column = pa.array(keys[begin : begin + STEP], pa.int64())
+            batch = pa.RecordBatch.from_arrays([column], schema=EVENTS)
+            self.operator.process(Records(batch, np.zeros(len(batch), np.int64)), 0, NoOutput())
+        for key in keys:
+            self.held[key] = [*self.held.get(key, []), key]
+
+    def clear(self, keys: Sequence[int]) -> None:
+        CLEARED.update(keys)
+        self.add(keys)
+        CLEARED.clear()
+        for key in keys:
+            del self.held[key]
+
+    def checkpoint(self, *, complete: bool = True) -> tuple[Manifest, int]:
+        self.number += 1
+        place = f"chk-{self.number:08d}"
+        file = self.storage.write(place, "p[0]", encode({"p": self.operator.snapshot(self.number)}))
+        manifest = Manifest(self.number, "job", "periodic", 1, 2, {"p": 1}, (file,), place=place)
+        if complete:
+            self.storage.complete(place, manifest)
+        else:
+            self.storage.discard(place)
+        return manifest, file.written
+
+    def restored(
+        self, manifest: Manifest, backend: Literal["memory", "disk"], parallelism: int
+    ) -> dict[int, list[int]]:
+        """What operators hold that begin from a checkpoint."""
+        found: dict[int, list[int]] = {}
+        for subtask in range(parallelism):
+            operator = opened(subtask, parallelism, backend)
+            operator.restore([self.storage.states(manifest, manifest.files[0])["p"]])
+            count, keys = operator.query_keys(10**6)
+            assert count == len(keys)
+            for key in keys:
+                state = operator.query(key)
+                assert state is not None
+                found[int(str(key["k"]))] = state["items"]  # type: ignore[assignment]
+            operator.close()
+        return found
+
+    def close(self) -> None:
+        self.operator.close()
+        self.storage.close()
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+    monkeypatch.setattr(states_on_disk, "RESIDENT_MAX", 500)
+    store = Store(tmp_path)
+    yield store
+    store.close()
+
+
+def test_a_checkpoint_of_state_on_disk_writes_what_has_changed(store: Store, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    store.add(range(30_000))
+    whole = store.checkpoint()[1]
+    assert whole > 6 * MB
+    for _ in range(3):
+        store.add(rng.choice(30_000, 300, replace=False).tolist())
+        manifest, written = store.checkpoint()
+        assert written < 0.05 * whole
+    store.add(range(40_000, 40_100))
+    store.checkpoint(complete=False)  # what it would have held is in the next one
+    manifest, written = store.checkpoint()
+    assert written < 0.05 * whole
+    assert len(manifest.files[0].parts) == 5
+    assert store.restored(manifest, "disk", 2) == store.held
+    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    assert dict(zip(table.column("k").to_pylist(), table.column("items").to_pylist(), strict=True)) == store.held
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_state_on_disk_that_is_gone_stays_gone(store: Store, tmp_path: Path, backend: Any) -> None:
+    store.add(range(1, 3_000))
+    store.checkpoint()
+    store.clear(range(1, 3_000, 7))
+    manifest, _ = store.checkpoint()
+    assert len(manifest.files[0].parts) == 2
+    assert store.restored(manifest, backend, 1) == store.held
+    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    assert sorted(table.column("k").to_pylist()) == sorted(store.held)
+    store.add([8])
+    assert store.restored(store.checkpoint()[0], backend, 3) == store.held

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.api.status import Table
+from workbench.connectors.deferred import GONE
+from workbench.connectors.latest_rows import LatestRows
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, unknown
 from workbench.operators.base import Json
@@ -258,7 +261,13 @@ class Snapshot:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns under the names that people gave them, where these are not twice."""
+    """The columns under the names that people gave them, where these are not twice; of each key the row that counts."""
+    if GONE.name in table.schema.names:
+        latest = LatestRows([name for name in table.schema.names if name.startswith("key:")], table.schema)
+        for batch in table.to_batches():
+            latest.add(batch)
+        table = latest.table()
+        table = table.filter(pc.fill_null(pc.invert(table.column(GONE.name)), True)).drop_columns([GONE.name])
     names = table.schema.names
     short = [next((name.removeprefix(each) for each in _PREFIXES if name.startswith(each)), name) for name in names]
     return table.rename_columns([new if short.count(new) == 1 else old for old, new in zip(names, short, strict=True)])

@@ -10,6 +10,7 @@ reader raises, the checkpoint fails and the operator goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -22,3 +23,27 @@ FILES = "$files"
 """Name of a snapshot's piece that lists the files which the snapshot needs besides itself: paths relative to
 ``OperatorContext.data_dir``. The runtime deletes a file when the last complete checkpoint that lists it is gone; the
 operator never does. A restore does not get this piece back."""
+
+GONE = pa.field("$gone", pa.bool_())
+"""A column of rows that have changed: true where the key has no state any more. Of several rows of a key the last one
+counts."""
+
+
+@runtime_checkable
+class ChangingRows(Protocol):
+    """A deferred piece that can also give what has changed since an earlier snapshot's piece.
+
+    Attributes:
+        moment: of the snapshot; equal to no other's.
+    """
+
+    @property
+    def moment(self) -> object: ...
+
+    def __call__(self) -> pa.RecordBatchReader:
+        """All rows."""
+        ...
+
+    def since(self, moment: object) -> pa.RecordBatchReader | None:
+        """The rows that have changed since that moment, with the column `GONE`; None where that is not known."""
+        ...

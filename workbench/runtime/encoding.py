@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from workbench.connectors.deferred import FILES
+from workbench.connectors.deferred import FILES, ChangingRows
 from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
@@ -37,6 +37,7 @@ class Piece:
         json: the value, if it is no table.
         table: without columns that repeat others; or what reads it.
         parts: paths of files that hold the table, its base first, then its changes.
+        changing: what can also read the rows that have changed.
     """
 
     operator: str
@@ -44,6 +45,7 @@ class Piece:
     json: str | None = None
     table: pa.Table | pa.RecordBatchReader | None = None
     parts: tuple[str, ...] | None = None
+    changing: ChangingRows | None = None
 
     @property
     def row(self) -> dict[str, Any]:
@@ -82,11 +84,11 @@ class Encoded:
         """All bytes in one."""
         return b"".join(self.pieces())
 
-    def with_parts(self, parts_of: Callable[[Piece, pa.Table], tuple[str, ...] | None]) -> Encoded:
+    def with_parts(self, parts_of: Callable[[Piece], tuple[str, ...] | None]) -> Encoded:
         """The same state, where the tables for which `parts_of` gives files are in these."""
 
         def outside(piece: Piece) -> Piece:
-            parts = parts_of(piece, piece.table) if isinstance(piece.table, pa.Table) else None
+            parts = None if piece.table is None else parts_of(piece)
             return piece if parts is None else replace(piece, table=None, parts=parts)
 
         return replace(self, content=tuple(map(outside, self.content)))
@@ -107,7 +109,9 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
             elif isinstance(piece, pa.Table):
                 content.append(Piece(uid, name, table=_without_repeats(piece)))
             elif isinstance(piece, pa.RecordBatchReader):
-                content.append(Piece(uid, name, table=piece))
+                content.append(
+                    Piece(uid, name, table=piece, changing=value if isinstance(value, ChangingRows) else None)
+                )
             else:
                 content.append(Piece(uid, name, json.dumps(piece, sort_keys=True)))
         if not snapshot:

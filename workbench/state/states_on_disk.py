@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from workbench.connectors.deferred import GONE
 from workbench.elements import Int64s
 from workbench.errors import PlanError
 from workbench.state.key_columns import from_ints, is_text, plain, to_ints
@@ -24,6 +25,7 @@ from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import with_keys
 from workbench.state.layout import State, StateLayout, StateTypeError
 from workbench.state.packing import Packing
+from workbench.state.rows_on_disk import ChangedKeys, RowsOnDisk
 
 RESIDENT_MAX = 65_536
 """Keys that may have an object in memory before all but those with timers go to disk."""
@@ -69,6 +71,7 @@ class StatesOnDisk:
         self._new_writes: Callable[[], Any] = lambda: rocks.WriteBatch(raw_mode=True)
         self._resident_max = RESIDENT_MAX
         self._expired: deque[bytes] = deque()
+        self._changed = ChangedKeys()
 
     def codes(self, batch: pa.RecordBatch) -> Int64s:
         codes = self.index.codes(batch)
@@ -79,8 +82,11 @@ class StatesOnDisk:
 
     def _read(self, keys: Sequence[bytes]) -> list[State]:
         """The state of these keys, fresh where there is none."""
-        states = [self._layout.make() for _ in keys]
-        found = [(at, row) for at, row in enumerate(self._rows[list(keys)]) if row is not None]
+        return self._states_of(self._rows[list(keys)])
+
+    def _states_of(self, rows: Sequence[bytes | None]) -> list[State]:
+        states = [self._layout.make() for _ in rows]
+        found = [(at, row) for at, row in enumerate(rows) if row is not None]
         for (at, _), state in zip(found, self._objects(row for _, row in found), strict=True):
             states[at] = state
         return states
@@ -105,8 +111,12 @@ class StatesOnDisk:
         self.objects = [self.objects[code] for code in kept.tolist()]
         return mapping
 
-    def _write_back(self) -> None:
-        """Make the rows of the keys in memory what their objects are."""
+    def _write_back(self, *, compare: bool = False) -> None:
+        """Make the rows of the keys in memory what their objects are.
+
+        Args:
+            compare: leave rows alone that are so already: each checkpoint would save them again.
+        """
         for begin in range(0, len(self.objects), _AT_ONCE):
             states = self.objects[begin : begin + _AT_ONCE]
             keys = self._key_bytes(self.index.keys_table(np.arange(begin, begin + len(states))))
@@ -115,9 +125,15 @@ class StatesOnDisk:
             except StateTypeError as error:
                 error.at += begin
                 raise
+            wanted = [None if self._layout.is_fresh(state) else row for state, row in zip(states, rows, strict=True)]
+            items = list(zip(keys, wanted, strict=True))
+            if compare:
+                held = self._rows[keys]
+                items = [item for item, row in zip(items, held, strict=True) if item[1] != row]
+            self._changed.note([key for key, _ in items])
             writes = self._new_writes()
-            for key, state, row in zip(keys, states, rows, strict=True):
-                if self._layout.is_fresh(state):
+            for key, row in items:
+                if row is None:
                     writes.delete(key)
                 else:
                     writes.put(key, row)
@@ -134,6 +150,7 @@ class StatesOnDisk:
             key = self._expired.popleft()
             row = self._rows.get(key)
             if row is not None and self._layout.is_fresh(self._objects([row])[0]):
+                self._changed.note((key,))
                 self._rows.delete(key)
 
     def find(self, batch: pa.RecordBatch) -> State | None:
@@ -151,12 +168,23 @@ class StatesOnDisk:
             some += live[: limit - len(some)]
         return count, self._key_batch(some).to_pylist()
 
-    def table(self) -> Callable[[], pa.RecordBatchReader]:
+    def table(self) -> RowsOnDisk:
         """Reads the rows as they are now, whenever it is called, with few of them in memory at a time."""
-        self._write_back()
+        self._write_back(compare=True)
         rows = self._rows.iter()  # an iterator sees the rows that there were when it was made, however often it begins
+        moment, changes = self._changed.moment()
         schema = self._table_of([], []).schema
-        return lambda: pa.RecordBatchReader.from_batches(schema, self._batches(rows))
+        return RowsOnDisk(
+            moment, schema, lambda: self._batches(rows), lambda keys: self._changed_batches(rows, keys), changes
+        )
+
+    def _changed_batches(self, rows: Any, keys: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+        """The rows of these keys, fresh where they have none."""
+        for begin in range(0, len(keys), _AT_ONCE):
+            chunk = keys[begin : begin + _AT_ONCE]
+            states = self._states_of([_value(rows, key) for key in chunk])
+            gone = pa.array([self._layout.is_fresh(state) for state in states])
+            yield from self._table_of(chunk, states).append_column(GONE, gone).to_batches()
 
     def _batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
         layout = self._layout
@@ -186,8 +214,14 @@ class StatesOnDisk:
             ]
             writes = self._new_writes()
             packed = self._packed(columns, rows.num_rows)
-            for key, row in zip(self._key_bytes(keys.slice(begin, _AT_ONCE)), packed, strict=True):
-                writes.put(key, row)
+            gone = (
+                rows.column(GONE.name).to_pylist() if GONE.name in rows.schema.names else repeat(False, rows.num_rows)
+            )
+            for key, row, is_gone in zip(self._key_bytes(keys.slice(begin, _AT_ONCE)), packed, gone, strict=True):
+                if is_gone:
+                    writes.delete(key)
+                else:
+                    writes.put(key, row)
             self._rows.write(writes)
 
     def close(self) -> None:
@@ -225,6 +259,12 @@ class StatesOnDisk:
                 numbers = np.array([value or 0 for value in values], np.int64)
                 arrays.append(from_ints(numbers, field.type, null if null.any() else None))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _value(rows: Any, key: bytes) -> bytes | None:
+    """The row of a key that one of RocksDB's iterators sees."""
+    rows.seek(key)
+    return bytes(rows.value()) if rows.valid() and rows.key() == key else None
 
 
 def _walk(rows: Any) -> Iterator[tuple[bytes, bytes]]:

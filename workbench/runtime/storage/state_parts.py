@@ -27,9 +27,12 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A table as of a checkpoint, and the files that it is written in."""
+    """A table as of a checkpoint, and the files that it is written in.
 
-    table: pa.Table
+    Of state on disk `content` is the moment that it knows its changes since, of other state the table itself.
+    """
+
+    content: object
     parts: tuple[StatePart, ...]
 
 
@@ -68,30 +71,31 @@ class StateParts:
         mine = self._pending.setdefault(place, _Written())
         new = 0
 
-        def parts_of(piece: Piece, table: pa.Table) -> tuple[str, ...] | None:
+        def parts_of(piece: Piece) -> tuple[str, ...] | None:
             nonlocal new
-            if table.nbytes < self._above_bytes or not can_change(table):
-                return None
             key = (task, piece.operator, piece.name)
-            chain, content = self._chain(self._latest.get(key), table)
+            latest = self._latest.get(key)
+            now: object
+            if piece.changing is not None:
+                now = piece.changing.moment
+                chain, content = _rows_chain(latest, piece)
+            elif isinstance(piece.table, pa.Table) and self._is_large(piece.table):
+                now = piece.table
+                chain, content = _table_chain(latest, piece.table)
+            else:
+                return None
             part = self._write(f"{name}-{len(mine.versions)}.arrow", written(content))
             new += part.size
             mine.files.add(part.path)
-            mine.versions[key] = version = _Version(table, (*chain, part))
+            mine.versions[key] = version = _Version(now, (*chain, part))
             parts.update((each.path, each) for each in version.parts)
             return tuple(each.path for each in version.parts)
 
         rest = state.with_parts(parts_of)
         return rest, tuple(parts.values()), new
 
-    def _chain(self, latest: _Version | None, table: pa.Table) -> tuple[tuple[StatePart, ...], Sequence[pa.Table]]:
-        """The files before the next one, and what is to be in that one."""
-        if latest is not None and len(latest.parts) <= CHANGES_MAX:
-            changes = changes_between(latest.table, table)
-            base, *others = latest.parts
-            if changes is not None and 2 * (sum(part.size for part in others) + changes.nbytes) <= base.size:
-                return latest.parts, (changes.runs, changes.rows)
-        return (), (table,)
+    def _is_large(self, table: pa.Table) -> bool:
+        return bool(table.nbytes >= self._above_bytes and can_change(table))
 
     def complete(self, place: str) -> None:
         """The checkpoint is complete: the next ones are compared with it."""
@@ -104,6 +108,33 @@ class StateParts:
         return set() if found is None else found.files
 
 
+_Chain = tuple[tuple[StatePart, ...], "Sequence[pa.Table | pa.RecordBatchReader]"]
+"""The files before the next one, and what is to be in that one."""
+
+
+def _table_chain(latest: _Version | None, table: pa.Table) -> _Chain:
+    """Of a table in memory, by comparing it."""
+    if latest is not None and len(latest.parts) <= CHANGES_MAX and isinstance(latest.content, pa.Table):
+        changes = changes_between(latest.content, table)
+        if changes is not None and 2 * (_changed_bytes(latest) + changes.nbytes) <= latest.parts[0].size:
+            return latest.parts, (changes.runs, changes.rows)
+    return (), (table,)
+
+
+def _rows_chain(latest: _Version | None, piece: Piece) -> _Chain:
+    """Of state on disk, which knows what has changed."""
+    assert piece.changing is not None
+    if latest is not None and len(latest.parts) <= CHANGES_MAX and 2 * _changed_bytes(latest) <= latest.parts[0].size:
+        changes = piece.changing.since(latest.content)
+        if changes is not None:
+            return latest.parts, (changes,)
+    return (), (piece.table,)
+
+
+def _changed_bytes(version: _Version) -> int:
+    return sum(part.size for part in version.parts[1:])
+
+
 def read_parts(buffers: Sequence[Any], path: str) -> pa.Table:
     """The table in the bytes of its files, the base first; `path` names the last of them in errors.
 
@@ -112,6 +143,8 @@ def read_parts(buffers: Sequence[Any], path: str) -> pa.Table:
     """
     try:
         (base,), *others = (tuple(streams_in(buffer)) for buffer in buffers)
+        if others and len(others[0]) == 1:  # of state on disk: of several rows of a key the last one counts
+            return pa.concat_tables([base, *(rows for (rows,) in others)], promote_options="default")
         return apply_changes(base, [Changes(runs, rows) for runs, rows in others])
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         raise CorruptCheckpointError(f"the state in {path} and the files before it cannot be read: {error}") from error

@@ -1,0 +1,75 @@
+"""State on disk as of one moment: all of its rows, or those that have changed since an earlier moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from workbench.connectors.deferred import GONE
+
+_MOMENTS = 4
+"""So many are remembered: the latest complete checkpoint is as a rule the last one or the one before."""
+_CHANGED_MAX = 1_000_000
+"""Keys that are remembered as changed; with more of them all rows are written."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsOnDisk:
+    """The rows of a store at one moment; called, it gives a reader of all of them.
+
+    Attributes:
+        moment: which, in words that no other store has.
+        schema: of the rows.
+        all_rows: reads them in batches.
+        some_rows: reads those of some keys, with a column that says which of them are gone.
+        changes: what has changed up to each of the last moments, latest first; None where that was too much.
+    """
+
+    moment: tuple[object, int]
+    schema: pa.Schema
+    all_rows: Callable[[], Iterator[pa.RecordBatch]]
+    some_rows: Callable[[Sequence[bytes]], Iterator[pa.RecordBatch]]
+    changes: tuple[tuple[int, frozenset[bytes] | None], ...]
+
+    def __call__(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.schema, self.all_rows())
+
+    def since(self, moment: object) -> pa.RecordBatchReader | None:
+        """Reads the rows that have changed since `moment`, or None where that is not known any more."""
+        store, number = self.moment
+        if not isinstance(moment, tuple) or moment[0] is not store or number - moment[1] > len(self.changes):
+            return None
+        keys: set[bytes] = set()
+        for at, changed in self.changes:
+            if at > moment[1]:
+                if changed is None:
+                    return None
+                keys |= changed
+        return pa.RecordBatchReader.from_batches(self.schema.append(GONE), self.some_rows(sorted(keys)))
+
+
+class ChangedKeys:
+    """Which keys of a store have changed between its last moments."""
+
+    def __init__(self) -> None:
+        self._store = object()
+        self._number = 0
+        self._changed: set[bytes] | None = set()
+        self._before: tuple[tuple[int, frozenset[bytes] | None], ...] = ()
+
+    def note(self, keys: Sequence[bytes]) -> None:
+        """The rows of these keys are written or deleted."""
+        if self._changed is not None:
+            self._changed.update(keys)
+            if len(self._changed) > _CHANGED_MAX:
+                self._changed = None
+
+    def moment(self) -> tuple[tuple[object, int], tuple[tuple[int, frozenset[bytes] | None], ...]]:
+        """A new moment, and what has changed up to it and up to those before."""
+        self._number += 1
+        latest = None if self._changed is None else frozenset(self._changed)
+        self._before = ((self._number, latest), *self._before[: _MOMENTS - 1])
+        self._changed = set()
+        return (self._store, self._number), self._before
