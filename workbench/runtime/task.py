@@ -256,7 +256,7 @@ class Task:
     def next_due_us(self) -> int | None:
         """The processing time at which a step is wanted although nothing may have come in; None: none."""
         due: int | None = None if self.snapshots.due_us == MAX_TIME else self.snapshots.due_us
-        if self.mailbox and type(trigger := self.mailbox[0]) is Trigger:  # one that is held back
+        if self.mailbox and type(trigger := self.mailbox[0]) is Trigger and self.restored is None:  # it is held back
             due = _earlier(due, trigger.barrier.overtakes_at_us)
         for output in self.outputs:
             due = _earlier(due, output.next_due_us())
