@@ -248,7 +248,7 @@ def test_what_was_in_flight_goes_on_at_another_parallelism(
     job.checkpoint()
     assert job.driver.next_checkpoint()
     kept = sum(task.persisted_records for task in last(job).subtasks)
-    shown = wb.Snapshot.open(last(job).path).in_flight()
+    shown = wb.Snapshot.open(last(job).path).in_flight
     assert sum(piece["records"].num_rows for piece in shown) == kept > 10
     job.cancel()
     job.wait()
