@@ -17,7 +17,7 @@ The map of what is exported:
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * when a failed job starts again: `fixed_delay`, `exponential_delay`, `failure_rate`, `no_restart`;
 * jobs: `Pipeline`, `Job`, `job`, `jobs`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of
-  what can be tuned live;
+  what can be tuned live; `found_jobs` of earlier processes, each a `FoundJob`;
 * what is kept of jobs: `savepoints`, `delete_savepoint`, and `Snapshot`, which opens one to be looked at;
 * errors: `WorkbenchError` is the base of all.
 
@@ -40,6 +40,7 @@ from typing import Any
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
 from workbench.api.connected import ConnectedStreams
+from workbench.api.found_jobs import FoundJob, found_jobs
 from workbench.api.serving import serve
 from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
@@ -114,6 +115,7 @@ __all__ = [
     "Evictor",
     "ExpressionError",
     "FileSink",
+    "FoundJob",
     "History",
     "HistoryError",
     "Job",
@@ -157,6 +159,7 @@ __all__ = [
     "expr",
     "failure_rate",
     "fixed_delay",
+    "found_jobs",
     "global_window",
     "job",
     "jobs",

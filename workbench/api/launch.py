@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from workbench.api.job import Job
+from workbench.api.job_record import RECORD, JobRecord, known_directories, this_cell
 from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
@@ -75,6 +77,7 @@ class _JobSampler(Sampler):
         self.executor: ThreadedExecutor | SteppedExecutor | None = None
         self.heartbeat: Heartbeat | None = None
         self.standby: Standby[Beginning] | None = None
+        self.record: JobRecord | None = None
 
     def holder(self) -> Holder | None:
         """Who has the checkpoint directory, if there is one and it is known."""
@@ -91,7 +94,21 @@ class _JobSampler(Sampler):
         if self.standby is not None:
             self.standby.stop()
         if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
-            self.driver.submit(self.storage.close, lambda result: None)
+            self.driver.submit(self._leave, lambda result: None)
+
+    def keep(self, state: str) -> None:
+        """Write down what there is to know of the job, for whoever finds its directory."""
+        if isinstance(self.storage, DirectoryStorage) and self.record is not None:
+            self.record = replace(self.record, state=state)
+            self.storage.keep(RECORD, self.record.to_json())
+
+    def _leave(self) -> None:
+        assert self.driver is not None
+        assert isinstance(self.storage, DirectoryStorage)
+        try:
+            self.keep(self.driver.master.state)
+        finally:
+            self.storage.close()
 
 
 def start_job(
@@ -231,6 +248,10 @@ def _start(
 
     def begins(begin: Beginning) -> None:
         sampler.storage = begin.storage
+        if isinstance(begin.storage, DirectoryStorage):
+            sampler.keep("RUNNING")
+            if (known := known_directories()) is not None:
+                known.add(str(begin.storage.directory or begin.storage.location))
         for text in begin.news:
             sampler.on_event(clock.now_us(), "notice", text)
         if isinstance(begin.storage, DirectoryStorage) and begin.storage.directory is None:
@@ -240,6 +261,13 @@ def _start(
         begins(begin)
         job._hand_over(successor)
 
+    shown = settings.shown()
+    given = {
+        setting: shown.get(setting, value if isinstance(value, int | str) else str(value))
+        for setting, value in values.items()
+        if value is not None
+    }
+    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, this_cell())
     register(job)
     begins(begin)
     if held is not None:

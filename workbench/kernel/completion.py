@@ -36,6 +36,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
     jobs = wb.jobs()
     verb, *rest = before
     names = [] if rest or verb == "list" else list(jobs)
+    if verb == "resume" and not rest:
+        names += [job.name for job in wb.found_jobs() if job.resumable and job.name not in jobs]
     if verb == "set":
         return [*names, *(f"{setting}=" for setting in sorted(wb.SETTINGS))]
     meant = [jobs[rest[0]]] if rest and rest[0] in jobs else list(jobs.values())

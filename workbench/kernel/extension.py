@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from IPython.display import display
+
 import workbench as wb
+from workbench.api.found_jobs import FoundJobs, found_jobs
+from workbench.api.job_record import remember_directories
 from workbench.errors import WorkbenchError
+from workbench.kernel.advice import Advice
 from workbench.kernel.comm import register_comms, unregister_comms
 from workbench.kernel.completion import complete_stream
 from workbench.kernel.failures import show_failure
 from workbench.kernel.magics import StreamMagics
 from workbench.kernel.shutdown import Caretaker
 
+FOLDER = ".workbench/jobs"
+"""In the working directory: where the checkpoint directories of its jobs are kept."""
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread may keep the interpreter while another one wants it; Python's default is ten times as long.
 
@@ -52,6 +60,17 @@ def load_ipython_extension(ipython: Any) -> None:
     if hasattr(ipython, "kernel"):
         register_comms(ipython.kernel, _jobs)
     _loaded[id(ipython)] = loaded
+    remember_directories(Path(FOLDER))
+    _offer()
+
+
+def _offer() -> None:
+    """Name the jobs that earlier kernels of this working directory have left behind."""
+    jobs = FoundJobs(job for job in found_jobs() if job.resumable)
+    if jobs:
+        what = "This job" if len(jobs) == 1 else "These jobs"
+        names = "resume" if len(jobs) == 1 else "resume NAME"
+        display(Advice(f"{what} can be continued with %stream {names}:\n{jobs!r}"))
 
 
 def unload_ipython_extension(ipython: Any) -> None:
@@ -67,3 +86,5 @@ def unload_ipython_extension(ipython: Any) -> None:
     ipython.custom_exceptions, ipython.CustomTB = loaded.exceptions, loaded.traceback
     sys.setswitchinterval(loaded.switch_interval_s)
     loaded.caretaker.dismiss()
+    if not _loaded:
+        remember_directories(None)

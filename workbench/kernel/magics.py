@@ -12,7 +12,9 @@ from IPython.display import display
 from IPython.utils.process import arg_split
 
 import workbench as wb
+from workbench.api.job_record import Cell, started_from
 from workbench.errors import JobError, PlanError, SettingError, unknown
+from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
@@ -105,7 +107,13 @@ class StreamMagics(Magics):
 
     @line_magic("stream")
     def verb(self, line: str) -> Any:
-        return run_verb(arg_split(line))
+        return run_verb(arg_split(line), self._run_cell)
+
+    def _run_cell(self, cell: Cell) -> Any:
+        """Show the cell of a job of an earlier kernel, and run it from the job's latest checkpoint."""
+        again = Cell(resuming(cell.line), cell.body)
+        display(Advice(str(again)))
+        return self.shell.run_cell_magic("stream", again.line, again.body)
 
     verb.__doc__ = HELP
 
@@ -129,7 +137,7 @@ class StreamMagics(Magics):
         options = parsed(self.start, line)
         make_room(options.name, options.replace)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        with interrupts_held():
+        with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
                 self.shell.user_ns[options.output] = job
@@ -138,6 +146,20 @@ class StreamMagics(Magics):
             if view is not None:
                 display(view)
         return job
+
+
+def resuming(line: str) -> str:
+    """The line of ``%%stream`` that continues a job which was started by `line`."""
+    words = iter(arg_split(line))
+    kept = []
+    for word in words:
+        if word in ("--resume", "--replace"):
+            continue
+        if word == "--restore":
+            next(words, None)
+        elif not word.startswith("--restore="):
+            kept.append(word)
+    return " ".join([*kept, "--resume"])
 
 
 def parsed(magic: Callable[..., Any], line: str) -> Any:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import workbench as wb
+from workbench.api.job_record import Cell
 from workbench.errors import JobError, SettingError, unknown
+from workbench.kernel.advice import Advice
 from workbench.kernel.job_list import JobList
 
 
@@ -145,7 +147,7 @@ VERBS: dict[str, Verb] = {
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
     "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
     "pause": Verb(lambda job, words: job.pause(), "stop replaying; everything stays where it is"),
-    "resume": Verb(lambda job, words: job.resume(), "go on after a pause"),
+    "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
     "step": Verb(_step, "take steps; for jobs on the stepping driver", "[STEPS]", 0, 1),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
@@ -174,7 +176,43 @@ WITHOUT_JOB = ("list", "set")
 """Verbs that read their words themselves."""
 
 
-def run_verb(words: Sequence[str]) -> Any:
+RunCell = Callable[[Cell], Any]
+"""Shows a stored cell and runs it."""
+
+
+def show_cell(cell: Cell) -> Any:
+    """The cell, where nothing can run it."""
+    return Advice(str(cell))
+
+
+def resume(words: Sequence[str], run_cell: RunCell) -> Any:
+    """``%stream resume``: a paused job goes on, and one of an earlier kernel from its latest checkpoint.
+
+    Raises:
+        JobError: no such job, several that could be meant, or one that this kernel cannot continue.
+    """
+    jobs = wb.jobs()
+    if len(words) > 1:
+        raise JobError(f"%stream resume takes [NAME], not {len(words)} words")
+    here = {name: job for name, job in jobs.items() if not job.over}
+    if (words and words[0] in here) or (here and not words):
+        job = here[words[0]] if words else default_job("resume", here)
+        return job.resume()
+    found = {job.name: job for job in wb.found_jobs() if job.resumable}
+    if not words and len(found) != 1:
+        if found:
+            raise JobError(f"name the job to resume, '%stream resume NAME', out of {', '.join(found)}")
+        raise JobError("there is no job to resume: none is paused here, and none was left behind by an earlier kernel")
+    name = words[0] if words else next(iter(found))
+    if name not in found:
+        raise JobError(unknown("job to resume", name, [*here, *found]))
+    job = found[name]
+    if job.record.cell is None:
+        return Advice(f"{name!r} was started by Python: run its program again, and there\n    pipeline.{job.call}")
+    return run_cell(job.record.cell)
+
+
+def run_verb(words: Sequence[str], run_cell: RunCell = show_cell) -> Any:
     """Run ``%stream`` with these words, the verb first; without any, list the jobs.
 
     Raises:
@@ -184,6 +222,8 @@ def run_verb(words: Sequence[str]) -> Any:
     verb, *rest = words or ["list"]
     if verb == "set":
         return set_settings(rest)
+    if verb == "resume":
+        return resume(rest, run_cell)
     if verb == "list":
         if rest:
             raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")

@@ -85,6 +85,10 @@ class DirectoryStorage:
         """This process, and since when it holds the directory."""
         return self._hold.holder
 
+    def keep(self, name: str, content: bytes) -> None:
+        """Put a small file beside the checkpoints, durably, in the place of the one of that name."""
+        self._files.write(name, (content,))
+
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 

@@ -13,6 +13,9 @@ from workbench.runtime.storage.holder import HeldError, Holder
 from workbench.runtime.storage.lease import Lease
 from workbench.runtime.storage.locations import open_files
 
+LOCK = "lock"
+"""The file of a directory on this machine that is locked, and that says who has locked it."""
+
 
 class Hold(Protocol):
     """A directory that this process has taken for itself.
@@ -64,7 +67,7 @@ class LocalHold:
         self.files: Files = LocalFiles(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] | None = (folder / "lock").open("a+")
+            self._lock: IO[str] | None = (folder / LOCK).open("a+")
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
@@ -90,6 +93,7 @@ class LocalHold:
 
     def release(self) -> None:
         if self._lock is not None:
+            self._lock.truncate(0)  # nobody holds it any more, and whoever looks is to know
             self._lock.close()
             self._lock = None
 

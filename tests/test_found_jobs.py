@@ -1,0 +1,241 @@
+"""Jobs that outlive their process: found in their directories, offered to the next kernel, and continued from there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import workbench as wb
+from workbench.api import registry
+from workbench.api.job_record import Cell, JobRecord, KnownDirectories
+from workbench.errors import CheckpointError
+from workbench.kernel import load_ipython_extension, unload_ipython_extension
+from workbench.kernel.magics import resuming
+from workbench.runtime.storage import DirectoryStorage
+
+COUNT = 2_000
+BODY = """import workbench as wb, pyarrow as pa
+wb.Stream.from_table(pa.table({"n": range(2000)}), rate=RATE)
+"""
+
+
+def numbers(rate: int) -> wb.Pipeline:
+    return wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=rate).sink_to(wb.TableSink("out"))
+
+
+def interrupted(folder: Path, name: str = "left") -> wb.Job:
+    """A job that has been stopped behind its first checkpoint."""
+    job = numbers(100).run(name, checkpoint_dir=folder, checkpoint_interval="20ms", parallelism=2)
+    job.savepoint("first")
+    job.stop()
+    assert job.wait("60s") == "CANCELED"
+    return job
+
+
+# records -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_can_be_found_in_its_directory(tmp_path: Path) -> None:
+    interrupted(tmp_path / "a")
+    finished = numbers(100_000).run("whole", checkpoint_dir=tmp_path / "b")
+    assert finished.wait("60s") == "FINISHED"
+    (tmp_path / "neither").mkdir()
+    left, whole = wb.found_jobs(tmp_path)
+    assert (left.name, left.record.state, left.resumable, left.holder) == ("left", "CANCELED", True, None)
+    assert left.checkpoint is not None
+    assert left.checkpoint.checkpoint_id >= 1
+    assert left.call == (
+        f"run('left', checkpoint_dir={str(tmp_path / 'a')!r}, parallelism=2, checkpoint_interval='20ms', resume=True)"
+    )
+    assert (whole.name, whole.record.state, whole.resumable) == ("whole", "FINISHED", False)
+    assert "left, checkpoint" in repr(wb.found_jobs(tmp_path))
+    assert wb.found_jobs(tmp_path / "a") == (left,)
+    assert wb.found_jobs(tmp_path / "neither") == ()
+
+
+def test_a_job_that_runs_is_found_with_its_holder_and_cannot_be_resumed(tmp_path: Path) -> None:
+    job = numbers(100).run("runs", checkpoint_dir=tmp_path)
+    job.savepoint("first")
+    (found,) = wb.found_jobs(tmp_path)
+    assert found.holder is not None
+    assert (found.holder.pid, found.resumable, found.record.state) == (os.getpid(), False, "RUNNING")
+    job.cancel()
+    job.wait("60s")
+    assert wb.found_jobs(tmp_path)[0].resumable
+
+
+def test_a_lock_of_a_dead_process_holds_nothing(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    holder = {"pid": int(dead.stdout), "host": os.uname().nodename, "since_us": 0}
+    (tmp_path / "lock").write_text(json.dumps(holder))
+    assert wb.found_jobs(tmp_path)[0].resumable
+    (tmp_path / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
+    assert not wb.found_jobs(tmp_path)[0].resumable  # from here nobody can tell
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 1}', b'{"format": 99}', b"\xff"])
+def test_what_is_no_record_is_no_job(tmp_path: Path, content: bytes) -> None:
+    assert JobRecord.from_json(content) is None
+    DirectoryStorage(tmp_path).close()
+    (tmp_path / "job.json").write_bytes(content)
+    assert wb.found_jobs(tmp_path) == ()
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    record = JobRecord("a", "RUNNING", 17, {"parallelism": 2, "speed": "max"}, Cell("a -p 2", 'x = "ü"\n'))
+    assert JobRecord.from_json(record.to_json()) == record
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="there is no directory"):
+        wb.found_jobs(tmp_path / "nowhere")
+
+
+def test_directories_are_kept_once_without_secrets_and_forgotten_when_they_are_gone(tmp_path: Path) -> None:
+    known = KnownDirectories(tmp_path / "kept")
+    there, gone = tmp_path / "there", tmp_path / "gone"
+    there.mkdir()
+    for location in (str(there), str(there), str(gone), "s3://bucket/jobs", "s3://key:secret@bucket/jobs"):
+        known.add(location)
+    assert sorted(known.locations()) == sorted([str(there), "s3://bucket/jobs"])
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+# in a kernel ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    monkeypatch.chdir(tmp_path)
+    config = Config()
+    config.HistoryManager.enabled = False
+    made = InteractiveShell(config=config)
+    load_ipython_extension(made)
+    yield made
+    unload_ipython_extension(made)
+
+
+def run(shell: InteractiveShell, cell: str) -> str:
+    with capture_output() as captured:
+        result = shell.run_cell(cell)
+    shown = "".join(output.data.get("text/plain", "") for output in captured.outputs)
+    if result.error_before_exec or result.error_in_exec:
+        return f"{captured.stdout}{shown}"
+    return f"{captured.stdout}{shown}{result.result!r}"
+
+
+def forget(name: str) -> None:
+    """As if the kernel had been restarted."""
+    registry._jobs.pop(name)
+
+
+def test_a_cell_is_shown_and_run_again(shell: InteractiveShell) -> None:
+    shell.user_ns["RATE"] = 100
+    run(shell, f"%%stream cells --checkpoint-dir chk --checkpoint-interval 20ms --no-dashboard -o job\n{BODY}")
+    job = shell.user_ns["job"]
+    job.savepoint("first")
+    assert wb.found_jobs("chk")[0].record.cell == Cell(
+        "cells --checkpoint-dir chk --checkpoint-interval 20ms --no-dashboard -o job", BODY
+    )
+    job.stop()
+    job.wait("60s")
+    forget("cells")
+    shell.user_ns["RATE"] = 100_000
+    shown = run(shell, "%stream resume")
+    assert "%%stream cells --checkpoint-dir chk" in shown
+    assert "--resume\nimport workbench as wb" in shown
+    again = wb.job("cells")
+    assert again is not job
+    assert again.wait("60s") == "FINISHED"
+    assert again.table("cells")["n"].to_pylist() == list(range(COUNT))
+    assert "restored from" in " ".join(event.text for event in again.recorder.latest().events)  # type: ignore[union-attr]
+
+
+def test_a_paused_job_goes_on_as_before(shell: InteractiveShell, tmp_path: Path) -> None:
+    job = numbers(100).run("paused", checkpoint_dir=tmp_path / "chk")
+    job.pause()
+    run(shell, "%stream resume paused")
+    assert not job.status()["paused"]
+    job.cancel()
+    job.wait("60s")
+
+
+def test_for_a_job_of_python_the_call_is_told(shell: InteractiveShell, tmp_path: Path) -> None:
+    interrupted(tmp_path / "chk")
+    forget("left")
+    assert f"pipeline.run('left', checkpoint_dir={str(tmp_path / 'chk')!r}" in run(shell, "%stream resume left")
+    assert "unknown job to resume 'lft': did you mean 'left'?" in run(shell, "%stream resume lft")
+
+
+def test_without_a_name_there_must_be_one(shell: InteractiveShell, tmp_path: Path) -> None:
+    assert "there is no job to resume" in run(shell, "%stream resume")
+    for name in ("one", "two"):
+        interrupted(tmp_path / name, name)
+        forget(name)
+    assert "name the job to resume, '%stream resume NAME', out of" in run(shell, "%stream resume")
+
+
+def test_the_next_kernel_is_offered_what_this_one_leaves(shell: InteractiveShell, tmp_path: Path) -> None:
+    interrupted(tmp_path / "chk")
+    unload_ipython_extension(shell)
+    with capture_output() as captured:
+        load_ipython_extension(shell)
+    offer = captured.stdout + "".join(output.data["text/plain"] for output in captured.outputs)
+    assert offer.startswith("This job can be continued with %stream resume:\nleft, checkpoint ")
+    assert (tmp_path / ".workbench" / "jobs").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("line", "again"),
+    [
+        ("delays", "delays --resume"),
+        ("delays -p 2 --resume", "delays -p 2 --resume"),
+        ("delays --replace --restore before -p 2", "delays -p 2 --resume"),
+        ("delays --restore=before", "delays --resume"),
+        ("delays --checkpoint-dir 'my checkpoints'", "delays --checkpoint-dir 'my checkpoints' --resume"),
+    ],
+)
+def test_a_line_that_continues_a_job(line: str, again: str) -> None:
+    assert resuming(line) == again
+
+
+KERNEL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "workbench")
+for cell in sys.argv[1:]:
+    result = shell.run_cell(cell)
+    result.raise_error()
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_that_was_killed_leaves_a_job_that_the_next_one_finishes(tmp_path: Path) -> None:
+    start = f"%%stream kept --checkpoint-dir chk --checkpoint-interval 20ms --no-dashboard -o job\n{BODY}"
+    die = "import os, signal\njob.savepoint('first')\nos.kill(os.getpid(), signal.SIGKILL)"
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
+
+    def kernel(*cells: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", KERNEL, *cells], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    killed = kernel("RATE = 100", start, die)
+    assert killed.returncode == -9, killed.stderr
+    look = "print(job.table()['n'].to_pylist() == list(range(2000)))"
+    ended = kernel("RATE = 100_000", "%stream resume", "job.wait('60s')", look)
+    assert ended.returncode == 0, ended.stderr
+    assert "This job can be continued with %stream resume:\nkept, checkpoint " in ended.stdout
+    assert "True" in ended.stdout

@@ -1,0 +1,170 @@
+"""Jobs that can be continued: found in their checkpoint directories, after their process has ended or died."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from inspect import signature
+from pathlib import Path
+
+from workbench.api.job_record import RECORD, JobRecord, known_directories
+from workbench.api.pipeline import Pipeline
+from workbench.durations import format_instant
+from workbench.errors import CheckpointError
+from workbench.runtime.storage import CheckpointReader, Holder, Manifest
+from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.holding import LOCK
+from workbench.runtime.storage.locations import open_files
+
+_PLACE = re.compile(r"chk-[0-9]{8}")
+_CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job that was found in a checkpoint directory; nothing of it runs in this process.
+
+    Attributes:
+        record: what it has left about itself.
+        directory: where, as a path or URI.
+        checkpoint: its latest complete checkpoint; None: it has none.
+        holder: the process that seems to run it.
+
+    Source: F2-16.
+    """
+
+    record: JobRecord
+    directory: str
+    checkpoint: Manifest | None
+    holder: Holder | None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.record.name
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it has something to go on from and to, and no other process runs it."""
+        return self.checkpoint is not None and self.holder is None and self.record.state != "FINISHED"
+
+    @property
+    def call(self) -> str:
+        """The call that continues it; its pipeline is in the program that started it."""
+        usual = signature(Pipeline.run).parameters
+        chosen = {
+            setting: value
+            for setting, value in self.record.settings.items()
+            if setting not in usual or str(usual[setting].default) != str(value)
+        }
+        given = {"checkpoint_dir": self.directory, **chosen, "resume": True}
+        return f"run({self.name!r}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    @property
+    def facts(self) -> tuple[str, str, str, str]:
+        """Name, how far it is, how it was started and where it is, in words."""
+        reached = "no checkpoint yet"
+        if self.checkpoint is not None:
+            done = format_instant(self.checkpoint.completed_us)
+            reached = f"checkpoint {self.checkpoint.checkpoint_id} of {done}"
+        if self.record.state == "FINISHED":
+            reached = "finished"
+        if self.holder is not None:
+            reached = f"run by {self.holder}"
+        started = "Python" if self.record.cell is None else "%%stream"
+        return self.name, reached, f"started by {started}", self.directory
+
+
+class FoundJobs(tuple[FoundJob, ...]):
+    """Found jobs, which show themselves as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(", ".join(job.facts) for job in self) or "no jobs"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in job.facts) + "</tr>" for job in self
+        )
+        return f"<table>{rows}</table>" if rows else "<p>no jobs</p>"
+
+
+def found_jobs(directory: str | Path | None = None) -> FoundJobs:
+    """The jobs in a checkpoint directory and the folders directly in it; nothing runs and nothing is changed.
+
+    Source: F2-16.
+
+    Args:
+        directory: a path or URI; None: all directories of jobs that were started in this working directory while
+            ``%load_ext workbench`` was in force.
+
+    Returns:
+        At most one for each directory; `FoundJob.resumable` tells which can be continued.
+
+    Raises:
+        CheckpointError: the directory cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=100).sink_to(wb.TableSink("numbers"))
+        >>> job = numbers.run("numbers", checkpoint_dir=folder, checkpoint_interval="1s")
+        >>> job.stop(); job.wait("60s")  # it has read some of them
+        'CANCELED'
+        >>> found = wb.found_jobs(folder)[0]
+        >>> found.name, found.resumable
+        ('numbers', True)
+        >>> print(found.call.replace(folder, "FOLDER"))
+        run('numbers', checkpoint_dir='FOLDER', checkpoint_interval='1s', resume=True)
+    """
+    if directory is None:
+        known = known_directories()
+        return FoundJobs(_all_in([] if known is None else known.locations(), deep=False))
+    return FoundJobs(_all_in([str(directory)], deep=True))
+
+
+def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
+    for location in locations:
+        if deep and "://" not in location and not Path(location).is_dir():
+            raise CheckpointError(f"there is no directory {location!r} to look for jobs in")
+        inner = [f"{location.rstrip('/')}/{name}" for name in open_files(location).folders()] if deep else []
+        for place in (location, *inner):
+            if (job := _found(place)) is not None:
+                yield job
+
+
+def _found(location: str) -> FoundJob | None:
+    files = open_files(location)
+    reader = CheckpointReader(files)
+    try:
+        record = JobRecord.from_json(reader.bytes_of(RECORD)) if files.exists(RECORD) else None
+        if record is None:
+            return None
+        places = [place for place in files.folders() if _PLACE.fullmatch(place)]
+        places += [f"savepoints/{name}" for name in files.folders("savepoints")]
+        manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
+    except OSError:
+        return None
+    latest = max(manifests, key=lambda manifest: manifest.checkpoint_id, default=None)
+    return FoundJob(record, location, latest, _holder(files, reader))
+
+
+def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
+    """The process that holds a directory, unless it is known to be dead; who resumes is told for certain."""
+    holder = Holder.read(reader.bytes_of(LOCK).decode(errors="replace")) if files.exists(LOCK) else None
+    if holder is not None and holder.host == platform.node() and not _alive(holder.pid):
+        return None
+    return holder
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it is somebody else's
+    return True

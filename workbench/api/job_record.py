@@ -1,0 +1,137 @@
+"""What a job leaves in its checkpoint directory about itself, so that it can be found and continued later.
+
+The record is data: name, settings and how the job was started, with the source of its cell when ``%%stream`` started
+it. Reading it runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workbench.connectors.part_files import write_durably
+from workbench.redaction import redacted
+
+RECORD = "job.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The notebook cell that started a job.
+
+    Attributes:
+        line: what stands behind ``%%stream``.
+        body: the lines below.
+    """
+
+    line: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"%%stream {self.line}\n{self.body}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What is written down about a job.
+
+    Attributes:
+        name: of the job.
+        state: as far as it was when the job's last process knew; RUNNING after that was killed.
+        started_us: when that process started it, microseconds since 1970.
+        settings: that were given, as people write them.
+        cell: that started it; None: a call of ``run``.
+    """
+
+    name: str
+    state: str
+    started_us: int
+    settings: Mapping[str, str | int | None]
+    cell: Cell | None = None
+
+    def to_json(self) -> bytes:
+        """The record's file."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
+
+    @staticmethod
+    def from_json(content: bytes) -> JobRecord | None:
+        """The record in a file; None when it is not one, or one of another version."""
+        try:
+            read = json.loads(content)
+            if read.pop("format") != FORMAT:
+                return None
+            cell = read.pop("cell")
+            return JobRecord(**read, cell=None if cell is None else Cell(**cell))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+_cell: ContextVar[Cell | None] = ContextVar("cell", default=None)
+
+
+@contextmanager
+def started_from(cell: Cell) -> Iterator[None]:
+    """Jobs that are started in this block say that this cell did it."""
+    token = _cell.set(cell)
+    try:
+        yield
+    finally:
+        _cell.reset(token)
+
+
+def this_cell() -> Cell | None:
+    """The cell that starts jobs now, if one does."""
+    return _cell.get()
+
+
+class KnownDirectories:
+    """The checkpoint directories of the jobs that were started here, kept in a folder.
+
+    Args:
+        folder: is made when the first directory is kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, location: str) -> None:
+        """Keep a path or URI, unless there is a secret in it, which is not to be written down."""
+        if redacted(location) != location:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = hashlib.sha256(location.encode()).hexdigest()[:16]
+        write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
+
+    def locations(self) -> list[str]:
+        """All of them that still exist, as far as can be seen from here."""
+        found = []
+        for file in sorted(self._folder.glob("*.json")):
+            try:
+                location = str(json.loads(file.read_bytes())["directory"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if "://" not in location and not Path(location).is_dir():
+                file.unlink(missing_ok=True)
+            else:
+                found.append(location)
+        return found
+
+
+_known: KnownDirectories | None = None
+
+
+def remember_directories(folder: Path | None) -> None:
+    """Keep the directories of jobs in this folder from now on; None: keep none."""
+    global _known
+    _known = None if folder is None else KnownDirectories(folder)
+
+
+def known_directories() -> KnownDirectories | None:
+    """Where directories are kept, if anywhere."""
+    return _known
