@@ -35,6 +35,15 @@ class FoundJob:
         holder: the process that seems to run it.
 
     Source: F2-16.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
+        >>> pipeline.run("small", checkpoint_dir=folder).wait("60s")
+        'FINISHED'
+        >>> [(found.name, found.resumable, found.record.state) for found in wb.found_jobs(folder)]
+        [('small', False, 'FINISHED')]
     """
 
     record: JobRecord
