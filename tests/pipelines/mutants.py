@@ -1,4 +1,4 @@
-"""Small faults of the engine, put in one at a time, to see whether random pipelines find them.
+"""Small faults of the engine, one at a time, that random pipelines must find.
 
 A mutant replaces a piece of one function's text by another while it is in force. ``python -m pipelines.mutants 200``
 (from ``tests/``) runs the seeds that reach the function, of so many, until one of them fails, and tells which.
@@ -24,7 +24,7 @@ class Mutant:
 
     Attributes:
         place: module, a colon, and the function's qualified name, without the package's name.
-        old, new: a piece of its text, which occurs in it once, and what stands there instead.
+        old, new: a piece of its text, which occurs in it, and what stands there instead.
     """
 
     place: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,12 +20,14 @@ from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
 from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver
 from workbench.observer import JobObserver
+from workbench.operators import join_groups, join_interval, join_session, window_entries
 from workbench.operators.executor import Answer, Inline
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.state import states_on_disk
 from workbench.testing.person import Person, draw_actions
 
 from .draft import Draft
@@ -38,6 +40,16 @@ OPERATORS_MAX = 8
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 PARALLELISMS = ((1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
 
+LIMITS = (
+    (window_entries, "_FEW_ENTRIES"),
+    (join_session, "_FEW_SESSIONS"),
+    (join_interval, "_FEW_KEYS"),
+    (join_interval, "_PAIRS_AT_ONCE"),
+    (join_groups, "ROWS_AT_ONCE"),
+    (states_on_disk, "RESIDENT_MAX"),
+)
+"""Numbers from which on state is packed, cut or put on disk: few records reach them only when they are small."""
+
 Tables = dict[str, pa.Table]
 
 
@@ -49,7 +61,9 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX) -> str:
     """
     chance = Random(f"pipeline {seed}")
     parallelisms = chance.choice(PARALLELISMS)
-    with tempfile.TemporaryDirectory(prefix="workbench-pipeline-", dir=MEMORY) as folder:
+    with ExitStack() as process:
+        folder = process.enter_context(tempfile.TemporaryDirectory(prefix="workbench-pipeline-", dir=MEMORY))
+        process.enter_context(_small_limits(chance.choice((None, 2, 5))))
         draft = Draft(chance, Path(folder), parallelisms)
         pipeline = draw(draft, most)
         settings = "live"
@@ -67,6 +81,18 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX) -> str:
         problems = [text for one in draft.expected if (text := one.problem(_with_files(draft, tables)))]
     assert not problems, "\n".join([*problems, story, settings])
     return story
+
+
+@contextmanager
+def _small_limits(limit: int | None) -> Iterator[None]:
+    saved = [(module, name, getattr(module, name)) for module, name in LIMITS]
+    for module, name, usual in saved:
+        setattr(module, name, usual if limit is None else limit)
+    try:
+        yield
+    finally:
+        for module, name, usual in saved:
+            setattr(module, name, usual)
 
 
 def smallest(seed: int) -> str:
