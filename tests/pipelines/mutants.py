@@ -24,12 +24,14 @@ class Mutant:
 
     Attributes:
         place: module, a colon, and the function's qualified name, without the package's name.
-        old, new: a piece of its text, which occurs in it, and what stands there instead.
+        old, new: a piece of its text, which occurs in it once, and what stands there instead.
+        seed: one that has found it.
     """
 
     place: str
     old: str
     new: str
+    seed: int = 0
 
     def __str__(self) -> str:
         return f"{self.place}: {self.old!r} -> {self.new!r}"

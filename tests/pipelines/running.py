@@ -38,7 +38,7 @@ STEPS_MAX = 200_000
 PROCESSES_MAX = 15
 OPERATORS_MAX = 8
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-PARALLELISMS = ((1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
+PARALLELISMS = ((1,), (1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
 
 LIMITS = (
     (window_entries, "_FEW_ENTRIES"),

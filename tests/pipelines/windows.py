@@ -126,7 +126,7 @@ def _heads(drawn: Drawn, keys: tuple[str, ...], placed: Placed) -> tuple[list[st
 
 
 def _evictor(draft: Draft, drawn: Drawn, keys: tuple[str, ...], placed: Placed) -> tuple[wb.Evictor | None, Placed]:
-    if not draft.sometimes(0.25):
+    if not draft.sometimes(0.4):
         return None, placed
     of = f"PARTITION BY {listed([*keys, '_ws', '_we'])}"
     if drawn.ordered and draft.sometimes(0.6):
