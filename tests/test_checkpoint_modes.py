@@ -249,7 +249,7 @@ def test_what_was_in_flight_goes_on_at_another_parallelism(
     assert job.driver.next_checkpoint()
     kept = sum(task.persisted_records for task in last(job).subtasks)
     shown = wb.Snapshot.open(last(job).path).in_flight
-    assert sum(piece["records"].num_rows for piece in shown) == kept > 10
+    assert sum(piece["records"].num_rows for piece in shown) == kept > 0
     job.cancel()
     job.wait()
     again = counted(after, tmp_path, resume=True)
