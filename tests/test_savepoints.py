@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.runtime.encoding import encode
+from workbench.runtime.in_flight import TASK
+from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
 
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})
@@ -180,3 +185,60 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
     assert shown(again) == expected()
     wb.delete_savepoint(folder)
     assert wb.savepoints(tmp_path / "c") == []
+
+
+def test_a_running_job_deletes_savepoints_that_it_does_not_need(tmp_path: Path) -> None:
+    job = sunk(counts(clicks(rate=10))).run("tidy", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
+    job.savepoint("first")
+    job.savepoint("second")
+    with pytest.raises(wb.JobError, match="the job would go on from 'second' after a failure"):
+        job.delete_savepoint("second")
+    job.delete_savepoint("first")
+    assert job.savepoints() == ["second"]
+    with pytest.raises(wb.JobError, match="unknown savepoint 'first'"):
+        job.delete_savepoint("first")
+    job.cancel()
+    job.wait("60s")
+
+
+def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: Path) -> None:
+    times = pa.array([5, None], pa.int64())
+    states: dict[str, Any] = {
+        "source": {"positions": {"0": 7}, "$watermarks": {}},
+        "keyed": {
+            "states": pa.table({"key:user": ["a"], "state:n": [3], "state:user": ["<b>"]}),
+            "event_timers": pa.table({"key:user": ["a"], "time": [9]}),
+            "watermark": 4,
+        },
+        TASK: {
+            "in_flight": [["keyed", None, "out", 0, 0, 1, 2, False]],
+            "in_flight-0": pa.table({"user": ["a", "b"], "$event_time": times}),
+        },
+    }
+    uids = {"source": 1, "keyed": 1, "<script>": 2}
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        place = folder_of(1, None)
+        file = storage.write(place, "keyed[0]", encode(states))
+        storage.complete(place, Manifest(1, "<i>job", "periodic", 0, 0, uids, (file,), place=place))
+    snapshot = wb.Snapshot.open(tmp_path / place)
+    assert snapshot.state("keyed").to_pylist() == [{"key:user": "a", "n": 3, "state:user": "<b>"}]  # both are "user"
+    assert snapshot.state("keyed", "event_timers").to_pylist() == [{"user": "a", "time": 9}]
+    assert snapshot.values("keyed") == [{"watermark": 4}]
+    assert snapshot.offsets == {"source": [{"positions": {"0": 7}}]}
+    (flow,) = snapshot.in_flight
+    assert (flow["from"], flow["to"], flow["sender"], flow["receiver"], flow["records"].num_rows) == (
+        "keyed", "out", 0, 1, 2,
+    )  # fmt: skip
+    assert list(snapshot.operators) == [
+        {"operator": "<script>", "parallelism": 2, "rows": {}},
+        {"operator": "keyed", "parallelism": 1, "rows": {"states": 1, "event_timers": 1}},
+        {"operator": "source", "parallelism": 1, "rows": {}},
+    ]
+    assert "<i>" not in snapshot._repr_html_() + snapshot.operators._repr_html_()
+    assert "&lt;i&gt;job" in snapshot._repr_html_()
+    assert "keyed x 1" in repr(snapshot)
+    assert snapshot.to_dict()["offsets"] == snapshot.offsets
+    with pytest.raises(wb.CheckpointError, match="unknown operator 'keys'"):
+        snapshot.state("keys")
+    with pytest.raises(wb.CheckpointError, match="has no tables of state"):
+        snapshot.state("source")

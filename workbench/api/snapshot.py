@@ -19,6 +19,7 @@ from workbench.errors import CheckpointError, unknown
 from workbench.operators.base import Json
 from workbench.operators.base import Snapshot as OperatorSnapshot
 from workbench.redaction import redacted
+from workbench.runtime.in_flight import TASK
 from workbench.runtime.source_task import WATERMARKS
 from workbench.runtime.storage import (
     CheckpointReader,
@@ -29,8 +30,6 @@ from workbench.runtime.storage import (
 )
 from workbench.runtime.storage.files import Files
 
-_TASK = "$task"
-"""Stands for the task itself where a checkpoint lists operators."""
 _IN_FLIGHT = "in_flight"
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
 _PREFIXES = ("key:", "cell:", "state:", "column:", "held:")
@@ -209,7 +208,7 @@ class Snapshot:
         """
         found = []
         for uid, snapshot in self._snapshots():
-            for number, flow in enumerate(cast("list[Any]", snapshot.get(_IN_FLIGHT, [])) if uid == _TASK else []):
+            for number, flow in enumerate(cast("list[Any]", snapshot.get(_IN_FLIGHT, [])) if uid == TASK else []):
                 records = snapshot[f"{_IN_FLIGHT}-{number}"]
                 found.append({**dict(zip(_FLOW, flow, strict=True)), "records": records})
         return found
