@@ -311,6 +311,22 @@ def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
     assert sum(int(str(row["numRecordsInErrors"])) for row in job.metrics()) == 1
 
 
+def test_a_job_that_fails_names_the_task_the_key_and_the_record() -> None:
+    def picky(record: dict[str, Any], state: wb.State) -> Any:
+        return fails(record["v"])
+
+    table = pa.table({"k": ["a", "b"], "v": [1, RAISES]})
+    keyed = wb.Stream.from_table(table).key_by("k").process(picky, {"n": pa.int64()})
+    job = keyed.sink_to(wb.TableSink("none")).run("picky", restart="none")
+    with pytest.raises(wb.JobError) as caught:
+        job.wait("30s")
+    assert str(caught.value).startswith(
+        "the job 'picky' failed: process function 'test_a_job_that_fails_names_the_task_the_key_and_the_record.<locals>"
+        ".picky' raised ValueError: a bad value for key 'b' on record {'k': 'b', 'v': -1} ("
+    )
+    assert str(caught.value).endswith("(process[0] failed)")
+
+
 def test_without_a_reader_they_are_counted_and_dropped() -> None:
     table = pa.table({"k": ["a", "b"], "v": [1, RAISES]})
     job = (

@@ -45,5 +45,6 @@ class JobEndings(JobHandle):
         if not self._driver.wait_for(self._driver.ended, seconds):
             raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}")
         if self.state == "FAILED":
-            raise JobError(f"the job {self._name!r} failed: {self._master.failure}")
+            life = self._master.life
+            raise JobError(f"the job {self._name!r} failed: {life.failure} ({life.circumstance})")
         return self.state

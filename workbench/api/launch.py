@@ -275,7 +275,7 @@ def _start(
     driver.run(master)
     if sampler.standby is not None:
         sampler.standby.start()
-    if master.state == "FAILED":
+    if master.state == "FAILED" and not master.life.has_run:
         driver.ended.wait()  # by then the directory is free again
         raise _not_started(name, master.failure)
     return job

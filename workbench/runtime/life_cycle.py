@@ -32,6 +32,8 @@ class LifeCycle:
     Attributes:
         state: see above.
         failure: the last one, from which the job may have recovered.
+        circumstance: what it made fail, such as ``process[1] failed``.
+        has_run: whether it has ever been RUNNING.
         started_us, ended_us: processing times.
         audit: what its failures made it count twice.
         observer: is told.
@@ -42,6 +44,8 @@ class LifeCycle:
         self.observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
+        self.circumstance = ""
+        self.has_run = False
         self.audit = Audit()
         self.started_us = clock.now_us()
         self.ended_us: int | None = None
@@ -54,11 +58,13 @@ class LifeCycle:
     def enter(self, state: str) -> None:
         """The job is in another state."""
         self.state = state
+        self.has_run |= state == "RUNNING"
         self.tell("state", state)
 
     def failed(self, error: Exception, what: str) -> None:
         """Something has failed."""
         self.failure = error
+        self.circumstance = what
         self.tell("failure", f"{what}: {sentence_of(error)}")
 
     def end(self, state: str) -> None:
