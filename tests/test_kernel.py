@@ -13,6 +13,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
+import workbench as wb
+
 GENERATOR = """
 import numpy as np, pyarrow as pa, workbench as wb
 
@@ -90,7 +92,7 @@ def test_a_mistake_is_a_sentence_in_the_notebook(kernel: Kernel) -> None:
     failed = kernel.run("x = 1\n%stream set bufer_timeout=5ms", ok=False)
     assert failed.error == (
         "SettingError: unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? "
-        "Valid: buffer_size, buffer_timeout, checkpoint_interval, parallelism, rate, speed (cell, line 2)"
+        f"Valid: {', '.join(sorted(wb.SETTINGS))} (cell, line 2)"
     )
     failed = kernel.run(
         "%%stream wrong\nwb.Stream.from_generator(rows, {'key': pa.int64()}).filter('kee > 1')", ok=False
