@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks bench simulate kills doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks bench simulate kills mutants contention doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -60,6 +60,12 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate --seeds $(SEEDS) $(ARGS)
+
+mutants: install-dev  ## plant every bug of tests/mutants and see that simulations find it
+	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/test_invariants.py $(ARGS)
+
+contention: install-dev  ## 2,000 runs on threads that get in each other's way, 2,000 changes in a running job
+	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/test_contention.py $(ARGS)
 
 doctor: install  ## check this machine and say how to mend what is missing
 	@$(BIN)/workbench doctor $(ARGS)

@@ -66,6 +66,9 @@ class Probe:
     def snapshot_taken(self, taken: SnapshotTaken) -> None:
         """A task has reported its part of a checkpoint."""
 
+    def state_read(self, task: str, states: dict[str, Snapshot]) -> None:
+        """A former task's state was read, by operator."""
+
     def reached(self, point: Point, owner: str, number: int) -> None:
         """A point was reached.
 
@@ -86,6 +89,8 @@ class Probes(Probe):
         self._sent = [hook for probe in probes for hook in _listening(probe, "sent")]
         self._received = [hook for probe in probes for hook in _listening(probe, "received")]
         self._reached = [hook for probe in probes for hook in _listening(probe, "reached")]
+        self._snapshot_taken = [hook for probe in probes for hook in _listening(probe, "snapshot_taken")]
+        self._state_read = [hook for probe in probes for hook in _listening(probe, "state_read")]
 
     def attached(self, execution: Execution) -> None:
         for hook in self._attached:
@@ -98,6 +103,14 @@ class Probes(Probe):
     def received(self, channel: Channel, element: Element) -> None:
         for hook in self._received:
             hook(channel, element)
+
+    def snapshot_taken(self, taken: SnapshotTaken) -> None:
+        for hook in self._snapshot_taken:
+            hook(taken)
+
+    def state_read(self, task: str, states: dict[str, Snapshot]) -> None:
+        for hook in self._state_read:
+            hook(task, states)
 
     def reached(self, point: Point, owner: str, number: int) -> None:
         for hook in self._reached:
@@ -183,6 +196,11 @@ class _ProbedOperator(Operator):
 
     def close(self) -> None:
         self._operator.close()
+
+
+def unprobed(operator: Operator) -> Operator:
+    """The operator itself, without what probes it."""
+    return operator._operator if isinstance(operator, _ProbedOperator) else operator
 
 
 def attach(execution: Execution, probe: Probe) -> None:
@@ -275,7 +293,9 @@ class ProbedStorage:
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         self._probe.reached("state read", file.task, manifest.checkpoint_id)
-        return self._storage.states(manifest, file)
+        states = self._storage.states(manifest, file)
+        self._probe.state_read(file.task, states)
+        return states
 
     def path_of(self, place: str) -> str:
         return self._storage.path_of(place)

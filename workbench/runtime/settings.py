@@ -180,13 +180,20 @@ class Settings:
         """These settings, if they go together.
 
         Raises:
-            SettingError: several checkpoints at a time in a mode that takes one after the other.
+            SettingError: several checkpoints at a time in a mode that takes one after the other, or fewer buffers than
+                a channel needs to move anything.
 
         Example:
             >>> Settings(checkpoint_mode="unaligned", max_concurrent_checkpoints=2).check()
             Traceback (most recent call last):
             workbench.errors.SettingError: max_concurrent_checkpoints is 2 with checkpoint_mode 'unaligned': ...
         """
+        for name, value, least in (
+            ("buffers_per_channel", self.buffers_per_channel, 1),
+            ("floating_buffers", self.floating_buffers, 0),
+        ):
+            if value < least:
+                raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
         several = self.max_concurrent_checkpoints
         if several > 1:
             if self.checkpoint_mode in _ONE_AT_A_TIME:

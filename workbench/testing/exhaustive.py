@@ -7,6 +7,7 @@ counted is reached again when something is to happen there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from workbench.testing.comparing import equal
 from workbench.testing.inputs import source
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import Simulation, run_scenario
-from workbench.testing.topologies import TOPOLOGIES, Trial, _rows
+from workbench.testing.topologies import TOPOLOGIES, Trial
 from workbench.windows import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
@@ -210,5 +211,5 @@ def five(chance: Random, folder: Path) -> Trial:
     for row in rows:
         if row.t is not None and row.v is not None and row.v > 0:
             groups[row.key, row.t - row.t % 100] = groups.get((row.key, row.t - row.t % 100), 0) + 1
-    expected = _rows((key, start, start + 100, n) for (key, start), n in groups.items())
+    expected = Counter((key, start, start + 100, n) for (key, start), n in groups.items())
     return Trial(counts.sink_to(TableSink("out")), equal("out", expected), parallelisms=(2,))

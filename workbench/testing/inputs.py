@@ -56,13 +56,17 @@ def source(
         bound: what the source is told of that, where it is not the truth.
         idle_after: of the source.
     """
+    on_time = disorder is None
     disorder = chance.choice((0, 5, 200)) if disorder is None else disorder
     rows = draw_rows(chance, disorder)
     table = pa.table([column for _, column in input_columns(rows)], schema=SCHEMA)
+    rate = chance.choice((None, None, 2_000.0))
+    if idle_after is None and on_time and rate is None:
+        idle_after = chance.choice((None, "200us"))  # it is never silent, at most held back
     settings: dict[str, Any] = {
         "event_time": "t",
         "out_of_orderness": f"{disorder if bound is None else bound}us",
-        "rate": chance.choice((None, None, 2_000.0)),
+        "rate": rate,
         "idle_after": idle_after,
     }
     if not rows or chance.random() < 0.7:

@@ -19,9 +19,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from workbench.api.launch import build_master
 from workbench.api.opening import open_storage
 from workbench.clock import VirtualClock
@@ -35,8 +32,9 @@ from workbench.kernels import warm_up
 from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
-from workbench.runtime.storage import DirectoryStorage, MemoryStorage
+from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage
 from workbench.testing.checkpointing import verify_counted_twice
+from workbench.testing.committed import committed
 from workbench.testing.comparing import Outputs
 from workbench.testing.damage import Damage, damage
 from workbench.testing.drawing import describe, draw_settings
@@ -137,6 +135,7 @@ class Simulation:
         self.restarts = self.checkpoints = self.processes = self.counted_twice = 0
         self.visible: Outputs = {}  # what a reader saw when the last process ended
         self._damage: Damage | None = None
+        self._taken_back: tuple[str, int] | None = None  # the savepoint, and the first checkpoint that counts again
         self._process: ExitStack | None = None
         self._finished = False
         self.driver: SimulationDriver
@@ -288,6 +287,7 @@ class Simulation:
         savepoint = self._savepoint_to_restore()
         above_bytes = 0 if self.scenario.seed % 2 else None  # every table by its changes, or each checkpoint as a whole
         storage, manifest, first_id = open_storage(directory, savepoint is None, savepoint, above_bytes)
+        self._check_going_back(manifest, first_id, explicit=savepoint is not None)
         if isinstance(storage, DirectoryStorage):
             process.callback(storage.close)
         else:
@@ -322,6 +322,15 @@ class Simulation:
         self.visible = {}
         return self.chance.choice(names)
 
+    def _check_going_back(self, manifest: Manifest | None, first_id: int, *, explicit: bool) -> None:
+        """A job that was taken back to a savepoint never goes on from what it did after that before."""
+        if explicit and manifest is not None:
+            self._taken_back = (manifest.place, first_id)
+        elif self._taken_back is not None and manifest is not None:
+            place, first = self._taken_back
+            if manifest.place != place and manifest.checkpoint_id < first:
+                self.violations.append(f"I6: the job was taken back to {place}, and goes on from {manifest.place}")
+
     # damage ------------------------------------------------------------------------------------------------------
 
     def _do_damage(self) -> None:
@@ -355,24 +364,7 @@ class Simulation:
                 self.violations.append(f"I7: {sink}: {gone.total()} visible rows were taken back")
 
     def _outputs(self, master: Master) -> Outputs:
-        tables = master.services.tables
-        found = {name: _counted(tables.read(name)) for name in tables.names()}
-        found |= {uid: read() for uid, read in self.trial.outside}
-        for uid, folder in self.trial.folders:
-            parts = [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
-            found[uid] = _counted(pa.concat_tables(parts)) if parts else Counter()
-        return found
-
-
-def _counted(table: pa.Table) -> Counter[tuple[object, ...]]:
-    return Counter(zip(*map(_values, table.columns), strict=True))
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[object] = column.to_pylist()
-    return [repr(value) for value in values] if pa.types.is_nested(column.type) else values
+        return committed(master.services.tables, self.trial)
 
 
 def _injected(text: str) -> bool:

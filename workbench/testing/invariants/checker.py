@@ -15,6 +15,7 @@ from workbench.testing.invariants.consistent_cut import Alignment, ConsistentCut
 from workbench.testing.invariants.event_time import EventTime
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
+from workbench.testing.invariants.recovery import RestoredState
 
 
 class Checker(Probes):
@@ -40,6 +41,7 @@ class Checker(Probes):
             Commits(model, report, folders=folders),
             self._buffers,
             Accounting(model, report),
+            RestoredState(model, report),
         )
         super().__init__(*before, model, *behind)
         self._invariants = (*before, *behind)

@@ -1,0 +1,163 @@
+"""Bugs in how records, watermarks and barriers move between tasks."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workbench.elements import CheckpointBarrier, Records
+from workbench.operators.watermarks import Marks
+from workbench.runtime.channel import Channel
+from workbench.runtime.input_gate import WatermarkValve
+from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.segments import Spreader
+from workbench.runtime.source_task import SourceTask
+from workbench.state.key_groups import KeyPartitioner
+
+Patch = pytest.MonkeyPatch
+
+
+def barrier_overtakes_partial_buffers(patch: Patch) -> None:
+    def emit_event(self: EdgeOutput, element: Any) -> None:
+        for partial in self.partials:
+            partial.channel.push(element)
+            partial.ship()
+
+    patch.setattr(EdgeOutput, "emit_event", emit_event)
+
+
+def partial_buffers_are_lost_at_a_barrier(patch: Patch) -> None:
+    emit_event = EdgeOutput.emit_event
+
+    def forgetful(self: EdgeOutput, element: Any) -> None:
+        if isinstance(element, CheckpointBarrier):
+            for partial in self.partials:
+                partial.parts.clear()
+                partial.rows = 0
+        emit_event(self, element)
+
+    patch.setattr(EdgeOutput, "emit_event", forgetful)
+
+
+def watermark_is_the_maximum(patch: Patch) -> None:
+    def advance(self: WatermarkValve) -> int | None:
+        furthest = max(channel.watermark_us for channel in self._channels)
+        if furthest <= self.output_us:
+            return None
+        self.output_us = furthest
+        return furthest
+
+    patch.setattr(WatermarkValve, "advance", advance)
+
+
+def watermark_overtakes_partial_buffers(patch: Patch) -> None:
+    def emit_watermark(self: EdgeOutput, watermark: Any) -> None:
+        for partial in self.partials:
+            partial.channel.push(watermark)
+
+    patch.setattr(EdgeOutput, "emit_watermark", emit_watermark)
+
+
+def a_push_does_not_wake_the_receiver(patch: Patch) -> None:
+    def push(self: Channel, element: Any) -> None:
+        if type(element) is Records:
+            self.buffers_sent += 1
+            self.records_sent += element.batch.num_rows
+        self.elements.append(element)
+
+    patch.setattr(Channel, "push", push)
+
+
+def a_poll_does_not_wake_the_sender(patch: Patch) -> None:
+    def poll(self: Channel) -> Any:
+        if not self.elements:
+            return None
+        element = self.elements.popleft()
+        if type(element) is Records:
+            self.buffers_received += 1
+            self.records_received += element.batch.num_rows
+        return element
+
+    patch.setattr(Channel, "poll", poll)
+
+
+def the_newest_element_comes_first(patch: Patch) -> None:
+    def poll(self: Channel) -> Any:
+        self.elements.rotate(1)
+        element = self.elements.popleft()
+        if type(element) is Records:
+            self.buffers_received += 1
+            self.records_received += element.batch.num_rows
+        self.sender.wake()
+        return element
+
+    patch.setattr(Channel, "poll", poll)
+
+
+def a_full_pool_does_not_stop_the_task(patch: Patch) -> None:
+    patch.setattr(OutputPool, "has_room", True)
+
+
+def rebalance_forgets_the_remainder(patch: Patch) -> None:
+    rebalance = EdgeOutput._rebalance
+
+    def rounded(self: EdgeOutput, records: Records) -> None:
+        rebalance(self, records.slice(0, len(records) - (len(records) > 2)))
+
+    patch.setattr(EdgeOutput, "_rebalance", rounded)
+
+
+def source_forgets_how_far_event_time_was(patch: Patch) -> None:
+    observe = SourceTask._observe
+
+    def forgetful(self: SourceTask, records: Records, split: str, now_us: int) -> Marks:
+        marks = observe(self, records, split, now_us)
+        if records.timestamps is not None:  # as if nulls and disorder were never there
+            generator: Any = self.splits[split].generator
+            generator.largest_us = max(generator.largest_us, int(records.timestamps[0]) + 10**6)
+        return marks
+
+    patch.setattr(SourceTask, "_observe", forgetful)
+
+
+def idle_inputs_hold_event_time(patch: Patch) -> None:
+    advance = WatermarkValve.advance
+
+    def patient(self: WatermarkValve) -> int | None:
+        idle = [channel.idle for channel in self._channels]
+        for channel in self._channels:
+            channel.idle = False
+        told = advance(self)
+        for channel, was in zip(self._channels, idle, strict=True):
+            channel.idle = was
+        return told
+
+    patch.setattr(WatermarkValve, "advance", patient)
+
+
+def keys_go_elsewhere_in_each_attempt(patch: Patch) -> None:
+    """What Python's salted hash would do: equal keys have other owners in another process."""
+    init = KeyPartitioner.__init__
+    attempts = count()
+
+    def salted(self: KeyPartitioner, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        self._target_of_group = np.roll(self._target_of_group, 37 * (next(attempts) // 4))
+
+    patch.setattr(KeyPartitioner, "__init__", salted)
+    patch.setattr(Spreader, "of", staticmethod(lambda partitioner: None))
+
+
+def a_buffer_is_sent_twice(patch: Patch) -> None:
+    push = Channel.push
+    buffers = count(1)
+
+    def stammering(self: Channel, element: Any) -> None:
+        push(self, element)
+        if type(element) is Records and next(buffers) % 50 == 0:
+            Channel.push(self, element)
+
+    patch.setattr(Channel, "push", stammering)

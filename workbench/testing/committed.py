@@ -1,0 +1,34 @@
+"""What a reader sees of a trial's sinks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.connectors.tables import Tables
+from workbench.testing.comparing import Outputs
+from workbench.testing.topologies import Trial
+
+
+def committed(tables: Tables, trial: Trial) -> Outputs:
+    """The rows that are visible now, by sink."""
+    found: Outputs = {name: counted(tables.read(name)) for name in tables.names()}
+    found |= {uid: read() for uid, read in trial.outside}
+    for uid, folder in trial.folders:
+        parts = [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
+        found[uid] = counted(pa.concat_tables(parts)) if parts else Counter()
+    return found
+
+
+def counted(table: pa.Table) -> Counter[tuple[object, ...]]:
+    """The rows of a table as a multiset; times as microseconds, nested values as text."""
+    return Counter(zip(*map(_values, table.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[object] = column.to_pylist()
+    return [repr(value) for value in values] if pa.types.is_nested(column.type) else values

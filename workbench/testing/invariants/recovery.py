@@ -1,0 +1,96 @@
+"""I6: a restored attempt holds the very state of its checkpoint, timers and source positions included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.drivers.probes import unprobed
+from workbench.operators.base import Snapshot
+from workbench.runtime.deployment import Execution
+from workbench.runtime.source_task import WATERMARKS, SourceTask
+from workbench.testing.invariants.invariant import Invariant
+from workbench.testing.invariants.model import Model
+
+_POSITIONS = "positions"
+
+
+class RestoredState(Invariant):
+    """Copies the state of each operator as soon as it is restored, and compares it with what was read.
+
+    Rows of keyed state are compared over all subtasks: they may be dealt to others now. Sinks are left out; what
+    they hold is committed, and the invariants of commits see that.
+    """
+
+    def __init__(self, model: Model, report: Callable[[str], None]) -> None:
+        super().__init__(model, report)
+        self._read: dict[str, list[Snapshot]] = {}
+
+    def process_begins(self) -> None:
+        self._read = {}
+
+    def state_read(self, task: str, states: dict[str, Snapshot]) -> None:
+        for uid, snapshot in states.items():
+            self._read.setdefault(uid, []).append(snapshot)
+
+    def attached(self, execution: Execution) -> None:
+        read, self._read = self._read, {}
+        held: dict[str, list[Snapshot]] = {}
+        sources: set[str] = set()
+        for task in execution.tasks if read else ():
+            if task.name in self.model.stays:
+                continue
+            for link in task.links:
+                if link.children or link.edges or link.side_edges:
+                    held.setdefault(link.uid, []).append(unprobed(link.operator).snapshot(0))
+            if isinstance(task, SourceTask):
+                sources.add(task.root.uid)
+                state = held[task.root.uid][-1] = task._source_state()
+                told = state[WATERMARKS]
+                assert isinstance(told, dict)
+                state[WATERMARKS] = {split: told.get(split) for split in task.splits}
+        for uid, snapshots in held.items():
+            before = read.get(uid, [])
+            if uid in sources:
+                self._compare_sources(uid, before, snapshots)
+            elif (rows := _rows(before)) != (found := _rows(snapshots)):
+                lost, extra = rows - found, found - rows
+                self.violated(
+                    "I6",
+                    f"{uid} was restored with {lost.total()} rows of its state missing and {extra.total()} too many,"
+                    f" such as {min(lost or extra, key=repr)}",
+                )
+
+    def _compare_sources(self, uid: str, before: Sequence[Snapshot], now: Sequence[Snapshot]) -> None:
+        read, found = _merged(before, _POSITIONS), _merged(now, _POSITIONS)
+        if any(found.get(split, position) != position for split, position in read.items()):
+            self.violated("I6", f"{uid} goes on from the positions {found}, its checkpoint has {read}")
+        if len(before) == len(now):  # splits that share event time may meet others at another parallelism
+            told, tells = _merged(before, WATERMARKS), _merged(now, WATERMARKS)
+            if any(tells.get(split, state) != state for split, state in told.items()):
+                self.violated("I6", f"{uid} tells event time from {tells}, its checkpoint has {told}")
+
+
+def _merged(snapshots: Sequence[Snapshot], name: str) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for snapshot in snapshots:
+        piece = snapshot.get(name)
+        merged.update(piece if isinstance(piece, dict) else {})
+    return merged
+
+
+def _rows(snapshots: Sequence[Snapshot]) -> Counter[Any]:
+    """The rows of all tables in some snapshots, each with the name of its table."""
+    rows: Counter[Any] = Counter()
+    for snapshot in snapshots:
+        for name, value in snapshot.items():
+            piece: Any = value() if callable(value) else value
+            if isinstance(piece, pa.RecordBatchReader):
+                piece = piece.read_all()
+            if isinstance(piece, pa.Table):
+                columns = [map(repr, piece.column(column).to_pylist()) for column in sorted(piece.column_names)]
+                rows.update((name, *values) for values in zip(*columns, strict=True))
+    return rows
