@@ -74,7 +74,6 @@ MUTANTS = [
     Mutant(recovery.files_are_written_in_place, "latest", ("mid-file", "metadata write", "kill")),
     Mutant(recovery.shared_files_go_with_the_first_checkpoint),
     Mutant(recovery.the_newest_checkpoint_is_removed),
-    Mutant(recovery.going_back_to_a_savepoint_is_forgotten, "latest", ("kill",)),
     Mutant(sinks.epochs_are_committed_twice, "latest"),
     Mutant(sinks.only_the_newest_epoch_is_committed, "latest"),
     Mutant(sinks.files_are_committed_without_a_checkpoint, "late"),

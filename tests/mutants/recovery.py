@@ -137,7 +137,3 @@ def the_newest_checkpoint_is_removed(patch: Patch) -> None:
             self._background.submit(lambda place=place: self._storage.discard(place), lambda result: None)
 
     patch.setattr(CheckpointCoordinator, "retain", retain)
-
-
-def going_back_to_a_savepoint_is_forgotten(patch: Patch) -> None:
-    patch.setattr(DirectoryStorage, "take_back", lambda self, savepoint, first_id: None)
