@@ -36,27 +36,35 @@ figures = (flights.key_by("airport").window(wb.tumbling("6h"))
     .aggregate(flights=wb.count(), mean_delay=wb.mean("delay")))
 pipeline = figures.rebalance().sink_to(wb.TableSink("delays"))
 job = pipeline.run("delays", parallelism=2, checkpoint_interval="500ms", checkpoint_dir="checkpoints")"""
-SHOW_AND_STAY_BUSY = """display(job.dashboard())
+SHOW_AND_STAY_BUSY = """display(job.view("controls"))
 import time
 seen = "never seen"
-for _ in range(3000):
+for _ in range(15_000):
     time.sleep(0.02)
     if job.status()["buffer_timeout"] == "1s":
         seen = "seen while the cell ran"
         break
 print(seen)"""
 PRINTS = """import time
-for number in range(400):
+for number in range(300):
     print(number)
     time.sleep(0.005)
-print("the end")"""
-CELLS = [START, "job.dashboard()", SHOW_AND_STAY_BUSY, "job = wb.job('delays'); print(job.status())", PRINTS]
+print("the end", end="")"""
+STATUS = """job = wb.job("delays")
+print({name: job.status().get(name) for name in ("buffer_size", "slow_down", "stall", "paused", "restarts")})
+print(job.savepoints(), job.state)"""
+CELLS = [START, "job.dashboard()", SHOW_AND_STAY_BUSY, PRINTS, STATUS, "%stream show delays graph"]
 VIEWS = ("graph", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls")
-CELLS += [f"%stream show delays {view}" for view in VIEWS]
 
 HEADS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
     .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
     .map(model => model.get_column("piece 0")[0]))"""
+BEATS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
+    .filter(model => model.type === "ColumnDataSource" && model.columns().join() === "beat,live")
+    .map(model => model.get_column("beat")[0]))"""
+TEXTS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
+    .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+    .map(model => model.columns().map(name => model.get_column(name)[0]).join(" ")))"""
 ROOTS = '() => Bokeh.documents.flatMap(d => d.roots()).filter(r => r.css_classes?.includes("wb-root"))'
 
 
@@ -83,6 +91,25 @@ class Lab:
             }""",
             [cell, wait],
         )
+
+    def rewrite(self, cell, source):
+        self.page.evaluate(
+            "([cell, source]) => window.jupyterapp.shell.currentWidget.content.widgets[cell].model.sharedModel"
+            ".setSource(source)",
+            [cell, source],
+        )
+
+    def clear(self, cell):
+        """Take a cell's output away, and the displays in it."""
+        self.page.evaluate(
+            "cell => window.jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs.clear()", cell
+        )
+
+    def ask(self):
+        """What the job says of itself."""
+        self.run(4)
+        self.until(lambda: self.printed(4).count("\n") == 2, "two lines")
+        return self.printed(4)
 
     def printed(self, cell):
         outputs = "window.jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs"
@@ -151,14 +178,11 @@ def test_two_displays_of_one_job_move_without_a_network_and_one_of_them_in_a_bus
     lab.run(2, wait=False)
     lab.until(lambda: len(lab.heads()) == 2, "two displays")
     lab.until(lambda: all("RUNNING" in head for head in lab.heads()), "a running job in both")
-    seen = [set(), set()]
-
-    def moving():
-        for heads, head in zip(seen, lab.heads(), strict=True):
-            heads.add(head)
-        return all(len(heads) >= 5 for heads in seen)
-
-    lab.until(moving, "five pictures in both")
+    before = lab.page.evaluate(BEATS)
+    lab.until(
+        lambda: all(now >= then + 5 for now, then in zip(lab.page.evaluate(BEATS), before, strict=True)),
+        "five more pictures in both",
+    )
     assert lab.is_busy(2), "the cell was not busy any more"
 
 
@@ -168,9 +192,15 @@ def test_a_slider_acts_while_a_cell_is_busy(lab):
     handle.press("End")
     handle.press("ArrowLeft")
     lab.until(lambda: not lab.is_busy(2), "the end of the cell")
+    lab.until(lambda: lab.printed(2), "what it printed last")
+    assert lab.printed(2) == "seen while the cell ran\n"
+
+
+def test_nothing_that_a_cell_prints_is_lost_while_pages_answer(lab):
     lab.run(3)
-    lab.until(lambda: "seen" in lab.printed(3), "the answer of the next cell")
-    assert lab.printed(3) == "seen while the cell ran\n"
+    expected = "".join(f"{number}\n" for number in range(300)) + "the end"
+    lab.until(lambda: len(lab.printed(3)) >= len(expected), "all that was printed")
+    assert lab.printed(3) == expected
 
 
 def test_the_other_display_follows_what_the_first_one_set(lab):
@@ -193,11 +223,67 @@ def test_it_follows_the_theme_while_it_is_open(lab):
 
 def test_cells_answer_under_two_displays(lab):
     for _ in range(3):
-        lab.run(3)
+        assert "RUNNING" in lab.ask()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_stands_alone_in_a_cell_and_moves(lab, view):
+    for cell in (1, 2):
+        lab.clear(cell)
+    lab.rewrite(5, f"%stream show delays {view}")
+    lab.run(5)
+    classes = f"""() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+        .filter(m => (m.css_classes ?? []).includes("wb-{view}")).length"""
+    lab.until(lambda: len(lab.heads()) == 1 and lab.page.evaluate(classes) == 1, f"the {view} view alone")
+    lab.until(lambda: "RUNNING" in lab.heads()[0], "a running job")
+    (before,) = lab.page.evaluate(BEATS)
+    lab.until(lambda: lab.page.evaluate(BEATS)[0] >= before + 3, "three more pictures")
+    assert lab.page.evaluate("() => document.querySelectorAll('.jp-OutputArea img[src=\"x\"]').length") == 0
+
+
+def test_every_control_acts_and_says_so(lab):
+    """In the controls' view, which the test before has left on the page."""
+    page = lab.page
+    page.get_by_label("Buffer size (records): any value").fill("1234")
+    page.get_by_label("Buffer size (records): any value").press("Enter")
+    lab.until(lambda: "in force: <b>1234</b>" in str(page.evaluate(TEXTS)), "the buffer size in force")
+    page.get_by_label("Buffer timeout: any value").fill("soon")
+    page.get_by_label("Buffer timeout: any value").press("Enter")
+    lab.until(lambda: "✗ buffer_timeout is &#x27;soon&#x27;" in str(page.evaluate(TEXTS)), "a refusal in a sentence")
+    page.get_by_label("Rest after each buffer").fill("3ms")
+    page.get_by_label("Rest after each buffer").press("Tab")
+    page.get_by_label("Operator to slow down or stall").select_option("aggregate")
+    page.get_by_role("button", name="Slow down").click()
+    lab.until(lambda: "slowed down: <b>aggregate:3ms</b>" in str(page.evaluate(TEXTS)), "what is slowed down")
+    page.get_by_label("Operator to slow down or stall").select_option("delays")
+    page.get_by_role("button", name="Stall").click()
+    lab.until(lambda: "stalled: <b>delays</b>" in str(page.evaluate(TEXTS)), "what is stalled")
+    assert "'buffer_size': 1234, 'slow_down': 'aggregate:3ms', 'stall': 'delays'" in lab.ask()
+    page.get_by_role("button", name="Let go").click()
+    lab.until(lambda: "stalled" not in str(page.evaluate(TEXTS)).replace("slowed down or stalled", ""), "no stall")
+    page.get_by_label("Name of the savepoint").fill("monday")
+    page.get_by_label("Name of the savepoint").press("Tab")
+    page.get_by_role("button", name="Savepoint").click()
+    lab.until(lambda: "✓ savepoint monday is complete" in str(page.evaluate(TEXTS)), "the savepoint")
+    page.get_by_role("button", name="Fail coordinator").click()
+    lab.until(lambda: "'restarts': 0" not in lab.ask(), "a restart")
+    page.get_by_role("button", name="Pause").click()
+    lab.until(lambda: "'paused': True" in lab.ask(), "a pause")
+    page.get_by_role("button", name="Resume").click()
+    lab.until(lambda: "'paused': False" in lab.ask(), "no pause")
+
+
+def test_a_restored_job_goes_on_in_the_same_display(lab):
+    page = lab.page
+    lab.until(lambda: page.get_by_label("Savepoint to restore").input_value() == "monday", "the savepoint in the list")
+    page.get_by_role("button", name="Restore").click()
+    lab.until(lambda: "✓ runs again from savepoint monday" in str(page.evaluate(TEXTS)), "the answer")
+    lab.until(lambda: "RUNNING" in lab.heads()[0], "the job that goes on")
+    assert "['monday'] RUNNING" in lab.ask()
 
 
 def test_the_stop_button_ends_the_job_and_the_last_frame_is_shown(lab):
-    lab.page.locator("button:has-text('Stop job')").first.click()
+    lab.page.get_by_role("button", name="Stop job").click()
     over = ("FINISHED", "CANCELED")
-    lab.until(lambda: all(any(state in head for state in over) for head in lab.heads()), "the end in both displays")
-    assert lab.page.locator("button:has-text('Stop job')").first.is_disabled()
+    lab.until(lambda: any(state in lab.heads()[0] for state in over), "the end")
+    assert lab.page.get_by_role("button", name="Stop job").is_disabled()

@@ -118,9 +118,10 @@ def test_the_graph_counts_what_its_operators_counted():
             assert f"numRecordsIn: {told:,}" in graph.details(box).splitlines()
         split = graph_modes.look(frame, "Subtasks")
         assert {box.name for box in split.vertices} == set(tasks)
-        drawn = dict(zip(graph.edge_columns(split)["name"], graph.edge_columns(split)["buffers"], strict=True))
+        drawn = dict(zip(graph.edge_columns(split)["name"], graph.edge_columns(split)["usage"], strict=True))
         for channel in job.driver.execution.channels:
-            assert drawn[f"{channel.source} → {channel.target}"] == f"{queued(channel)[1]}/{channel.credit}"
+            held = queued(channel)[1]
+            assert drawn[f"{channel.source} → {channel.target}"].startswith(f"{held}/{channel.credit} ({held * 50} %)")
         edges = dict(zip(graph.edge_columns(frame)["name"], graph.edge_columns(frame)["buffers"], strict=True))
         for edge in ("table → aggregate", "aggregate → delays"):
             ends = edge.split(" → ")

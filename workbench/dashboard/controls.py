@@ -207,7 +207,7 @@ class ControlsPart(Part):
 
 
 _SLIDERS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(175px, 1fr)); gap: 8px 22px;
+:host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 8px 22px;
   align-items: start; }
 .wb-knob { min-width: 0; }
 """

@@ -17,6 +17,8 @@ WIDTH = 780
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
 CROWDED = 16
 """With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
+CLOSE = 44
+"""So close to each other, in pixels, what is written on two edges would overlap: again the hover tells it."""
 
 SHARES = (
     ("idle", "idleTimeMsPerSecond"),
@@ -167,7 +169,10 @@ def edge_columns(frame: Frame) -> Columns:
     half, centres = half_width(frame), places(frame)
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
-    crowd = Counter(_between(edge, centres) for edge in frame.edges if {edge.source, edge.target} <= set(centres))
+    levels: dict[tuple[float, float], list[float]] = {}
+    for edge in frame.edges:
+        if edge.source in centres and edge.target in centres:
+            levels.setdefault(_between(edge, centres), []).append(_level(edge, centres))
     made: Columns = {name: [] for name in EDGE_NAMES}
     for edge in frame.edges:
         if edge.source not in centres or edge.target not in centres:
@@ -175,7 +180,8 @@ def edge_columns(frame: Frame) -> Columns:
         (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
         x0, x1 = x0 + half, x1 - half
         middle, level = (x0 + x1) / 2, (y0 + y1) / 2
-        crowded = crowd[_between(edge, centres)] > CROWDED
+        others = levels[_between(edge, centres)]
+        crowded = len(others) > CROWDED or sum(abs(other - level) < CLOSE for other in others) > 1
         gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
         row = {
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
@@ -204,6 +210,10 @@ EDGE_NAMES = (
 
 def _between(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> tuple[float, float]:
     return centres[edge.source][0], centres[edge.target][0]
+
+
+def _level(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> float:
+    return (centres[edge.source][1] + centres[edge.target][1]) / 2
 
 
 def _buffers(edge: EdgeFrame) -> str:

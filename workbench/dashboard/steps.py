@@ -101,7 +101,7 @@ def mode_scale(text: str) -> float:
 CHECKPOINT_MODE = Knob("checkpoint_mode", "Checkpoint mode", _MODES, mode_scale)
 ALIGNED_TIMEOUT = Knob(
     "aligned_checkpoint_timeout",
-    "Aligned checkpoint timeout",
+    "Aligned timeout",
     ("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
     duration_scale,
 )

@@ -29,6 +29,9 @@ STEP_MS = 1_000
 SPACING_MS = 400
 """Points closer than this to the last one are left out."""
 
+LOW_PX = 90
+"""A chart lower than that has room for three ticks only."""
+
 SHORT_NUMBER = """
 const a = Math.abs(tick), w = (x) => +x.toPrecision(3)
 return a >= 1e9 ? w(tick / 1e9) + "G" : a >= 1e6 ? w(tick / 1e6) + "M" : a >= 1e3 ? w(tick / 1e3) + "k" : "" + w(tick)
@@ -49,9 +52,9 @@ def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
     return {"x": [event.time_us / 1000 for event in tuned], "text": texts}
 
 
-def quarters(end: float) -> list[float]:
-    """Five ticks from 0 to `end`."""
-    return [end * quarter / 4 for quarter in range(5)]
+def quarters(end: float, parts: int = 4) -> list[float]:
+    """Ticks from 0 to `end`, which they divide into so many parts."""
+    return [end * part / parts for part in range(parts + 1)]
 
 
 def spaced(history: Sequence[Frame]) -> list[Frame]:
@@ -108,6 +111,7 @@ class TimeChart:
         top: Callable[[float], float] = ceiling,
     ) -> None:
         self._names, self._top = tuple(series), top
+        self._parts = 4 if pixels >= LOW_PX else 2
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
         self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
         self._height = Range1d(0, 1)
@@ -174,12 +178,12 @@ class TimeChart:
     def _fit_to(self, greatest: float) -> None:
         end = self._top(greatest)
         if stretch(self._height, end):
-            self._ticker.ticks = quarters(end)
+            self._ticker.ticks = quarters(end, self._parts)
 
     def _dress(self, paint: Paint, ticks: str) -> None:
         plot = self.figure
         plot.yaxis.formatter = CustomJSTickFormatter(code=ticks)
-        plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0))
+        plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0, self._parts))
         plot.xaxis.ticker.desired_num_ticks = 4
         plot.xaxis.formatter = DatetimeTickFormatter(
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
