@@ -179,6 +179,11 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("savepoint delays", ("savepoint", "delays")),
         ("step", ("step",)),
         ("step 3", ("step", 3)),
+        ("step delays barrier", ("next_barrier",)),
+        ("step window", ("until_window_fires",)),
+        ("step back", ("back",)),
+        ("step back 4", ("back", 4)),
+        ('step until "total > 5" sum', ("until", "total > 5", "sum")),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail tm-1", ("fail", {"taskmanager": "tm-1"})),
@@ -249,7 +254,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     [
         (
             "lst",
-            "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, dashboard, fail, list, pause, plan, report,",
+            "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, compare, dashboard, delete-savepoint,",
         ),
         (
             "set bufer_timeout=5ms",
@@ -261,7 +266,11 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("pause delayz", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
         ("pause delays now", "%stream pause takes pause [NAME], not 2 words"),
         ("seek", "%stream seek needs TIME: write '%stream seek [NAME] TIME'"),
-        ("step three", "%stream step takes a number of steps, not 'three'"),
+        (
+            "step three",
+            "%stream step cannot take 'three': write a number of steps, one of record, buffer, barrier, watermark, "
+            "aligned, checkpoint, window, 'back STEPS', or 'until \"CONDITION\" OPERATOR'",
+        ),
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),

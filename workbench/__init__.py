@@ -39,6 +39,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
+from workbench.api.comparing import compare
 from workbench.api.connected import ConnectedStreams
 from workbench.api.found_jobs import FoundJob, found_jobs
 from workbench.api.serving import serve
@@ -150,6 +151,7 @@ __all__ = [
     "coalesce",
     "col",
     "collect",
+    "compare",
     "count",
     "count_sliding",
     "count_tumbling",

@@ -11,6 +11,7 @@ from workbench.api.job_savepoints import JobSavepoints
 from workbench.api.job_slowness import JobSlowness
 from workbench.api.job_steps import JobSteps
 from workbench.api.job_views import JobViews
+from workbench.api.journal import COMMANDS, remembered
 
 
 class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobViews, JobEndings):
@@ -43,4 +44,15 @@ class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobVie
         (True, 4, 2)
         >>> len(job.audit())  # nothing was counted twice
         0
+        >>> job = counts.sink_to(wb.TableSink("counts")).run("lesson", driver="stepping", buffer_size=1)
+        >>> bool(job.next_record()), bool(job.next_buffer()), bool(job.next_watermark())  # each gives a picture
+        (True, True, True)
+        >>> job.checkpoint()
+        >>> bool(job.next_barrier()), bool(job.until_aligned()), bool(job.until_checkpoint())
+        (True, True, True)
+        >>> job.cancel()
     """
+
+
+for _name in COMMANDS:
+    setattr(Job, _name, remembered(getattr(Job, _name)))

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from workbench.api.journal import Journal
 from workbench.api.state_view import JobState, StateView, state_view
 from workbench.drivers.driver import Driver
+from workbench.drivers.stepping import SteppingDriver
 from workbench.errors import JobError
 from workbench.runtime.master import Master
 from workbench.runtime.storage import Holder
@@ -23,7 +25,12 @@ machine."""
 
 
 class JobHandle:
-    """Who the job is and whether it lives; the parts of `Job` inherit it."""
+    """Who the job is and whether it lives; the parts of `Job` inherit it.
+
+    Attributes:
+        recorder: its telemetry frames.
+        journal: what was asked of a stepping job; None: the job runs live.
+    """
 
     def __init__(
         self,
@@ -34,6 +41,7 @@ class JobHandle:
         rerun: Callable[[str], Job],
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
+        again: Callable[[str], Job] | str,
     ) -> None:
         self._name = name
         self._master = master
@@ -41,6 +49,8 @@ class JobHandle:
         self._rerun = rerun
         self._watch = watch
         self._holder = holder
+        self._again = again
+        self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
         self.recorder = recorder
 
     @property

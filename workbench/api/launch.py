@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -13,6 +13,7 @@ from workbench.api.job_record import RECORD, JobRecord, known_directories, this_
 from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
+from workbench.api.repeating import unrepeatable
 from workbench.api.standing_by import stand_by
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
@@ -171,7 +172,9 @@ def start_job(
             raise
         begin, held = Beginning(MemoryStorage(), None, 1), error
     try:
-        return _start(pipeline, name, values, logical, graph, settings, begin, driver, incremental, claim, held)
+        return _start(
+            pipeline, name, values, logical, graph, settings, begin, driver, incremental, claim, held, _Start(name)
+        )
     except BaseException:
         _let_go(begin.storage)
         raise
@@ -181,6 +184,21 @@ def _let_go(storage: CheckpointStorage) -> None:
     if isinstance(storage, DirectoryStorage):
         storage.undo_take_back()
         storage.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What chance and time a job begins with; the same for one that takes the same steps again.
+
+    Attributes:
+        seed: a name from which the seed of random exchanges is made.
+        time_us: by the clock; None: now.
+        known: it is found by its name.
+    """
+
+    seed: str
+    time_us: int | None = None
+    known: bool = True
 
 
 def _start(
@@ -195,13 +213,15 @@ def _start(
     incremental: bool,
     claim: Callable[[], Beginning],
     held: HeldError | None,
+    start: _Start,
 ) -> Job:
     recorder = Recorder()
     sampler = _JobSampler(recorder)
     clock: SystemClock | VirtualClock
     driver: Driver
+    start_us = SystemClock().now_us() if start.time_us is None else start.time_us
     if kind == "stepping":
-        clock = VirtualClock(SystemClock().now_us())
+        clock = VirtualClock(start_us)
         driver = SteppingDriver(clock, sampler.sample)
     else:
         clock = SystemClock()
@@ -225,6 +245,7 @@ def _start(
         data_dir=directory,
         executor=sampler.executor,
         standby=held is not None,
+        seed=zlib.crc32(start.seed.encode()),
     )
     sampler.watch(master)
     sampler.driver = driver
@@ -244,7 +265,13 @@ def _start(
             driver=kind,
         )
 
-    job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder)
+    def again(new_name: str) -> Job:
+        fresh = Beginning(MemoryStorage(), None, 1)
+        twin = _Start(start.seed, start_us, known=False)
+        return _start(pipeline, new_name, values, logical, graph, settings, fresh, kind, incremental, claim, None, twin)
+
+    whether = unrepeatable(logical, storage if held is None else None) or again
+    job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder, whether)
 
     def begins(begin: Beginning) -> None:
         sampler.storage = begin.storage
@@ -268,7 +295,8 @@ def _start(
         if value is not None
     }
     sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, this_cell())
-    register(job)
+    if start.known:
+        register(job)
     begins(begin)
     if held is not None:
         sampler.standby = stand_by(name, held.holder, driver, claim, goes_on)
@@ -306,6 +334,7 @@ def build_master(
     data_dir: Path | None,
     executor: Executor | None = None,
     standby: bool = False,
+    seed: int | None = None,
 ) -> Master:
     """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with."""
     services = JobServices(
@@ -319,7 +348,7 @@ def build_master(
             if (replay := replayed(node.spec)) is not None
         },
         executor=executor,
-        seed=zlib.crc32(name.encode()),
+        seed=zlib.crc32(name.encode()) if seed is None else seed,
     )
     coordinator = CheckpointCoordinator(
         job=name,

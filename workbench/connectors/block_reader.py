@@ -161,6 +161,11 @@ class BlockReader(SourceReader):
         times = None if self._event_time is None else event_times(batch.column(self._event_time))
         return Fetched(Records(batch, times), str(split))
 
+    @property
+    def rows_read(self) -> int:
+        """Rows that lie behind it: its offset, over all its splits."""
+        return sum(self._positions.values())
+
     def snapshot(self) -> Snapshot:
         return {
             "positions": {str(split): position for split, position in self._positions.items()},

@@ -16,7 +16,8 @@ from workbench.drivers.acknowledgements import Acknowledgements, Post
 from workbench.drivers.faults import FaultInjector
 from workbench.drivers.probes import Probe, Probes, attach, attach_coordinator
 from workbench.drivers.serial import CLOCK, MASTER, WRITER
-from workbench.drivers.stepping import Step, SteppingDriver
+from workbench.drivers.step import Step
+from workbench.drivers.stepping import SteppingDriver
 from workbench.elements import (
     CheckpointBarrier,
     Element,

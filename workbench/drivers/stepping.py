@@ -3,41 +3,52 @@
 Nothing runs by itself and the clock stands still between steps, so every queue, watermark and barrier can be looked at
 for as long as one likes. The order is fixed: each task in the order of the graph, then the master, then the writer,
 over and over; when none of them can do anything, the clock goes on to the next moment at which one can.
+
+So the same commands at the same steps give the same run, and any past step can be reached again by running the job
+anew: what the driver has to remember for it is only who was stepped out of turn (`choices`).
 """
 
 from __future__ import annotations
 
 import threading
+import zlib
+from array import array
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.clock import VirtualClock
 from workbench.drivers.serial import CLOCK, MASTER, WRITER, SerialDriver
+from workbench.drivers.step import Move, Step
+from workbench.elements import Element, Records
 from workbench.errors import JobError, unknown
+from workbench.expressions import Expression, compile_expression
 from workbench.runtime.channel import Channel
+from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
+from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.task import Task
 
 STEPS_MAX = 1_000_000
 """After so many steps without what was waited for, a verb gives up."""
+TOLD = 200
+"""Recent steps that can be told in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step that was taken.
+class ReachedError(Exception):
+    """The step at which the driver was to stop has been taken."""
 
-    Attributes:
-        actor: a task's name, ``"master"``, ``"writer"`` or ``"clock"``.
-        outcome: how it ended.
-        time_us: the job's time after it.
-    """
 
-    actor: str
-    outcome: str
-    time_us: int
+class _Seen(NamedTuple):
+    """One channel before a step: the element at its head, and how many there are."""
 
-    def __str__(self) -> str:
-        return f"{self.actor}: {self.outcome}"
+    head: Element | None
+    length: int
 
 
 class SteppingDriver(SerialDriver):
@@ -46,6 +57,13 @@ class SteppingDriver(SerialDriver):
     Args:
         clock: the job's.
         on_step: called after each step (telemetry samples here).
+
+    Attributes:
+        lock: held during a step, because a cell and a button may both ask for one.
+        steps: the most recent ones, the newest last.
+        choices: who was stepped out of turn, by the number of steps before it.
+        digests: a checksum of the run after each step, by which two runs are compared.
+        stop_at: after so many steps it raises `ReachedError` instead of taking one more; None: never.
 
     Example::
 
@@ -59,6 +77,13 @@ class SteppingDriver(SerialDriver):
         super().__init__(clock)
         self._on_step = on_step
         self._turn = 0
+        self.lock = threading.RLock()
+        self.steps: deque[Step] = deque(maxlen=TOLD)
+        self.choices: dict[int, str] = {}
+        self.digests = array("L")
+        self.stop_at: int | None = None
+        self._listen: Callable[[Execution], None] | None = None
+        self._deaf: list[Callable[[], None]] = []  # what ends the listening
 
     def run(self, master: Master) -> None:
         """Take the job over and let its master deploy it, so that there is something to look at."""
@@ -70,16 +95,31 @@ class SteppingDriver(SerialDriver):
         """Have `on_step` called after each step from now on, instead of what was called before."""
         self._on_step = on_step
 
+    def start(self, execution: Execution) -> None:
+        """Step the tasks of this attempt from now on, and listen to them where somebody listened before."""
+        super().start(execution)
+        if self._listen is not None:
+            self._listen(execution)
+
+    @property
+    def dead(self) -> frozenset[str]:
+        """Tasks that have failed and are not yet replaced."""
+        return frozenset(self._dead)
+
+    @property
+    def taken(self) -> int:
+        """How many steps have been taken."""
+        return len(self.digests)
+
     # verbs -------------------------------------------------------------------------------------------------------
 
     def step(self) -> Step | None:
         """Take the next step that does something; None when nothing can happen: the job is over or paused."""
-        if self.ended.is_set():
-            return None
-        step = self._round() or self._next_moment()
-        if step is not None:
-            self._after()
-        return step
+        with self.lock:
+            if self.ended.is_set():
+                return None
+            self._check_stop()
+            return self._note(self._round() or self._next_moment())
 
     def step_task(self, name: str) -> Step:
         """Step one task, whether or not it has something to do.
@@ -87,14 +127,40 @@ class SteppingDriver(SerialDriver):
         Raises:
             JobError: no such task, or it has finished or failed.
         """
-        tasks = {} if self.execution is None else {task.name: task for task in self.execution.tasks}
-        if name not in tasks:
-            raise JobError(unknown("task", name, tasks))
-        if not self._alive(tasks[name]):
-            raise JobError(f"the task {name!r} has ended and takes no more steps: step the others, or the master")
-        step = self._task_step(tasks[name])
-        self._after()
-        return step
+        with self.lock:
+            tasks = {task.name: task for task in self._tasks()}
+            if name not in tasks:
+                raise JobError(unknown("task", name, tasks))
+            if not self._alive(tasks[name]):
+                raise JobError(f"the task {name!r} has ended and takes no more steps: step the others, or the master")
+            self._check_stop()
+            self.choices[self.taken] = name
+            step = self._note(self._task_step(tasks[name]))
+            assert step is not None
+            return step
+
+    def step_master(self) -> None:
+        """Give the master a turn before its time, for a command that is to be in force at once."""
+        with self.lock:
+            self._check_stop()
+            self.choices[self.taken] = MASTER
+            self.master.step()
+            self._note(self._took(MASTER, self.master.state.lower()))
+
+    def retrace(self, choices: dict[int, str], until: int) -> None:
+        """Go on as another run did, up to so many steps: `choices` are its own.
+
+        Raises:
+            JobError: this run cannot go on so far.
+        """
+        while self.taken < until:
+            name = choices.get(self.taken)
+            if name == MASTER:
+                self.step_master()
+            elif name is not None:
+                self.step_task(name)
+            elif self.step() is None:
+                raise JobError(f"the job ended after {self.taken} steps, before step {until}, which it once reached")
 
     def run_until(self, condition: Callable[[], bool], limit: int = STEPS_MAX) -> bool:
         """Take steps until `condition` holds, at most `limit`; whether it does."""
@@ -105,28 +171,71 @@ class SteppingDriver(SerialDriver):
                 break
         return condition()
 
+    def next_record(self) -> bool:
+        """Go on until a task has taken in a record, from its source or from a channel."""
+        return self.until_changed(lambda: [task.root.counters.numRecordsIn for task in self._tasks()])
+
     def next_buffer(self) -> bool:
         """Go on until a task has taken a buffer of records from a channel; False when the job ended before."""
-        return self._until_changed(lambda: [channel.buffers_received for channel in self._channels()])
+        return self.until_changed(lambda: [channel.buffers_received for channel in self._channels()])
 
     def next_barrier(self) -> bool:
         """Go on until a checkpoint barrier has moved: left a source, or been taken by a task."""
-        return self._until_changed(lambda: [channel.barriers() for channel in self._channels()])
+        return self.until_changed(lambda: [channel.barriers() for channel in self._channels()])
 
     def next_watermark(self) -> bool:
         """Go on until event time has advanced in some task."""
-        return self._until_changed(lambda: [task.output_watermark_us for task in self._tasks()])
+        return self.until_changed(lambda: [task.output_watermark_us for task in self._tasks()])
 
     def next_checkpoint(self) -> bool:
         """Go on until a checkpoint is complete."""
-        return self._until_changed(lambda: self.master.coordinator.completed)
+        return self.until_changed(lambda: self.master.coordinator.completed)
+
+    def until_aligned(self) -> bool:
+        """Go on until the barriers of a task's inputs have all come, so that it has taken its snapshot."""
+        operators = [task for task in self._tasks() if isinstance(task, OperatorTask)]
+        return self.until_changed(lambda: [task.snapshots.last_id for task in operators])
+
+    def until_window_fires(self, operator: str | None = None) -> bool:
+        """Go on until a window has fired, of the named operator or of any.
+
+        Raises:
+            JobError: there is no such operator with windows.
+        """
+        nodes = self.master.logical.uids.items()
+        known = [uid for node, uid in nodes if hasattr(getattr(node.spec, "settings", node.spec), "window")]
+        if operator not in (None, *known):
+            raise JobError(unknown("operator with windows", operator, known))
+        if not known:
+            raise JobError("the pipeline has no windows: key_by(...).window(...) makes them")
+        wanted = known if operator is None else [operator]
+        fired = self._tapped(wanted, lambda uid, records: True)
+        return self._until_heard(fired)
+
+    def until(self, condition: Expression | str, operator: str) -> bool:
+        """Go on until the operator has emitted a record for which the condition is true; a source too.
+
+        Raises:
+            JobError: no such operator, or a sink, which emits nothing.
+            ExpressionError: the condition does not fit its records.
+        """
+        nodes = {uid: node for node, uid in self.master.logical.uids.items() if node.role != "sink"}
+        if operator not in nodes:
+            raise JobError(unknown("source or operator", operator, nodes))
+        asked = compile_expression(condition, nodes[operator].schema)
+        return self._until_heard(self._tapped([operator], lambda uid, records: _any(asked, records)))
+
+    def until_changed(self, look: Callable[[], object]) -> bool:
+        """Go on until `look` gives something else; False when the job ended before."""
+        before = look()
+        return self.run_until(lambda: self.ended.is_set() or look() != before) and not self.ended.is_set()
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the master have its turn, then go on until `event` is set, for so many seconds of the job's time."""
         end_us = None if seconds is None else self.clock.now_us() + int(seconds * 1e6)
-        if self._master_ready():
-            self.master.step()
-            self._after()
+        with self.lock:
+            if self._master_ready() and not self.ended.is_set():
+                self.step_master()
         self.run_until(lambda: event.is_set() or (end_us is not None and self.clock.now_us() > end_us))
         return event.is_set()
 
@@ -138,9 +247,35 @@ class SteppingDriver(SerialDriver):
     def _channels(self) -> tuple[Channel, ...]:
         return () if self.execution is None else self.execution.channels
 
-    def _until_changed(self, look: Callable[[], object]) -> bool:
-        before = look()
-        return self.run_until(lambda: self.ended.is_set() or look() != before) and not self.ended.is_set()
+    def _until_heard(self, heard: list[str]) -> bool:
+        try:
+            return self.run_until(lambda: bool(heard) or self.ended.is_set()) and bool(heard)
+        finally:
+            self._listen = None
+            while self._deaf:
+                self._deaf.pop()()
+
+    def _tapped(self, uids: list[str], wanted: Callable[[str, Records], bool]) -> list[str]:
+        """Listen to what these operators emit, now and in later attempts; gets the uid of each that had what is
+        wanted."""
+        heard: list[str] = []
+
+        def hear(uid: str, records: Records) -> None:
+            if wanted(uid, records):
+                heard.append(uid)
+
+        def listen(execution: Execution) -> None:
+            links = (link for task in execution.tasks for link in task.links if link.uid in uids)
+            self._deaf += [link.tap(partial(hear, link.uid)) for link in links]
+
+        self._listen = listen
+        if self.execution is not None:
+            listen(self.execution)
+        return heard
+
+    def _check_stop(self) -> None:
+        if self.stop_at is not None and self.taken >= self.stop_at:
+            raise ReachedError
 
     def _round(self) -> Step | None:
         """Give everybody a turn, from whose turn it is on, until one has done something."""
@@ -172,8 +307,23 @@ class SteppingDriver(SerialDriver):
 
     def _task_step(self, task: Task) -> Step:
         self._asleep.pop(task.name, None)
+        ins = [item.channel for item in task.gate.channels] if isinstance(task, OperatorTask) else []
+        outs = [channel for output in task.outputs for channel in output.channels]
+        before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
+        lengths = [len(channel.elements) for channel in outs]
         outcome = self._step_task(task)
-        return self._took(task.name, "failed" if outcome is None else outcome.value)
+        took = [
+            Move(channel.source, seen.head)
+            for channel, seen in zip(ins, before, strict=True)
+            if seen.head is not None and len(channel.elements) < seen.length
+        ]
+        sent = [
+            Move(channel.target, element)
+            for channel, length in zip(outs, lengths, strict=True)
+            for element in list(channel.elements)[length:]
+        ]
+        step = self._took(task.name, "failed" if outcome is None else outcome.value)
+        return replace(step, took=took[0] if took else None, sent=tuple(sent))
 
     def _next_moment(self) -> Step | None:
         due = self._next_due_us()
@@ -183,8 +333,22 @@ class SteppingDriver(SerialDriver):
         return self._took(CLOCK, "passed")
 
     def _took(self, actor: str, outcome: str) -> Step:
-        return Step(actor, outcome, self.clock.now_us())
+        return Step(actor, outcome, self.clock.now_us(), self.taken + 1)
+
+    def _note(self, step: Step | None) -> Step | None:
+        """Remember a step, and have it looked at."""
+        if step is not None:
+            self.steps.append(step)
+            before = self.digests[-1] if self.digests else 0
+            self.digests.append(zlib.crc32(f"{step.actor} {step.outcome} {step.time_us}".encode(), before))
+            self._after()
+        return step
 
     def _after(self) -> None:
         self._end_if_over()
         self._on_step()
+
+
+def _any(asked: Callable[[pa.RecordBatch], pa.Array], records: Records) -> bool:
+    """Whether a condition is true for one of the records."""
+    return bool(pc.any(asked(records.batch)).as_py())

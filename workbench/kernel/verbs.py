@@ -103,10 +103,43 @@ def _flat(words: Sequence[str]) -> list[str]:
     return [part for word in words for part in word.split("=", 1)]
 
 
+UNTIL: dict[str, Callable[[Any], Any]] = {
+    "record": lambda job: job.next_record(),
+    "buffer": lambda job: job.next_buffer(),
+    "barrier": lambda job: job.next_barrier(),
+    "watermark": lambda job: job.next_watermark(),
+    "aligned": lambda job: job.until_aligned(),
+    "checkpoint": lambda job: job.until_checkpoint(),
+    "window": lambda job: job.until_window_fires(),
+}
+"""What ``%stream step`` goes on to."""
+
+
 def _step(job: Any, words: Sequence[str]) -> Any:
-    if words and not words[0].isdecimal():
-        raise SettingError(f"%stream step takes a number of steps, not {words[0]!r}")
-    return job.step(*map(int, words))
+    """``step``, ``step 5``, ``step barrier``, ``step back 3``, ``step until "total > 5" sum``; shows the picture."""
+    if not words:
+        return job.step()
+    what, *rest = words
+    if what in UNTIL and not rest:
+        return UNTIL[what](job)
+    if what == "until" and len(rest) == 2:
+        condition, operator = rest
+        quoted = len(condition) > 1 and condition[0] == condition[-1] and condition[0] in "\"'"
+        return job.until(condition[1:-1] if quoted else condition, operator)
+    if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
+        return job.back(*map(int, rest))
+    if not what.isdecimal() or rest:
+        raise SettingError(
+            f"%stream step cannot take {' '.join(words)!r}: write a number of steps, one of {', '.join(UNTIL)}, "
+            "'back STEPS', or 'until \"CONDITION\" OPERATOR'"
+        )
+    return job.step(int(what))
+
+
+def _fork(job: Any, words: Sequence[str]) -> Any:
+    """``fork``, ``fork 12``, ``fork 12 buffer_timeout=5ms``."""
+    at = int(words[0]) if words and words[0].isdecimal() else None
+    return job.fork(at, **settings(words if at is None else words[1:])).scene()
 
 
 def _report(job: Any, words: Sequence[str]) -> Any:
@@ -149,7 +182,13 @@ VERBS: dict[str, Verb] = {
     "pause": Verb(lambda job, words: job.pause(), "stop replaying; everything stays where it is"),
     "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
-    "step": Verb(_step, "take steps; for jobs on the stepping driver", "[STEPS]", 0, 1),
+    "step": Verb(_step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
+    "fork": Verb(
+        _fork, "another job that goes on from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
+    ),
+    "compare": Verb(
+        lambda job, words: wb.compare(job, wb.job(words[0])), "two stepping jobs, side by side", "OTHER", 1, 1
+    ),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),

@@ -57,6 +57,15 @@ class Link:
         for _, child in self.children:
             child.connect()
 
+    def tap(self, listener: Callable[[Records], None]) -> Callable[[], None]:
+        """Let somebody hear each batch that this operator emits, until what is returned is called."""
+        self._main = (*self._main, listener)
+
+        def stop() -> None:
+            self._main = tuple(target for target in self._main if target is not listener)
+
+        return stop
+
     def _followers(self, tag: str | None) -> list[Callable[[Records], None]]:
         return [child.receive for own, child in self.children if own == tag]
 

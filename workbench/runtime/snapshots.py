@@ -115,6 +115,11 @@ class Snapshots:
         """Records that the task has received."""
         return self._links[0].counters.numRecordsIn
 
+    @property
+    def last_id(self) -> int:
+        """The checkpoint of the last snapshot; 0 before the first."""
+        return self._last_id
+
     def wants(self, checkpoint_id: int) -> bool:
         """Whether the task still has to take its part: it has not yet, and nobody has given the checkpoint up."""
         return checkpoint_id > self._last_id and checkpoint_id not in self._given_up

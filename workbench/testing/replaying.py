@@ -75,6 +75,7 @@ def _job(simulation: Simulation) -> Job:
     def rerun(savepoint: str) -> Job:
         raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
 
-    job = Job(f"simulation-{simulation.scenario.seed}", master, driver, recorder, rerun, sampler.watch, lambda: None)
+    name = f"simulation-{simulation.scenario.seed}"
+    job = Job(name, master, driver, recorder, rerun, sampler.watch, lambda: None, "it replays a simulation")
     weakref.finalize(job, simulation.close)
     return job

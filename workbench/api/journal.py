@@ -1,0 +1,89 @@
+"""What a person asked of a stepping job, and when: with it a past step can be reached again by running the job anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
+
+COMMANDS = (
+    *("tune", "rescale", "pause", "resume", "seek", "checkpoint", "savepoint"),
+    *("fail", "slow_down", "stall", "stop", "cancel"),
+)
+"""The methods of a job that change its course."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One command.
+
+    Attributes:
+        name, args, kwargs: the method of the job, and what it was called with.
+        at: steps that had been taken when it was given.
+        until: steps that had been taken when it returned; None: it has not yet.
+
+    Example:
+        >>> print(Given("tune", (), {"buffer_timeout": "5ms"}, at=12))
+        step 12: tune(buffer_timeout='5ms')
+    """
+
+    name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    at: int
+    until: int | None = None
+
+    def __str__(self) -> str:
+        words = [*map(repr, self.args), *(f"{name}={value!r}" for name, value in self.kwargs.items())]
+        return f"step {self.at}: {self.name}({', '.join(words)})"
+
+
+class Journal:
+    """The commands given to one job, in order.
+
+    Args:
+        taken: gives the number of steps taken.
+
+    Example:
+        >>> journal = Journal(lambda: 3)
+        >>> with journal.giving("pause", (), {}):
+        ...     pass
+        >>> [str(given) for given in journal.commands]
+        ['step 3: pause()']
+    """
+
+    def __init__(self, taken: Callable[[], int]) -> None:
+        self._taken = taken
+        self._busy = False
+        self.commands: list[Given] = []
+
+    @contextmanager
+    def giving(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+        """Remember a command that is given now; those that it gives in turn are parts of it."""
+        if self._busy:
+            yield
+            return
+        self._busy = True
+        place = len(self.commands)
+        self.commands.append(Given(name, args, kwargs, self._taken()))
+        try:
+            yield
+        finally:
+            self._busy = False
+            self.commands[place] = replace(self.commands[place], until=self._taken())
+
+
+def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a job that writes itself into the job's journal, if it keeps one."""
+
+    @wraps(method)
+    def give(job: Any, *args: Any, **kwargs: Any) -> Any:
+        journal: Journal | None = job.journal
+        if journal is None:
+            return method(job, *args, **kwargs)
+        with journal.giving(method.__name__, args, kwargs):
+            return method(job, *args, **kwargs)
+
+    return give

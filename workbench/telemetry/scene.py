@@ -1,0 +1,284 @@
+"""One moment of a stepping job with every single record: what lies on the channels, and what the operators hold.
+
+Frames count; a scene names. It is made only for jobs that stand still between steps, so that F2-5 to F2-15 can be drawn
+as they are in a book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Literal
+
+from workbench.connectors.block_reader import BlockReader
+from workbench.connectors.table_sink import TableSink
+from workbench.connectors.tables import Tables
+from workbench.durations import MAX_TIME, NO_TIME, format_instant
+from workbench.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfStream,
+    LatencyMarker,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
+from workbench.plan.physical import PhysicalGraph, Vertex
+from workbench.runtime.chain import Link
+from workbench.runtime.master import Master
+from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.source_task import SourceTask
+from workbench.runtime.task import Task
+
+MARBLES = 24
+"""Elements of one channel that are shown, those that come first."""
+KEYS = 8
+"""Keys of one operator whose state is shown."""
+WINDOWS = 4
+"""Windows of one key that are shown."""
+
+Lines = tuple[tuple[str, str], ...]
+"""What a task holds: (what, value) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marble:
+    """One thing on a channel.
+
+    Attributes:
+        kind: a single record, or a control element.
+        text: what is written on it: of a record a short value, of a barrier its checkpoint, of a watermark its time.
+        key: the record's key, None where no operator groups by one of its columns.
+        time_us: event time, None where there is none.
+        values: of a record, by column.
+    """
+
+    kind: Literal["record", "watermark", "barrier", "status", "end", "other"]
+    text: str
+    key: str | None = None
+    time_us: int | None = None
+    values: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelScene:
+    """One channel.
+
+    Attributes:
+        source, target: names of the tasks.
+        marbles: what lies on it, the next one to be received first; at most `MARBLES`.
+        more: how many further elements there are.
+        blocked: held back, because its barrier has come and others' have not.
+        watermark_us: the last that was received, None before the first.
+    """
+
+    source: str
+    target: str
+    marbles: tuple[Marble, ...]
+    more: int = 0
+    blocked: bool = False
+    watermark_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScene:
+    """One task.
+
+    Attributes:
+        name: ``"sum[0]"``.
+        operators: uids of its chain.
+        x, y: place in the drawing of the graph, 0 to 1; subtasks of one vertex have the same.
+        subtask, parallelism: which of how many.
+        state: what it holds: (what, value) pairs, such as ``("even", "total=6")`` or ``("offset", "5")``.
+        watermark_us: as far as event time is behind it, None before the first.
+        snapshot: the checkpoint of its last snapshot, 0 before the first.
+        status: ``CREATED``, ``RUNNING``, ``FINISHED`` or ``FAILED``.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    x: float
+    y: float
+    subtask: int
+    parallelism: int
+    state: Lines = ()
+    watermark_us: int | None = None
+    snapshot: int = 0
+    status: str = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A job at one moment.
+
+    Attributes:
+        job: its name.
+        state: Flink's job state.
+        step: steps taken so far.
+        words: what the last one did.
+        time_us: processing time.
+        tasks, channels: in the order of the graph; none while the job restarts.
+        in_progress: checkpoints under way, each with the tasks that have acknowledged it.
+        completed: the latest complete checkpoint, 0 before the first.
+        tables: committed rows of each TableSink.
+    """
+
+    job: str
+    state: str
+    step: int
+    words: str
+    time_us: int
+    tasks: tuple[TaskScene, ...] = ()
+    channels: tuple[ChannelScene, ...] = ()
+    in_progress: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    completed: int = 0
+    tables: tuple[tuple[str, int], ...] = ()
+
+    def task(self, name: str) -> TaskScene:
+        """The task of that name."""
+        return next(task for task in self.tasks if task.name == name)
+
+    def channel(self, source: str, target: str) -> ChannelScene:
+        """The channel between two tasks."""
+        return next(one for one in self.channels if (one.source, one.target) == (source, target))
+
+
+def scene_of(master: Master, step: int, words: str, dead: Collection[str] = ()) -> Scene:
+    """What there is to see now; nobody may be stepping the job meanwhile.
+
+    Args:
+        master: of the job.
+        step: how many have been taken.
+        words: what the last one did.
+        dead: tasks that have failed and are not yet replaced.
+    """
+    graph, tables, coordinator = master.graph, master.services.tables, master.coordinator
+    running = {} if master.execution is None else {task.name: task for task in master.execution.tasks}
+    tasks = []
+    for vertex in graph.vertices:
+        for subtask, name in enumerate(vertex.tasks):
+            empty = TaskScene(name, tuple(vertex.uids), vertex.x, vertex.y, subtask, vertex.parallelism)
+            tasks.append(_task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables)))
+    done = [record.checkpoint_id for record in coordinator.history if record.state == "COMPLETED"]
+    return Scene(
+        job=master.services.job,
+        state=master.state,
+        step=step,
+        words=words,
+        time_us=master.services.clock.now_us(),
+        tasks=tuple(tasks),
+        channels=tuple(_channels(graph, running)),
+        in_progress=tuple(
+            (record.checkpoint_id, tuple(name for name, ack in record.acknowledgements.items() if ack.file is not None))
+            for record in coordinator.in_progress.values()
+        ),
+        completed=max(done, default=0),
+        tables=tuple((name, tables.rows(name)) for name in tables.names()),
+    )
+
+
+def _committed(vertex: Vertex, subtask: int, tables: Tables) -> Lines:
+    """What a table has committed stands beside the first subtask of its sink."""
+    names = [node.spec.name for node in vertex.nodes if isinstance(node.spec, TableSink) and not subtask]
+    return tuple(("committed", str(tables.rows(name))) for name in names if name in tables.names())
+
+
+def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines) -> TaskScene:
+    if task is None:
+        return replace(empty, state=lines, status="CREATED")
+    held = [line for link in task.links for line in _held(link)]
+    if isinstance(task, SourceTask) and isinstance(task.reader, BlockReader):
+        held = [("offset", str(task.reader.rows_read)), *held]
+    return replace(
+        empty,
+        state=(*held, *lines),
+        watermark_us=task.output_watermark_us,
+        snapshot=task.snapshots.last_id,
+        status="FAILED" if dead else "FINISHED" if task.finished else "RUNNING",
+    )
+
+
+def _held(link: Link) -> Iterator[tuple[str, str]]:
+    """What an operator holds by key, in a few words."""
+    try:
+        known, keys = link.operator.query_keys(KEYS)
+    except NotImplementedError:  # it has no keyed state
+        return
+    for key in sorted(keys, key=lambda key: [str(value) for value in key.values()]):
+        yield " ".join(_short(value) for value in key.values()) or "all", _value(link.operator.query(key) or {})
+    if known > len(keys):
+        yield "…", f"{known - len(keys)} more keys"
+
+
+def _value(held: Mapping[str, object]) -> str:
+    windows = held.get("windows")
+    if not isinstance(windows, list):
+        return " ".join(f"{name}={_short(value)}" for name, value in held.items())
+    parts = []
+    for window in windows[:WINDOWS]:
+        bounds = [_short(window[name]) for name in ("window_start", "window_end") if name in window]
+        rest = " ".join(f"{name}={_short(value)}" for name, value in window.items() if not name.startswith("window_"))
+        parts.append(f"[{'–'.join(bounds)}) {rest}" if bounds else rest)
+    return "; ".join([*parts, *(["…"] if len(windows) > WINDOWS else [])])
+
+
+def _channels(graph: PhysicalGraph, running: Mapping[str, Task]) -> Iterator[ChannelScene]:
+    grouped = frozenset(key for edge in graph.edges for key in edge.keys)
+    ends = {
+        (item.channel.edge, item.channel.source, item.channel.target): item
+        for task in running.values()
+        if isinstance(task, OperatorTask)
+        for item in task.gate.channels
+    }
+    for edge in graph.edges:
+        for sender, receiver in edge.pairs:
+            source, target = edge.source.tasks[sender], edge.target.tasks[receiver]
+            item = ends.get((edge.id, source, target))
+            if item is None:
+                yield ChannelScene(source, target, ())
+                continue
+            keys = edge.keys or tuple(name for name in edge.schema.names if name in grouped)
+            marbles = [marble for element in item.channel.elements for marble in marbles_of(element, keys)]
+            watermark_us = None if item.watermark_us == NO_TIME else item.watermark_us
+            more = max(0, len(marbles) - MARBLES)
+            yield ChannelScene(source, target, tuple(marbles[:MARBLES]), more, item.blocked, watermark_us)
+
+
+def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
+    """An element as it is drawn; each record of a buffer is a marble of its own.
+
+    Example:
+        >>> marbles_of(CheckpointBarrier(3, 0), ())
+        [Marble(kind='barrier', text='3', key=None, time_us=None, values=None)]
+    """
+    match element:
+        case Records(batch, timestamps):
+            times = [None] * batch.num_rows if timestamps is None else timestamps.tolist()
+            rows = batch.to_pylist()
+            return [_record(row, keys, time_us) for row, time_us in zip(rows, times, strict=True)]
+        case Watermark(timestamp_us):
+            text = "∞" if timestamp_us == MAX_TIME else format_instant(timestamp_us)[11:]
+            return [Marble("watermark", text, time_us=timestamp_us)]
+        case CheckpointBarrier(checkpoint_id):
+            return [Marble("barrier", str(checkpoint_id))]
+        case WatermarkStatus(idle):
+            return [Marble("status", "idle" if idle else "active")]
+        case EndOfStream():
+            return [Marble("end", "end")]
+    return [Marble("other", "latency marker" if isinstance(element, LatencyMarker) else "end of in-flight data")]
+
+
+def _record(row: dict[str, Any], keys: Sequence[str], time_us: int | None) -> Marble:
+    key = " ".join(_short(row[name]) for name in keys if name in row) if keys else None
+    free = [value for name, value in row.items() if name not in keys and not isinstance(value, date | datetime)]
+    text = _short(free[-1]) if free else key or ""
+    return Marble("record", text, key, None if time_us == NO_TIME else time_us, row)
+
+
+def _short(value: object) -> str:
+    """A value in a few letters."""
+    if isinstance(value, datetime):
+        return value.strftime("%H:%M:%S" if not value.microsecond else "%H:%M:%S.%f")
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 16 else text[:15] + "…"
