@@ -14,15 +14,12 @@ from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
 from workbench.api.repeating import unrepeatable
+from workbench.api.sink_places import check_sinks, check_tables
 from workbench.api.standing_by import stand_by
 from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.base import Guarantee
-from workbench.connectors.file_sink import FileSink
 from workbench.connectors.hybrid_source import replayed
-from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.sql_sink import SqlSink
-from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.drivers.driver import Driver
 from workbench.drivers.executor import SteppedExecutor, ThreadedExecutor
@@ -30,7 +27,7 @@ from workbench.drivers.heartbeat import Heartbeat
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.standby import Standby
 from workbench.drivers.stepping import SteppingDriver
-from workbench.errors import CheckpointError, JobError, PlanError, SettingError, WorkbenchError, unknown
+from workbench.errors import CheckpointError, JobError, SettingError, WorkbenchError, unknown
 from workbench.observer import JobObserver
 from workbench.operators.executor import Executor
 from workbench.plan.guarantee import check_guarantee
@@ -157,8 +154,8 @@ def start_job(
             news: tuple[str, ...] = ()
             if manifest is not None:
                 manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-            _check_sinks(logical, name, fresh=manifest is None)
-            _check_tables(logical, storage)
+            check_sinks(logical, name, fresh=manifest is None)
+            check_tables(logical, storage)
         except BaseException:
             _let_go(storage)
             raise
@@ -369,40 +366,3 @@ def build_master(
         restore_from=manifest,
         standby=standby,
     )
-
-
-def _check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
-    """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
-    taken: set[object] = set()
-    for node in logical.nodes:
-        spec = node.spec
-        if isinstance(spec, TableSink | ParquetSink | FileSink | SqlSink):
-            place = _place(spec)
-            if place in taken:
-                raise PlanError(f"two sinks write to {place!r}: give each its own name or path", origin=node.origin)
-            taken.add(place)
-        if fresh and isinstance(spec, ParquetSink | FileSink):
-            spec.check_fresh()
-        if fresh and isinstance(spec, SqlSink):
-            spec.check_fresh(job, logical.uids[node])
-
-
-def _check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:
-    """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
-    if isinstance(storage, DirectoryStorage) and storage.directory is None:
-        for node in logical.nodes:
-            if isinstance(node.spec, TableSink):
-                raise PlanError(
-                    f"the table {node.spec.name!r} cannot be kept in {storage.shown!r}: tables need a checkpoint_dir on"
-                    " this machine; write to a ParquetSink, FileSink or SqlSink, or choose a local directory",
-                    origin=node.origin,
-                )
-
-
-def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
-    """What no other sink of the job may write to."""
-    if isinstance(sink, TableSink):
-        return sink.name
-    if isinstance(sink, SqlSink):
-        return f"{sink.target.database.path}: {sink.table.lower()}"
-    return str(sink.folder.absolute())

@@ -1,0 +1,48 @@
+"""Where the sinks of a job write: no two to one place, and none where the rows of another run lie."""
+
+from __future__ import annotations
+
+from workbench.connectors.file_sink import FileSink
+from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.sql_sink import SqlSink
+from workbench.connectors.table_sink import TableSink
+from workbench.errors import PlanError
+from workbench.plan.logical import LogicalGraph
+from workbench.runtime.storage import CheckpointStorage, DirectoryStorage
+
+
+def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
+    """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
+    taken: set[object] = set()
+    for node in logical.nodes:
+        spec = node.spec
+        if isinstance(spec, TableSink | ParquetSink | FileSink | SqlSink):
+            place = _place(spec)
+            if place in taken:
+                raise PlanError(f"two sinks write to {place!r}: give each its own name or path", origin=node.origin)
+            taken.add(place)
+        if fresh and isinstance(spec, ParquetSink | FileSink):
+            spec.check_fresh()
+        if fresh and isinstance(spec, SqlSink):
+            spec.check_fresh(job, logical.uids[node])
+
+
+def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:
+    """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
+    if isinstance(storage, DirectoryStorage) and storage.directory is None:
+        for node in logical.nodes:
+            if isinstance(node.spec, TableSink):
+                raise PlanError(
+                    f"the table {node.spec.name!r} cannot be kept in {storage.shown!r}: tables need a checkpoint_dir on"
+                    " this machine; write to a ParquetSink, FileSink or SqlSink, or choose a local directory",
+                    origin=node.origin,
+                )
+
+
+def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
+    """What no other sink of the job may write to."""
+    if isinstance(sink, TableSink):
+        return sink.name
+    if isinstance(sink, SqlSink):
+        return f"{sink.target.database.path}: {sink.table.lower()}"
+    return str(sink.folder.absolute())
