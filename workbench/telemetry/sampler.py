@@ -106,6 +106,7 @@ class Sampler(JobObserver):
             if last is None or last.ended_us is None
             else (last.ended_us - last.triggered_us) / 1_000,
             "lastCheckpointSize": None if last is None else last.size_bytes,
+            "lastCheckpointFullSize": None if last is None else last.full_size_bytes,
             "lastCompletedCheckpointId": None if last is None else last.checkpoint_id,
             "lastCheckpointExternalPath": None if last is None else master.storage.path_of(last.place),
             "lastCheckpointRestoreTimestamp": None if master.restored_us is None else master.restored_us // 1_000,
