@@ -294,8 +294,9 @@ class Frame:
             ``"max"``), ``parallelism``; ``slow_down`` and ``stall`` while somebody does that to an operator.
         metrics: of the job: numRestarts, runningTime, restartingTime (ms), restartDue (processing time of the next
             attempt, while one is waited for; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
-            lastCheckpointFullSize (bytes that a restore reads; more where it is incremental), lastCompletedCheckpointId,
-            numberOfInProgressCheckpoints, numberOfCompletedCheckpoints, numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),
+            lastCheckpointFullSize (bytes that a restore reads; more where it is incremental),
+            lastCompletedCheckpointId, numberOfInProgressCheckpoints, numberOfCompletedCheckpoints,
+            numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),
             numRecordsOutPerSecond (received by the sinks).
         backpressure: one sentence that names the cause of backpressure, or says that there is none.
         checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
