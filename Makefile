@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks bench simulate kills mutants contention doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks bench simulate kills interrupts mutants contention doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,6 +18,7 @@ ARGS ?=
 BENCH ?= grouping
 SEEDS ?= 200
 KILLS ?= 300
+INTERRUPTS ?= 200
 
 EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
@@ -54,6 +55,9 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
+
+interrupts: install-dev  ## interrupt cells that handle jobs at random moments (INTERRUPTS=200)
+	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) $(BIN)/python -m pytest tests/test_interrupts.py $(ARGS)
 
 kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/test_kills.py $(ARGS)
