@@ -414,3 +414,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: 
 def test_exactly_once_cannot_be_guaranteed_at_least_once() -> None:
     with pytest.raises(SettingError, match="ask for less"):
         stepped(two_numbers(), checkpoint_mode="at-least-once", guarantee="exactly-once")
+    job = stepped(two_numbers(), guarantee="exactly-once")
+    with pytest.raises(SettingError, match="ask for less"):
+        job.tune(checkpoint_mode="at-least-once")
+    assert job.wait() == "FINISHED"

@@ -130,7 +130,7 @@ def start_job(
     for setting, value in values.items():
         if setting != "speed":
             settings = settings.with_value(setting, value)
-    settings.check()
+    settings = replace(settings, guarantee=guarantee).check()
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
     if (resume or restore or standby) and checkpoint_dir is None:
@@ -139,11 +139,6 @@ def start_job(
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
-    if guarantee == "exactly-once" and settings.checkpoint_mode == "at-least-once":
-        raise SettingError(
-            "the guarantee is 'exactly-once' and checkpoint_mode 'at-least-once': choose 'exactly-once' or 'unaligned' "
-            "checkpoints, or ask for less"
-        )
     graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
     prepare_kernels()
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
@@ -259,6 +254,7 @@ def _start(
             resume=False,
             restore=savepoint,
             incremental=incremental,
+            guarantee=settings.guarantee,
             driver=kind,
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
+from workbench.connectors.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
@@ -56,6 +57,7 @@ class Settings:
         restart: whether and when a failed job starts again.
         slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
         stalled: the operators that somebody has stopped taking records.
+        guarantee: what the job was asked to keep; a mode that cannot is refused.
     """
 
     parallelism: int = 1
@@ -79,6 +81,7 @@ class Settings:
     restart: RestartStrategy = DEFAULT_STRATEGY
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
+    guarantee: Guarantee | None = None
 
     @property
     def ship_after_us(self) -> int | None:
@@ -180,8 +183,8 @@ class Settings:
         """These settings, if they go together.
 
         Raises:
-            SettingError: several checkpoints at a time in a mode that takes one after the other, or fewer buffers than
-                a channel needs to move anything.
+            SettingError: a mode that cannot keep the guarantee, several checkpoints at a time in a mode that takes one
+                after the other, or fewer buffers than a channel needs to move anything.
 
         Example:
             >>> Settings(checkpoint_mode="unaligned", max_concurrent_checkpoints=2).check()
@@ -194,6 +197,11 @@ class Settings:
         ):
             if value < least:
                 raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
+        if self.guarantee == "exactly-once" and self.checkpoint_mode == "at-least-once":
+            raise SettingError(
+                "the guarantee is 'exactly-once' and checkpoint_mode 'at-least-once': choose 'exactly-once' or "
+                "'unaligned' checkpoints, or ask for less"
+            )
         several = self.max_concurrent_checkpoints
         if several > 1:
             if self.checkpoint_mode in _ONE_AT_A_TIME:
