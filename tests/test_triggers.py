@@ -250,6 +250,12 @@ def test_a_window_without_records_since_it_was_purged_does_not_fire(restored):
     assert [row[-1] for row in out.rows[2:]] == [16]
 
 
+def test_a_count_that_purges_gives_each_record_once():
+    job, out = windows_of_ten(purging(on_count(2))), Collected()
+    job.process([("a", 1, 1), ("a", 2, 1), ("a", 4, 2), ("b", 8, 3), ("a", 16, 3), ("a", 32, 4)], out)
+    assert out.rows == [("a", 0, 10, 3), ("a", 0, 10, 20)]
+
+
 class Impatient(Trigger):
     """Fires five microseconds of the clock after the first record, and forgets; throws away what is negative."""
 

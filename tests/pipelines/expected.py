@@ -61,15 +61,50 @@ class AtLast:
 
 
 @dataclass(frozen=True)
-class Contains:
-    """These rows are among those that come out."""
+class Between:
+    """All of `rows`, and of those that `most` has besides any, each once."""
+
+    sink: str
+    rows: pa.Table
+    most: pa.Table
+
+    def problem(self, got: Mapping[str, pa.Table]) -> str:
+        table = got[self.sink]
+        if table.column_names != self.rows.column_names:
+            return f"{self.sink} has the columns {table.column_names} instead of {self.rows.column_names}"
+        had = counted(table)
+        much, little = had - counted(self.most), counted(self.rows) - had
+        if not much and not little:
+            return ""
+        return f"{self.sink}\n  has too much {list(much.items())[:4]}\n  and lacks    {list(little.items())[:4]}"
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Sessions told while they grow: these rows come out, and before them only parts of them.
+
+    Attributes:
+        rows: what each has at last: the columns of a key, the start, the end and the number of its records.
+    """
 
     sink: str
     rows: pa.Table
 
     def problem(self, got: Mapping[str, pa.Table]) -> str:
-        lacks = counted(self.rows) - counted(got[self.sink])
-        return f"{self.sink} {self.rows.column_names} lacks {list(lacks.items())[:4]}" if lacks else ""
+        whole = rows_of(self.rows)
+        had = rows_of(got[self.sink])
+        if lacks := set(whole).difference(had):
+            return f"{self.sink} {self.rows.column_names} lacks {sorted(lacks, key=repr)[:4]}"
+        by_key: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+        for *key, start, end, count in whole:
+            by_key.setdefault(tuple(key), []).append((start, end, count))
+        for *key, start, end, count in had:
+            if not any(
+                at <= start < end <= to and (0 < count < most or (start, end, count) == (at, to, most))
+                for at, to, most in by_key.get(tuple(key), ())
+            ):
+                return f"{self.sink} {self.rows.column_names} has {(*key, start, end, count)}, no part of a session"
+        return ""
 
 
 @dataclass(frozen=True)

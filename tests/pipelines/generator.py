@@ -46,10 +46,11 @@ OPERATORS: dict[Operator, int] = {
 """How often each is drawn, compared with the others."""
 
 
-def draw(draft: Draft, most: int) -> Pipeline:
-    """A pipeline of up to `most` operators; its rows are in ``draft.expected``."""
+def draw(draft: Draft, most: int, only: Operator | None = None) -> Pipeline:
+    """A pipeline of up to `most` operators, or of this one alone; its rows are in ``draft.expected``."""
     ends = [source(draft)]
-    operators, weights = list(OPERATORS), list(OPERATORS.values())
+    table = OPERATORS if only is None else {only: 1}
+    operators, weights = list(table), list(table.values())
     for _ in range(draft.chance.randint(1, most) if most else 0):
         at = draft.chance.randrange(len(ends))
         drawn = ends[at]

@@ -20,7 +20,7 @@ from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
 from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver
 from workbench.observer import JobObserver
-from workbench.operators import join_groups, join_interval, join_session, window_entries
+from workbench.operators import join_groups, join_interval, join_session, window_entries, window_tumbling
 from workbench.operators.executor import Answer, Inline
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
@@ -31,8 +31,8 @@ from workbench.state import states_on_disk
 from workbench.testing.person import Person, draw_actions
 
 from .draft import Draft
-from .expected import AtLast, Exactly
-from .generator import draw
+from .expected import AtLast, Between, Exactly
+from .generator import Operator, draw
 
 STEPS_MAX = 200_000
 PROCESSES_MAX = 15
@@ -42,6 +42,7 @@ PARALLELISMS = ((1,), (1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
 
 LIMITS = (
     (window_entries, "_FEW_ENTRIES"),
+    (window_tumbling, "_FEW_ENTRIES"),
     (join_session, "_FEW_SESSIONS"),
     (join_interval, "_FEW_KEYS"),
     (join_interval, "_PAIRS_AT_ONCE"),
@@ -53,8 +54,8 @@ LIMITS = (
 Tables = dict[str, pa.Table]
 
 
-def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX) -> str:
-    """Draw a pipeline and run it; what was drawn.
+def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX, only: Operator | None = None) -> str:
+    """Draw a pipeline, of one operator alone when it is given, and run it; what was drawn.
 
     Raises:
         AssertionError: a sink holds something else than it must; tells the pipeline.
@@ -65,7 +66,7 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX) -> str:
         folder = process.enter_context(tempfile.TemporaryDirectory(prefix="workbench-pipeline-", dir=MEMORY))
         process.enter_context(_small_limits(chance.choice((None, 2, 5))))
         draft = Draft(chance, Path(folder), parallelisms)
-        pipeline = draw(draft, most)
+        pipeline = draw(draft, most, only)
         settings = "live"
         story = f"pipeline {seed}, at most {most} operators, parallelism {parallelisms}:\n" + "\n".join(draft.story)
         try:
@@ -110,7 +111,7 @@ def _with_files(draft: Draft, tables: Tables) -> Tables:
     found = dict(tables)
     for name, where in draft.folders.items():
         parts = [pq.read_table(path) for path in sorted(where.glob("part-*.parquet"))]
-        known = [one.rows for one in draft.expected if isinstance(one, Exactly | AtLast) and one.sink == name]
+        known = [one.rows for one in draft.expected if isinstance(one, Exactly | AtLast | Between) and one.sink == name]
         found[name] = pa.concat_tables(parts) if parts else (known or [pa.table({})])[0].slice(0, 0)
     return found
 

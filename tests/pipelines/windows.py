@@ -14,7 +14,7 @@ import workbench as wb
 from .aggregates import Aggregates, aggregates_of, keys_of, kinds_of, numbered, told
 from .draft import Draft
 from .drawn import SECOND, Drawn, listed
-from .expected import AtLast, Contains, Gathered
+from .expected import AtLast, Gathered, Growing
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def triggered(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     )
     sink = draft.sink(plain, drawn.table)
     if placed.kind == "session":
-        draft.expected.append(Contains(sink, draft.query(query)))
+        draft.expected.append(Growing(sink, draft.query(query)))
     else:
         draft.expected.append(AtLast(sink, draft.query(query), (*keys, "window_start", "window_end"), number))
     return []

@@ -2,7 +2,8 @@
 
 A session goes on while a record of either side comes within the gap. When the watermark ends it, each of its left
 records comes out beside each right one, with the event time ``end - 1``. A record whose own window is over and that
-reaches no session which still takes records is late: it is counted and dropped.
+reaches no session which still takes records is late: it is counted and dropped. A record with a null key that cannot
+come out alone is in no session: it is filtered out, and never late.
 """
 
 from __future__ import annotations
