@@ -267,7 +267,7 @@ class JobSteps(JobHandle):
         driver = self.driver
         with driver.lock:
             words = driver.steps[-1].words if driver.steps else "Nothing has happened yet."
-            return SceneView(scene_of(self._master, driver.taken, words, driver.dead), reached)
+            return SceneView(scene_of(self._master, driver.execution, driver.taken, words, driver.dead), reached)
 
     def _at(self, step: int, name: str) -> Job:
         """This job run anew up to a step.

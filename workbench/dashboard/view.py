@@ -21,12 +21,14 @@ from workbench.dashboard.page import Pulse, page_script
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sink_part import SinkPart
 from workbench.dashboard.state_part import StatePart
+from workbench.dashboard.stepper_part import StepperPart
 from workbench.dashboard.theme import ROOT_CSS
 from workbench.dashboard.time_chart import spaced
 from workbench.dashboard.watermarks_part import WatermarksPart
 from workbench.errors import SettingError, unknown
 from workbench.telemetry.frames import Frame
 
+STEPPER = "stepper"
 PARTS: dict[str, type[Part]] = {
     "graph": GraphPart,
     "watermarks": WatermarksPart,
@@ -37,8 +39,10 @@ PARTS: dict[str, type[Part]] = {
     "sink": SinkPart,
     "events": EventsPart,
     "controls": ControlsPart,
+    STEPPER: StepperPart,
 }
-"""The parts by the names that ``job.view`` takes, in the order of the whole dashboard."""
+"""The parts by the names that ``job.view`` takes, in the order of the whole dashboard; there the stepper comes first,
+and only for a job on the stepping driver."""
 
 
 def check_part(name: str) -> str:
@@ -72,7 +76,8 @@ class View:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
-        names = PARTS if part is None else (check_part(part),)
+        whole = [*(() if job.live else (STEPPER,)), *(name for name in PARTS if name != STEPPER)]
+        names = whole if part is None else [check_part(part)]
         self.parts = {name: PARTS[name](easel) for name in names}
         self.inputs = (self.pulse.echo, *(item for one in self.parts.values() for item in one.inputs))
         self.root = self._lay_out(

@@ -26,6 +26,7 @@ from workbench.elements import (
 )
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.chain import Link
+from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.source_task import SourceTask
@@ -144,17 +145,18 @@ class Scene:
         return next(one for one in self.channels if (one.source, one.target) == (source, target))
 
 
-def scene_of(master: Master, step: int, words: str, dead: Collection[str] = ()) -> Scene:
+def scene_of(master: Master, execution: Execution | None, step: int, words: str, dead: Collection[str] = ()) -> Scene:
     """What there is to see now; nobody may be stepping the job meanwhile.
 
     Args:
         master: of the job.
+        execution: the attempt that is being stepped, None between two attempts.
         step: how many have been taken.
         words: what the last one did.
         dead: tasks that have failed and are not yet replaced.
     """
     graph, tables, coordinator = master.graph, master.services.tables, master.coordinator
-    running = {} if master.execution is None else {task.name: task for task in master.execution.tasks}
+    running = {} if execution is None else {task.name: task for task in execution.tasks}
     tasks = []
     for vertex in graph.vertices:
         for subtask, name in enumerate(vertex.tasks):
