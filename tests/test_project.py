@@ -31,6 +31,7 @@ REQUIRED = (
     "binder/postBuild",
     "binder/start",
     "notebooks/01_first_stream.ipynb",
+    "notebooks/02_checkpoints_step_by_step.ipynb",
     "extension/pyproject.toml",
     "extension/yarn.lock",
 )

@@ -27,4 +27,4 @@ def test_the_pictures_are_those_of_the_text(tmp_path):
     assert "even: total=6" in shown[3]
     assert "odd: total=9" in shown[3]
     assert "held back" in shown[8]
-    assert "{'alignment': {'even': 40, 'odd': 32}," in shown[-2]
+    assert "{'alignment': {'even': 40, 'odd': 32}, 'careless': {'even': 54, 'odd': 44}}" in shown[-2]

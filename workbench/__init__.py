@@ -42,6 +42,7 @@ from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, jo
 from workbench.api.comparing import compare
 from workbench.api.connected import ConnectedStreams
 from workbench.api.found_jobs import FoundJob, found_jobs
+from workbench.api.recording import Recording
 from workbench.api.serving import serve
 from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.connectors.callback_sink import CallbackSink, DiscardSink
@@ -131,6 +132,7 @@ __all__ = [
     "ProcessContext",
     "ProcessFunction",
     "RecordError",
+    "Recording",
     "ReducingState",
     "SettingError",
     "SinkError",

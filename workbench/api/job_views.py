@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from workbench.api.job_handle import JobHandle
 from workbench.api.plan_view import PlanView
-from workbench.api.report import write_report
+from workbench.api.recording import Recording
 from workbench.api.status import Status, Table, status_of
 from workbench.durations import format_instant
 from workbench.errors import JobError, unknown
@@ -121,7 +121,9 @@ class JobViews(JobHandle):
         return import_module("workbench.dashboard").dashboard(self, name)
 
     def report(self, path: str | Path) -> Path:
-        """Write what is known of the run (graph, settings, checkpoints, events) to one self-contained HTML file.
+        """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.
+
+        A slider in it goes back through moments of the run.
 
         Args:
             path: of the HTML file; one that exists is replaced.
@@ -135,7 +137,32 @@ class JobViews(JobHandle):
             >>> job.wait("60s"), job.report(tempfile.mkdtemp() + "/run.html").name
             ('FINISHED', 'run.html')
         """
-        return write_report(Path(path), self._master.graph, self.status(), self.recorder.latest())
+        return self._recorded().report(path)
+
+    def recording(self, path: str | Path | None = None) -> Recording:
+        """What the flight recorder holds of the run: the last five minutes, as a `Recording`.
+
+        Source: ours, with Flink's metrics.
+
+        Args:
+            path: of a file to write it to; None: none is written.
+
+        Raises:
+            SettingError: the job has not been looked at yet.
+            OSError: the file cannot be written.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("kept")
+            >>> job.wait("60s"), job.recording().frames[-1].state
+            ('FINISHED', 'FINISHED')
+        """
+        recording = self._recorded()
+        if path is not None:
+            recording.save(path)
+        return recording
+
+    def _recorded(self) -> Recording:
+        return Recording(self._name, self.recorder.frames())
 
     def __repr__(self) -> str:
         return repr(self.status())

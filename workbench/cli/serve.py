@@ -1,4 +1,4 @@
-"""``workbench serve``: runs a script and shows its jobs on a page of its own."""
+"""``workbench serve``: runs a script and shows its jobs on a page of its own, or opens a recording there."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from rich.console import Console
 
 import workbench as wb
 from workbench.cli.command import Commands, count
+from workbench.dashboard.serve import serve_recording
 from workbench.errors import SettingError
 
 DETAILS = """\
 Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
 Ctrl-C; then the jobs end with this process (one that has a checkpoint_dir can be resumed from there). The page is
-served on this machine only, to who knows the token in the printed address.
+served on this machine only, to who knows the token in the printed address. A file that job.recording(path) has written
+is shown instead of run, with a slider over the time of the run.
 """
 
 
 def register(commands: Commands) -> None:
     """Add ``workbench serve``."""
-    parser = commands.add("serve", run, about="show the dashboards of a script's jobs in a browser", details=DETAILS)
-    parser.add_argument("script", type=Path, metavar="FILE.py", help="a script that starts jobs")
+    parser = commands.add(
+        "serve", run, about="show the dashboards of a script's jobs, or a recording, in a browser", details=DETAILS
+    )
+    parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for the script")
     parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
@@ -38,8 +42,10 @@ def run(options: argparse.Namespace) -> int:
     """
     script: Path = options.script
     if not script.is_file():
-        raise SettingError(f"there is no script {str(script)!r}: name a Python file that starts jobs")
+        raise SettingError(f"there is no script {str(script)!r}: name a Python file that starts jobs, or a recording")
     console = Console(highlight=False, soft_wrap=True, markup=False)
+    if script.suffix != ".py":
+        return _play(script, options, console)
     pages = wb.serve(port=options.port)
     console.print(f"The dashboards of {script.name}: {pages.url}")
     if options.open:
@@ -52,5 +58,19 @@ def run(options: argparse.Namespace) -> int:
         pages.wait()
     finally:
         sys.argv = before
+        pages.stop()
+    return 0
+
+
+def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
+    """Serve a recording until an interrupt; the exit code."""
+    recording = wb.Recording.open(path)
+    pages = serve_recording(recording, options.port)
+    console.print(f"The recording of job {recording.name}: {pages.url}")
+    if options.open:
+        webbrowser.open(pages.url)
+    try:
+        pages.wait()
+    finally:
         pages.stop()
     return 0

@@ -9,6 +9,7 @@ Panel and Bokeh are imported here and nowhere else.
 
 from __future__ import annotations
 
+from workbench.dashboard.playback import Playback, playback
 from workbench.dashboard.show import Dashboard, dashboard
 
-__all__ = ["Dashboard", "dashboard"]
+__all__ = ["Dashboard", "Playback", "dashboard", "playback"]

@@ -26,6 +26,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
 from workbench.dashboard.job_port import OVER, Watched
+from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.pump import INTERVAL_S, PATIENCE_S
 from workbench.dashboard.view import View
 from workbench.errors import SettingError
@@ -121,6 +122,16 @@ class ServedPages:
             _list(document, jobs, name)
 
 
+def serve_recording(recording: Recorded, port: int = 0) -> ServedPages:
+    """Serve a recording with a slider over its time, as the dashboards of jobs are served.
+
+    Raises:
+        SettingError: the port cannot be opened.
+    """
+    past: Any = PastJob(recording)
+    return ServedPages(lambda: {recording.name: past}, port)
+
+
 def _check_free(port: int) -> None:
     try:
         socket.create_server((ADDRESS, port)).close()
@@ -143,6 +154,12 @@ def _list(document: Document, jobs: Mapping[str, Watched], wanted: str) -> None:
 
 def _show(document: Document, job: Watched) -> None:
     """A live dashboard; a page that has not painted the last frame gets the next one later."""
+    if isinstance(job, PastJob):
+        playback = PlaybackView(job.recording)
+        document.title = f"{job.name}: recording"
+        document.add_root(playback.root)
+        document.js_on_event("document_ready", playback.script)
+        return
     view = View(job, job.recorder.frames())
     document.title = f"{job.name}: dashboard"
     document.add_root(view.root)

@@ -13,7 +13,7 @@ from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Display, Pump
 from workbench.dashboard.view import View, check_part
 
-_PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
+PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
 """Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
 
 PUMP = Pump()
@@ -74,7 +74,7 @@ class Dashboard:
         document.js_on_event("document_ready", view.script)
         html = file_html(document, INLINE, title=title, suppress_callback_warning=True)
         target = Path(path)
-        target.write_text(_PANELS_SCRIPT.sub("", html), encoding="utf-8")
+        target.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
         return target
 
     def _follow(self, display: Display, job: Watched) -> None:

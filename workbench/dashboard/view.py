@@ -64,6 +64,7 @@ class View:
         history: frames that the charts over time begin with, oldest first.
         part: one of `PARTS` that is shown alone; None: all of them.
         follow: called with the job that goes on in this one's place after a restore.
+        parts: those of the whole dashboard that are shown; None: all that the job has.
     """
 
     def __init__(
@@ -72,11 +73,16 @@ class View:
         history: Sequence[Frame] = (),
         part: str | None = None,
         follow: Callable[[Watched], None] = lambda job: None,
+        parts: Sequence[str] | None = None,
     ) -> None:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
-        whole = [*(() if job.live else (STEPPER,)), *(name for name in PARTS if name != STEPPER)]
+        whole = (
+            list(parts)
+            if parts is not None
+            else [*(() if job.live else (STEPPER,)), *(name for name in PARTS if name != STEPPER)]
+        )
         names = whole if part is None else [check_part(part)]
         self.parts = {name: PARTS[name](easel) for name in names}
         self.inputs = (self.pulse.echo, *(item for one in self.parts.values() for item in one.inputs))

@@ -1,0 +1,120 @@
+"""Recordings: what was seen of a run is the same when it is read again, and a report needs nothing but itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import urllib.request
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.api.recording import Recording
+from workbench.dashboard.playback import SHOWN, PlaybackView
+from workbench.dashboard.report import chosen
+from workbench.dashboard.serve import serve_recording
+from workbench.errors import SettingError
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    """A run with a checkpoint, a tuning, a failure and windows; stepped, so that it is the same each time."""
+    table = pa.table({"k": ["a", "b"] * 20, "t": [n * 1_000_000 for n in range(40)]})
+    stream = wb.Stream.from_table(table, event_time="t", rate=10.0).with_parallelism(1).key_by("k")
+    pipeline = stream.window(wb.tumbling("10s")).aggregate(n=wb.count()).sink_to(wb.TableSink("counts"))
+    job = pipeline.run("recorded", driver="stepping", parallelism=2, buffer_size=1, checkpoint_interval="1s")
+    job.step(60)
+    job.tune(buffer_timeout="5ms")
+    job.fail("aggregate[1]")
+    assert job.wait() == "FINISHED"
+    return job.recording()
+
+
+def test_what_is_read_is_what_was_written(recording: Recording, tmp_path: Path) -> None:
+    path = recording.save(tmp_path / "run.recording")
+    again = wb.Recording.open(path)
+    assert again.name == "recorded"
+    assert again.frames == recording.frames
+    assert {frame.state for frame in again.frames} >= {"RUNNING", "RESTARTING", "FINISHED"}
+    assert any(frame.channels and frame.checkpoints for frame in again.frames)
+
+
+def test_a_recording_is_json_lines(recording: Recording, tmp_path: Path) -> None:
+    path = recording.save(tmp_path / "run.recording")
+    head, *lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    assert json.loads(head) == {
+        "format": "workbench recording", "version": 1, "job": "recorded", "frames": len(recording.frames)
+    }  # fmt: skip
+    assert [json.loads(line)["sequence"] for line in lines] == [frame.sequence for frame in recording.frames]
+
+
+def test_what_is_no_recording_is_refused_with_its_name(recording: Recording, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="there is no recording"):
+        wb.Recording.open(tmp_path / "nowhere")
+    path = tmp_path / "run.recording"
+    path.write_text("no gzip")
+    with pytest.raises(SettingError, match="is no recording"):
+        wb.Recording.open(path)
+    path.write_bytes(gzip.compress(b'{"format": "something else"}'))
+    with pytest.raises(SettingError, match="is no recording of version 1"):
+        wb.Recording.open(path)
+    whole = recording.save(path).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SettingError, match="is no recording, or a torn one"):
+        wb.Recording.open(path)
+    lines = gzip.decompress(whole).splitlines(keepends=True)
+    path.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    with pytest.raises(SettingError, match=f"has {len(lines) - 2} frames instead of {len(lines) - 1}"):
+        wb.Recording.open(path)
+    with pytest.raises(SettingError, match="nothing has been recorded of the job 'none' yet"):
+        wb.Recording("none", [])
+
+
+def test_the_slider_shows_the_moment_as_it_was(recording: Recording) -> None:
+    view = PlaybackView(recording)
+    assert tuple(view.parts) == SHOWN
+    restarting = next(place for place, frame in enumerate(recording.frames) if frame.state == "RESTARTING")
+    head = view._header
+    for place in (len(recording.frames) - 1, restarting, 3):
+        view.slider.value = place
+        state = re.search(r"badge [a-z]+'>. ([A-Z]+)<", head._piece.html)
+        assert state is not None
+        assert state[1] == recording.frames[place].state
+
+
+def test_the_moments_of_a_report_are_spread_over_the_run() -> None:
+    frames: tuple[int, ...] = tuple(range(101))
+    assert chosen(frames, 5) == (0, 25, 50, 75, 100)  # type: ignore[arg-type, comparison-overlap]
+    assert chosen(frames[:3], 5) == (0, 1, 2)  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_a_report_needs_no_network_and_names_everything(recording: Recording, tmp_path: Path) -> None:
+    page = recording.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert not re.search(r"<(script[^>]*src|link[^>]*href)=", page)
+    text = page[page.rindex("<h2>Settings</h2>") :]
+    for fact in ("buffer_timeout", "5ms", "aggregate[1] was failed on purpose", "COMPLETED", "numRestarts"):
+        assert fact in text
+    assert "<h1>Job recorded</h1>" in page
+
+
+def test_hostile_names_are_text_in_a_report(recording: Recording, tmp_path: Path) -> None:
+    bad = "<img src=x onerror=alert(1)>"
+    lines = gzip.decompress(recording.save(tmp_path / "run.recording").read_bytes()).decode().splitlines()
+    frames = [line.replace("aggregate", bad.replace('"', "")) for line in lines]
+    (tmp_path / "bad.recording").write_bytes(gzip.compress("\n".join(frames).encode()))
+    page = wb.Recording.open(tmp_path / "bad.recording").report(tmp_path / "bad.html").read_text(encoding="utf-8")
+    tables = page[page.rindex("<h2>Settings</h2>") :]
+    assert bad not in tables
+    assert "&lt;img" in tables
+
+
+def test_a_recording_is_served_to_who_has_the_token(recording: Recording) -> None:
+    pages = serve_recording(recording)
+    try:
+        with urllib.request.urlopen(pages.url, timeout=20) as answer:
+            assert b"<title>recorded: recording</title>" in answer.read()
+    finally:
+        pages.stop()

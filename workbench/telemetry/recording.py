@@ -1,0 +1,75 @@
+"""A flight recording in a file: the frames of a run as JSON lines, compressed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import types
+from collections.abc import Sequence
+from dataclasses import asdict, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from workbench.errors import SettingError
+from workbench.telemetry.frames import Frame
+
+FORMAT = "workbench recording"
+VERSION = 1
+
+
+def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
+    """Write a recording; its first line says what it is.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=5) as lines:
+        lines.write(json.dumps({"format": FORMAT, "version": VERSION, "job": job, "frames": len(frames)}) + "\n")
+        for frame in frames:
+            lines.write(json.dumps(asdict(frame), ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
+    """The job's name and the frames of a recording.
+
+    Raises:
+        SettingError: there is no such file, or it is no whole recording.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            head = json.loads(next(lines, "null"))
+            if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+                raise SettingError(f"{str(path)!r} is no recording of version {VERSION}: see job.recording")
+            frames = tuple(_made(Frame, json.loads(line)) for line in lines)
+    except FileNotFoundError:
+        raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"{str(path)!r} is no recording, or a torn one ({error}): write it again") from error
+    if len(frames) != head["frames"]:
+        raise SettingError(f"{str(path)!r} has {len(frames)} frames instead of {head['frames']}: copy it again")
+    return str(head["job"]), frames
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _made(kind: Any, value: Any) -> Any:
+    """What JSON holds, as what a frame's field is declared to be: frames in frames, and tuples instead of lists."""
+    if value is None:
+        return None
+    if is_dataclass(kind):
+        hints = _hints(kind)  # type: ignore[arg-type]
+        known = {field.name for field in fields(kind)}
+        return kind(**{name: _made(hints[name], item) for name, item in value.items() if name in known})  # type: ignore[operator]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_made(arguments[0], item) for item in value)
+        return tuple(_made(part, item) for part, item in zip(arguments, value, strict=True))
+    if origin in (Union, types.UnionType):
+        made = [part for part in arguments if is_dataclass(part)]
+        return _made(made[0], value) if made else value
+    return value
