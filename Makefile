@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks bench simulate kills interrupts mutants contention doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks bench simulate kills soak interrupts mutants contention doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -19,6 +19,7 @@ BENCH ?= grouping
 SEEDS ?= 200
 KILLS ?= 300
 INTERRUPTS ?= 200
+SOAK ?= 1800
 
 EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
@@ -55,6 +56,9 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
+
+soak: install  ## a live job with a fault every ten seconds, checked all the time (SOAK=1800)
+	@$(BIN)/workbench soak --seconds $(SOAK) $(ARGS)
 
 interrupts: install-dev  ## interrupt cells that handle jobs at random moments (INTERRUPTS=200)
 	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) $(BIN)/python -m pytest tests/test_interrupts.py $(ARGS)

@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, doctor, bench and simulate.
+"""The ``workbench`` command: demo, serve, doctor, bench, simulate and soak.
 
 What belongs here: reading a command line, showing progress and results in a terminal. What does not: the work itself;
 every command calls the public surface, or ``workbench.testing``, and prints what comes back. A command is a module with

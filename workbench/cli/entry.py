@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from workbench.cli import bench, demo, doctor, serve, simulate
+from workbench.cli import bench, demo, doctor, serve, simulate, soak
 from workbench.cli.command import Commands, Parser
 from workbench.errors import WorkbenchError
 
-COMMANDS = (demo, serve, bench, doctor, simulate)
+COMMANDS = (demo, serve, bench, doctor, simulate, soak)
 """The modules of the commands, in the order of the help; each has ``register(commands)``."""
 
 EXAMPLES = """\
@@ -23,6 +23,7 @@ examples:
   workbench bench grouping          measure a keyed aggregation
   workbench doctor                  check this machine
   workbench simulate --seeds 200    search for schedules and crashes that break a promise
+  workbench soak --seconds 60       run a job with a fault every ten seconds, and check it
 
 An error is one line and exit code 2; WORKBENCH_DEBUG=1 shows where it came from.
 """

@@ -138,7 +138,7 @@ def _until(moment: float, period_s: float) -> list[float]:
     held: list[float] = []
     for number in range(LOOKS - 1, -1, -1):
         time.sleep(max(0.0, moment - number * period_s / LOOKS - time.perf_counter()))
-        held.append(_resident_mb())
+        held.append(resident_mb())
     return held
 
 
@@ -148,7 +148,8 @@ def _sample(seconds: float, work: Grouping, job: wb.Job, rss_mb: float) -> Sampl
     return Sample(round(seconds, 1), work.emitted.count, done, round(rss_mb, 1), round(arrow_mb, 1))
 
 
-def _resident_mb() -> float:
+def resident_mb() -> float:
+    """Memory of this process that is in RAM."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

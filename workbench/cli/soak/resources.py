@@ -1,0 +1,97 @@
+"""What the process holds, and whether it holds more and more: threads, open files, sockets, memory."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.cli.bench.memory import GROWTH_MAX, resident_mb
+
+_DESCRIPTORS = Path("/proc/self/fd")
+JUDGED_FROM = 40
+"""With fewer samples (one for each fault) nothing is said about growth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the process held at one moment.
+
+    Attributes:
+        threads: of Python.
+        files: open descriptors, sockets among them; 0 where the system does not tell.
+        sockets: those that are sockets.
+        rss_mb: resident memory.
+    """
+
+    threads: int
+    files: int
+    sockets: int
+    rss_mb: float
+
+    @classmethod
+    def now(cls) -> Held:
+        """At this moment."""
+        targets = _open_files()
+        sockets = sum(target.startswith("socket:") for target in targets)
+        return cls(threading.active_count(), len(targets), sockets, round(resident_mb(), 1))
+
+
+def threads_of(job: str) -> int:
+    """How many threads a job has."""
+    return sum(thread.name.startswith(f"{job} ") for thread in threading.enumerate())
+
+
+def leaks(samples: Sequence[Held]) -> list[str]:
+    """What grew and grew: the least of the last quarter of the samples is above the most of the first quarter.
+
+    A sample may come while a file is being written, so single ones say nothing.
+
+    Example:
+        >>> leaks([Held(5, 9, 0, 100.0)] * 60)
+        []
+        >>> leaks([Held(5, 9 + number, 0, 100.0) for number in range(60)])
+        ['open files grew from at most 23 to at least 54']
+    """
+    if len(samples) < JUDGED_FROM:
+        return []
+    part = len(samples) // 4
+    found = []
+    for name, title in (("threads", "threads"), ("files", "open files"), ("sockets", "sockets")):
+        most = max(getattr(held, name) for held in samples[:part])
+        least = min(getattr(held, name) for held in samples[-part:])
+        if least > most:
+            found.append(f"{title} grew from at most {most} to at least {least}")
+    return found
+
+
+def growth(resident: Sequence[float]) -> float:
+    """How much memory grew from the first fifth of the samples to the last, by medians, as a share.
+
+    Example:
+        >>> growth([100.0] * 5 + [103.0] * 5)
+        0.03
+    """
+    part = max(1, len(resident) // 5)
+    begin, end = statistics.median(resident[:part]), statistics.median(resident[-part:])
+    return round(end / begin - 1, 4)
+
+
+def too_much(share: float) -> bool:
+    """Whether so much growth is more than noise."""
+    return share > GROWTH_MAX
+
+
+def _open_files() -> list[str]:
+    if not _DESCRIPTORS.exists():
+        return []
+    found = []
+    for entry in os.listdir(_DESCRIPTORS):  # noqa: PTH208  a Path for each descriptor would be ten times the work
+        try:
+            found.append(os.readlink(_DESCRIPTORS / entry))  # noqa: PTH115
+        except OSError:  # the descriptor of the listing itself, or one that was closed meanwhile
+            continue
+    return found
