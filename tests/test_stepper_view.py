@@ -1,0 +1,126 @@
+"""The stepper's buttons move the job, and what is drawn is where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from bokeh.events import ButtonClick
+from bokeh.models import Button, TextInput
+
+import workbench as wb
+from workbench.api.job import Job
+from workbench.dashboard.view import View
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    numbers = wb.Stream.from_table(pa.table({"k": ["a", "b", "a"], "n": [1, 2, 3]})).with_parallelism(1)
+    sums = numbers.key_by("k").aggregate(total=wb.sum("n")).uid("sum").sink_to(wb.TableSink("sums"))
+    job = sums.run("hand", driver="stepping", buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None)
+    yield job
+    for one in wb.jobs().values():
+        if not one.live and not one.over:
+            one.cancel()
+            one.wait()
+
+
+class Hand:
+    """Whoever presses the buttons of a stepper."""
+
+    def __init__(self, job: Job) -> None:
+        self.view = View(job, job.recorder.frames(), "stepper")
+
+    def press(self, label: str) -> str:
+        """Press a button; what is drawn then."""
+        [button] = [model for model in self.view.document().select({"type": Button}) if model.label == label]
+        button._trigger_event(ButtonClick(button))
+        return self.picture
+
+    def fill(self, label: str, value: str) -> None:
+        [field] = [model for model in self.view.document().select({"type": TextInput}) if model.placeholder == label]
+        field.value = value
+
+    @property
+    def picture(self) -> str:
+        return self.view.parts["stepper"]._picture.html  # type: ignore[attr-defined]
+
+    @property
+    def answer(self) -> str:
+        return self.view.parts["stepper"]._answer._piece.html  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def hand(job: Job) -> Hand:
+    hand = Hand(job)
+    document = hand.view.document()
+    hand.view.document = lambda: document  # type: ignore[method-assign]
+    return hand
+
+
+def test_it_begins_where_the_job_stands(hand: Hand) -> None:
+    assert "<b>Step 0</b>" in hand.picture
+    assert "Nothing has happened yet." in hand.picture
+
+
+def test_buttons_go_on_and_back(hand: Hand, job: Job) -> None:
+    assert "<b>Step 1</b>" in hand.press("step ▶")
+    assert "<b>Step 11</b>" in hand.press("10 ▶▶")
+    assert "<b>Step 10</b>" in hand.press("◀ back")
+    assert "<b>Step 0</b>" in hand.press("◀◀ 10")
+    assert "a: total=1" in hand.press("buffer")
+    assert job.state("sum").get("a") == {"total": 1}
+
+
+def test_a_checkpoint_is_asked_for_and_followed(hand: Hand, job: Job) -> None:
+    hand.press("trigger checkpoint")
+    assert "class='barrier'" in hand.press("barrier")
+    assert "snapshot 1" in hand.press("aligned")
+    assert "checkpoint 1 complete" in hand.press("checkpoint")
+
+
+def test_a_condition_on_the_data_is_waited_for(hand: Hand) -> None:
+    hand.fill("total > 5", "total = 4")
+    hand.fill("operator", "sum")
+    assert "a: total=4" in hand.press("until")
+    hand.fill("operator", "summ")
+    hand.press("until")
+    assert "unknown source or operator 'summ'" in hand.answer.replace("&#x27;", "'").replace("&#39;", "'")
+
+
+def test_what_does_not_happen_is_said(hand: Hand) -> None:
+    hand.press("window")
+    assert "the pipeline has no windows" in hand.answer
+    hand.fill("total > 5", "total = 99")
+    hand.fill("operator", "sum")
+    hand.press("until")
+    assert "that did not happen" in hand.answer
+
+
+def test_a_fork_is_made_with_settings(hand: Hand, job: Job) -> None:
+    hand.press("step ▶")
+    hand.fill("buffer_timeout=5ms", "buffer_timeout=7ms")
+    hand.press("fork here")
+    assert "hand-2 goes on from here" in hand.answer
+    assert wb.job("hand-2").status()["buffer_timeout"] == "7ms"
+    assert job.status()["buffer_timeout"] == "0ms"
+    hand.fill("buffer_timeout=5ms", "buffer_timeout")
+    hand.press("fork here")
+    assert "has no value" in hand.answer
+
+
+def test_the_view_follows_a_cell_that_steps_the_job(hand: Hand, job: Job) -> None:
+    job.step(3)
+    frame = job.recorder.latest()
+    assert frame is not None
+    hand.view.update(frame)
+    assert "<b>Step 3</b>" in hand.picture
+
+
+def test_a_stepping_job_has_the_stepper_at_the_head_of_its_dashboard(job: Job) -> None:
+    assert next(iter(View(job, job.recorder.frames()).parts)) == "stepper"
+    live = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("runs-live")
+    assert live.wait("20s") == "FINISHED"
+    assert "stepper" not in View(live, live.recorder.frames()).parts
+    assert "This job runs live." in View(live, live.recorder.frames(), "stepper").parts["stepper"]._picture.html  # type: ignore[attr-defined]
