@@ -1,0 +1,49 @@
+"""A report in a real browser, without a kernel and without a network: its slider goes through the run, both ways."""
+
+from __future__ import annotations
+
+import shutil
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.dashboard.report import chosen
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH to show it in")]
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+MOVE = """place => {
+    const models = [...Bokeh.documents[0]._all_models.values()]
+    models.find(model => model.type === "Slider" && model.title === "Moment of the run").value = place
+}"""
+SHOWS = """state =>
+    [...Bokeh.documents[0]._all_models.values()]
+        .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+        .some(model => model.get_column("piece 0")[0].includes(`${state}</span>`))"""
+
+
+def test_the_slider_of_a_report_goes_both_ways(tmp_path):
+    table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
+    sums = wb.Stream.from_table(table, rate=20.0).with_parallelism(1).key_by("k").aggregate(total=wb.sum("n"))
+    job = sums.sink_to(wb.TableSink("sums")).run("paged", driver="stepping", parallelism=2, buffer_size=1)
+    job.step(60)
+    job.fail("aggregate[0]")
+    assert job.wait() == "FINISHED"
+    moments = chosen(job.recorder.frames())
+    page_file = job.report(tmp_path / "run.html")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page()
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.goto(page_file.as_uri())
+        page.wait_for_function("window.Bokeh?.documents[0]?._all_models.size > 0")
+        page.wait_for_function(SHOWS, arg="FINISHED")
+        for place in (2, len(moments) - 1, 5):
+            page.evaluate(MOVE, place)
+            page.wait_for_function(SHOWS, arg=moments[place].state)
+        browser.close()
+    assert problems == []
