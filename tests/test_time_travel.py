@@ -252,3 +252,18 @@ def test_compare_names_what_differs(job: Job) -> None:
     html = wb.compare(job, other)._repr_html_()
     assert html.count("<svg") == 2
     assert "total=4" in html
+
+
+def test_of_a_long_way_back_only_the_last_frames_are_made_again() -> None:
+    job = sums("long", tuple(range(400)))
+    job.step(700)
+    before = job.recorder.frames()[-1]
+    job.step(1)
+    job.back(1)
+    after = job.recorder.frames()
+    assert len(after) == 301
+    assert after[-1].sequence == before.sequence == 700
+    assert [task.metrics["numRecordsIn"] for task in after[-1].tasks] == [
+        task.metrics["numRecordsIn"] for task in before.tasks
+    ]
+    job.cancel()

@@ -41,7 +41,7 @@ class JobHandle:
         rerun: Callable[[str], Job],
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
-        again: Callable[[str], Job] | str,
+        again: Callable[[str, int], Job] | str,
     ) -> None:
         self._name = name
         self._master = master

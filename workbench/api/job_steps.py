@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from workbench.api.job import Job
 
 
+FRAMES = 300
+"""A job that went back knows the frames of so many steps before; what is further back is run again without a look."""
+
+
 class JobSteps(JobHandle):
     """Steps of a job; `Job` inherits them.
 
@@ -279,7 +283,7 @@ class JobSteps(JobHandle):
             raise JobError(f"the job {self._name!r} cannot go back: {self._again}")
         driver, journal = self.driver, self.journal
         assert journal is not None
-        twin = self._again(name)
+        twin = self._again(name, max(0, step - FRAMES))
         again = twin.driver
         try:
             again.stop_at = step

@@ -186,11 +186,13 @@ class _Start:
         seed: a name from which the seed of random exchanges is made.
         time_us: by the clock; None: now.
         known: it is found by its name.
+        first: number of its first frame.
     """
 
     seed: str
     time_us: int | None = None
     known: bool = True
+    first: int = 0
 
 
 def _start(
@@ -209,6 +211,7 @@ def _start(
 ) -> Job:
     recorder = Recorder()
     sampler = _JobSampler(recorder)
+    sampler.first = start.first
     clock: SystemClock | VirtualClock
     driver: Driver
     start_us = SystemClock().now_us() if start.time_us is None else start.time_us
@@ -258,9 +261,9 @@ def _start(
             driver=kind,
         )
 
-    def again(new_name: str) -> Job:
+    def again(new_name: str, first: int) -> Job:
         fresh = Beginning(MemoryStorage(), None, 1)
-        twin = _Start(start.seed, start_us, known=False)
+        twin = _Start(start.seed, start_us, known=False, first=first)
         return _start(pipeline, new_name, values, logical, graph, settings, fresh, kind, incremental, claim, None, twin)
 
     whether = unrepeatable(logical, storage if held is None else None) or again

@@ -25,7 +25,12 @@ EVENTS = 100
 
 
 class Sampler(JobObserver):
-    """Samples one job into a recorder, and keeps the job's log."""
+    """Samples one job into a recorder, and keeps the job's log.
+
+    Attributes:
+        master: of the job.
+        first: the sequence number of the first frame that is made; those before are counted and left out.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -38,6 +43,7 @@ class Sampler(JobObserver):
         self._restarting_us = 0
         self._failing_since_us: int | None = None
         self.master: Master | None = None
+        self.first = 0
 
     def watch(self, master: Master) -> None:
         """Sample this master from now on."""
@@ -54,6 +60,9 @@ class Sampler(JobObserver):
 
     def sample(self) -> None:
         """Read everything into one frame; called on the master's turn."""
+        if self._sequence < self.first:
+            self._sequence += 1
+            return
         master = self.master
         assert master is not None
         now = master.services.clock.now_us()
