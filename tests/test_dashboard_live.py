@@ -103,7 +103,7 @@ class Page:
 class Job:
     """A job that remembers what it was asked."""
 
-    live = False
+    live = True
 
     def __init__(self, *frames):
         self.name, self.asked, self.ring = "delays", [], list(frames)
