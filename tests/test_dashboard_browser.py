@@ -23,7 +23,8 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 
-START = """import os, numpy as np, pyarrow as pa, workbench as wb
+START = """%load_ext workbench
+import os, numpy as np, pyarrow as pa, workbench as wb
 from workbench.connectors.replay_log import write_log
 rows = 400_000
 landed = pa.array(np.arange(rows) * 300_000_000, pa.timestamp("us", "UTC"))

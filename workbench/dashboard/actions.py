@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from bokeh.models import Button, InlineStyleSheet, Row, Select, TextInput
+from bokeh.events import ValueSubmit
+from bokeh.models import Button, CustomJS, InlineStyleSheet, Row, Select, TextInput
 
 from workbench.dashboard import wording
 from workbench.dashboard.errands import Errands
@@ -87,17 +88,20 @@ def button(label: str, press: Callable[[], object], hint: str, kind: str = "defa
 def choice(label: str, width: int = 140) -> Select:
     """A list to choose from, empty at first."""
     return Select(
-        options=[], value="", width=width, margin=0, stylesheets=[InlineStyleSheet(css=FIELD_CSS)],
-        html_attributes={"aria-label": label, "title": label},
+        title=label, options=[], value="", width=width, margin=0, stylesheets=[InlineStyleSheet(css=FIELD_CSS)],
+        html_attributes={"title": label},
     )  # fmt: skip
 
 
 def field(label: str, placeholder: str, width: int = 110) -> TextInput:
-    """A line of text."""
-    return TextInput(
-        value="", placeholder=placeholder, width=width, margin=0, stylesheets=[InlineStyleSheet(css=FIELD_CSS)],
-        html_attributes={"aria-label": label, "title": label},
+    """A line of text, taken on Enter or where the field is left."""
+    made = TextInput(
+        title=label, value="", placeholder=placeholder, width=width, margin=0,
+        stylesheets=[InlineStyleSheet(css=FIELD_CSS)], html_attributes={"title": label},
     )  # fmt: skip
+    # In JupyterLab, Enter reaches the field as a key alone: the browser's event of a change does not follow it.
+    made.js_on_event(ValueSubmit, CustomJS(args={"field": made}, code="field.value = cb_obj.value"))
+    return made
 
 
 def offer(select: Select, options: Sequence[str], last: bool = False) -> None:
@@ -133,6 +137,7 @@ _BUTTON_CSS = """
 """
 
 FIELD_CSS = """
+label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .bk-input { height: 28px; font-size: 12px; padding: 0 8px; color: var(--wb-ink); background-color: var(--wb-box);
   border: 1px solid var(--wb-line); border-radius: 4px; }
 select.bk-input { background-image: none; appearance: auto; text-overflow: ellipsis; }

@@ -59,7 +59,8 @@ class GraphPart(Part):
         self._rows = Range1d(0, LOWEST)
         self.modes = RadioButtonGroup(
             labels=list(MODES), active=MODES.index("Physical"), margin=0, height=24,
-            stylesheets=[InlineStyleSheet(css=GROUP_CSS)], html_attributes={"aria-label": "Look of the graph"},
+            stylesheets=[InlineStyleSheet(css=GROUP_CSS)],
+            html_attributes={"role": "group", "aria-label": "Look of the graph"},
         )  # fmt: skip
         self.modes.on_change("active", lambda _attribute, _old, _new: self._draw())
         self._boxes.selected.on_change("indices", lambda _attribute, _old, new: self._tapped(new))

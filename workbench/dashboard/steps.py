@@ -154,7 +154,7 @@ class StepSlider:
             start=0, end=len(knob.steps) - 1, step=1, value=0, title=knob.title, sizing_mode="stretch_width", margin=0,
             format=CustomJSTickFormatter(args={"steps": list(knob.steps)}, code="return steps[Math.round(tick)]"),
             stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
-            html_attributes={"aria-label": knob.title},
+            html_attributes={"role": "group", "aria-label": knob.title},
         )  # fmt: skip
         self.slider.on_change("value", self._moved)
         self.exact = field(f"{knob.title}: any value", "other value", 92)

@@ -32,7 +32,7 @@ class Timeline:
         self.slider = Slider(
             start=0, end=1, step=1, value=0, title="History: seek", sizing_mode="stretch_width", margin=0,
             format=CustomJSTickFormatter(code=_INSTANT), stylesheets=[InlineStyleSheet(css=SLIDER_CSS)], visible=False,
-            html_attributes={"aria-label": "Place in the history"},
+            html_attributes={"role": "group", "aria-label": "Place in the history"},
         )  # fmt: skip
         self.slider.on_change("value", self._touched)
         self.slider.on_change("value_throttled", self._let_go)
