@@ -13,9 +13,13 @@ import bokeh
 import panel
 from panel.io.notebook import PYVIZ_PROXY, JupyterCommManagerBinary
 
-SUBSHELL_MS = 2_500
+KNOCK_MS = 1_000
 """JupyterLab makes a subshell for each comm, so that its messages pass a busy cell; a comm that is opened before its
-subshell is there waits for the cell. Panel opens comms at once, so the script opens ours this much later."""
+subshell is there waits for the cell. Panel opens comms at once and nothing tells it when the subshell is there, so the
+script opens ours again until the kernel is heard: after this long, then twice as long, and so on."""
+
+LAST_KNOCK_MS = 32_000
+"""The longest such pause; the kernel is gone if it has not been heard by then."""
 
 _SCRIPT = """
 (() => {
@@ -26,8 +30,13 @@ _SCRIPT = """
   const waiting = window.workbench_plots ??= new Set()
   waiting.add(%(plot)s)
   const manager = window.PyViz.comm_manager
-  if (manager.waits_for_subshell === undefined) {
-    manager.waits_for_subshell = true
+  if (manager.heard === undefined) {
+    const heard = manager.heard = new Set()
+    const register = manager.register_target.bind(manager)
+    manager.register_target = (plot, name, listen) => register(plot, name, (...message) => {
+      heard.add(plot)
+      return listen(...message)
+    })
     const connect = manager.get_client_comm.bind(manager)
     manager.get_client_comm = (plot, ...rest) => {
       const kernel = waiting.delete(plot) ? window.PyViz.kernels[plot] : undefined
@@ -35,13 +44,19 @@ _SCRIPT = """
         const create = kernel.connectToComm
         kernel.connectToComm = (...name) => {
           const comm = create(...name), open = comm.open
-          comm.open = (...first) => setTimeout(() => {
-            try {
-              open(...first)
-            } catch (gone) {
-              console.debug("The kernel went away before the dashboard could talk to it.", gone)
+          comm.open = (...first) => {
+            const knock = (pause) => {
+              if (heard.has(plot)) return
+              try {
+                open(...first)
+              } catch (gone) {
+                console.debug("The kernel went away before the dashboard could talk to it.", gone)
+                return
+              }
+              if (pause <= %(last_knock_ms)s) setTimeout(knock, pause, 2 * pause)
             }
-          }, %(subshell_ms)s)
+            knock(%(knock_ms)s)
+          }
           return comm
         }
       }
@@ -118,6 +133,7 @@ def loader_html(plot_id: str, script_id: str) -> str:
         "note": json.dumps(note),
         "plot": json.dumps(plot_id),
         "start": json.dumps(script_id),
-        "subshell_ms": SUBSHELL_MS,
+        "knock_ms": KNOCK_MS,
+        "last_knock_ms": LAST_KNOCK_MS,
     }
     return f"<div id='{note}' role='status'></div><script type='application/javascript'>{script}</script>"
