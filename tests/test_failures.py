@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -162,3 +165,25 @@ def test_a_live_job_survives_each_kind_of_failure(tmp_path: Path) -> None:
 def test_what_does_not_exist_cannot_fail(lesson: wb.Job, what: dict[str, object], message: str) -> None:
     with pytest.raises(JobError, match=message):
         lesson.fail(**what)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", [{"task": "count[1]"}, {"taskmanager": "tm-0"}, {"coordinator": True}])
+def test_a_failed_attempt_takes_no_memory(how: dict[str, Any]) -> None:
+    """Its tasks, with their state and buffers, are gone without the garbage collector, which may come much later."""
+    job = counts().run("freed", parallelism=2, checkpoint_interval="20ms")
+    job.pause()  # so that it does not end meanwhile
+    execution = job._driver.master.execution
+    assert execution is not None
+    parts = [part for task in execution.tasks for part in (task, *(link.operator for link in task.links))]
+    alive = [weakref.ref(part) for part in parts]
+    gc.disable()
+    try:
+        del execution, parts
+        job.fail(**how)
+        while job.status()["restarts"] == 0 or job.state != "RUNNING":
+            job._driver.wait_for(job._driver.ended, 0.01)
+        assert [part() for part in alive if part() is not None] == []
+    finally:
+        gc.enable()
+        job.cancel()
+        job.wait("60s")

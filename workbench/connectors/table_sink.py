@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -113,19 +113,18 @@ class _TableSinkLogic(Operator):
         self._folder: Path | None = None
         self._tables = Tables()
         self._subtask = 0
-        self._attempt = 0
-        self._log = PartLog(None, self._file_name, spec.upsert, schema)
+        self._log = PartLog(None, partial(_file_name, 0), spec.upsert, schema)
         self._begin()
 
     def open(self, context: OperatorContext) -> None:
         if context.tables is not None:
             self._tables = context.tables
         self._tables.declare(self._spec.name, self._schema, self._spec.upsert)
-        self._subtask, self._attempt = context.subtask, context.attempt
+        self._subtask = context.subtask
         if context.data_dir is not None:
             self._folder = context.data_dir / _FOLDER / self._spec.name
             make_folder(self._folder)
-        self._log = PartLog(self._folder, self._file_name, self._spec.upsert, self._schema)
+        self._log = PartLog(self._folder, partial(_file_name, context.attempt), self._spec.upsert, self._schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if self._latest is None:
@@ -219,10 +218,11 @@ class _TableSinkLogic(Operator):
             return _Pending(len(latest), latest.table)
         return _Pending(rows_in, lambda: pa.Table.from_batches(batches, schema))
 
-    def _file_name(self, first: int, last: int, subtask: int) -> str:
-        # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
-        epochs = f"{first}" if first == last else f"{first}-to-{last}"
-        return f"epoch-{epochs}-{subtask}-{self._attempt}.arrow"
+
+def _file_name(attempt: int, first: int, last: int, subtask: int) -> str:
+    # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
+    epochs = f"{first}" if first == last else f"{first}-to-{last}"
+    return f"epoch-{epochs}-{subtask}-{attempt}.arrow"
 
 
 def _rows_name(epoch: int, subtask: int) -> str:

@@ -162,6 +162,7 @@ class LiveDriver:
             wait_us = (tick_due if due is None else min(due, tick_due)) - self._clock.now_us()
             if wait_us > 0 and not master.has_news:
                 self._news.wait(wait_us / 1e6)
+        self.master.forget()
         self._work.put(None)
 
     def _tick(self, master: Master, now_us: int) -> None:

@@ -126,6 +126,11 @@ class Attempts:
         self._stage.stop(self.execution)
         self._close(self.execution)
 
+    def forget(self) -> None:
+        """Let go of tasks that have ended, with their state and buffers; there will be no others."""
+        self.execution = None
+        self._sources.detach()
+
     def apart(self, tasks: Collection[str]) -> tuple[Region, ...]:
         """The regions that restart when these tasks have failed, with those that are down already; none when nothing
         would be left that goes on."""

@@ -63,7 +63,7 @@ class LifeCycle:
 
     def failed(self, error: Exception, what: str) -> None:
         """Something has failed."""
-        self.failure = error
+        self.failure = _without_frames(error)
         self.circumstance = what
         self.tell("failure", f"{what}: {sentence_of(error)}")
 
@@ -75,6 +75,16 @@ class LifeCycle:
     def tell(self, kind: str, text: str) -> None:
         """Put a line into the log."""
         self.observer.on_event(self._clock.now_us(), kind, text)
+
+
+def _without_frames(error: Exception) -> Exception:
+    """The error with its message and causes alone: a job keeps its last failure, and the frames of a traceback would
+    keep the failed task with all its state."""
+    item: BaseException | None = error
+    while item is not None:
+        item.__traceback__ = None
+        item = item.__cause__ or item.__context__
+    return error
 
 
 def sentence_of(error: Exception) -> str:

@@ -232,7 +232,13 @@ class Master(MasterFacts):
         self._requests.give_up()
         self._on_failed((), what, error, whole=True)
         self._retired = True
+        if not self.over:
+            self.forget()
         return not self.over
+
+    def forget(self) -> None:
+        """Let go of tasks that have ended for good; whoever keeps this master, keeps no state and no buffers."""
+        self._attempts.forget()
 
     def abandon(self, error: Exception) -> None:
         """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""

@@ -86,6 +86,12 @@ class EdgeOutput:
             for partial in self.partials:
                 partial.size = size
 
+    def close(self) -> None:
+        """Untie what refers to itself; nothing is sent any more, and what was not shipped is lost with its task."""
+        self.pool = None
+        self._spreader = None
+        self.route = _nowhere
+
     def _strategy(self, strategy: str, splitter: Splitter | None) -> Route:
         if isinstance(splitter, KeyPartitioner):
             return self._hash(splitter)
@@ -318,6 +324,10 @@ class EdgeOutput:
             return None
         since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= partial.size]
         return min(since) + self.ship_after_us if since else None
+
+
+def _nowhere(records: Records) -> None:
+    """What a closed output does with records."""
 
 
 class OutputPool:

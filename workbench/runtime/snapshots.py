@@ -75,6 +75,10 @@ class Takes(Protocol):
         ...
 
 
+def _unheard(taken: SnapshotTaken) -> None:
+    """What becomes of a snapshot whose task has ended."""
+
+
 class Snapshots:
     """Takes the snapshots of one task.
 
@@ -109,6 +113,11 @@ class Snapshots:
         self._given_up: set[int] = set()
         self._sent: list[tuple[Channel, CheckpointBarrier]] = []
         self.due_us = MAX_TIME
+
+    def close(self) -> None:
+        """Let go of the task; no further snapshot is taken."""
+        self._own_state = dict
+        self.send = _unheard
 
     @property
     def records_in(self) -> int:

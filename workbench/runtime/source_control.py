@@ -90,6 +90,10 @@ class SourceControl:
             assert replay is not None
             pace.restart(replay.log.start_us, self._now())
 
+    def detach(self) -> None:
+        """These tasks are gone."""
+        self._execution = None
+
     def attach(self, execution: Execution) -> None:
         """An attempt begins to run: its sources are as paused as those before."""
         self._execution = execution

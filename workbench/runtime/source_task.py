@@ -130,6 +130,7 @@ class SourceTask(Task):
         return min(wanted)
 
     def close(self) -> None:
+        self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
         self.reader.close()
         super().close()
 

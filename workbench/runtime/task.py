@@ -279,7 +279,14 @@ class Task:
         return None if watermark_us == NO_TIME else watermark_us
 
     def close(self) -> None:
-        """Release the operators' resources."""
+        """Release the operators' resources, and untie what refers to itself.
+
+        Else a failed attempt's state and buffers would take memory until the garbage collector comes by, which may be
+        many failures later: it counts objects, and these are few and large.
+        """
+        self.snapshots.close()
+        for output in self.outputs:
+            output.close()
         for link in self.links:
             link.operator.close()
 
