@@ -142,8 +142,8 @@ def test_commands_behind_the_step_that_is_reached_are_forgotten(job: Job) -> Non
     assert job.step() == []
     job.back(job.driver.taken - 5)
     assert not job.status()["paused"]
-    assert job.journal is not None
-    assert job.journal.commands == []
+    assert job._journal is not None
+    assert job._journal.commands == []
     assert job.wait() == "FINISHED"
 
 

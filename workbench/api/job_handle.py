@@ -29,7 +29,6 @@ class JobHandle:
 
     Attributes:
         recorder: its telemetry frames.
-        journal: what was asked of a stepping job; None: the job runs live.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class JobHandle:
         self._watch = watch
         self._holder = holder
         self._again = again
-        self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
+        self._journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
         self.recorder = recorder
 
     @property

@@ -281,7 +281,7 @@ class JobSteps(JobHandle):
         """
         if isinstance(self._again, str):
             raise JobError(f"the job {self._name!r} cannot go back: {self._again}")
-        driver, journal = self.driver, self.journal
+        driver, journal = self.driver, self._journal
         assert journal is not None
         twin = self._again(name, max(0, step - FRAMES))
         again = twin.driver
@@ -310,7 +310,7 @@ class JobSteps(JobHandle):
         """Go on in the place of another run of this job."""
         self._master, self._driver, self._rerun = twin._master, twin._driver, twin._rerun
         self._holder = twin._holder
-        self._watch, self._again, self.journal, self.recorder = twin._watch, twin._again, twin.journal, twin.recorder
+        self._watch, self._again, self._journal, self.recorder = twin._watch, twin._again, twin._journal, twin.recorder
 
     def _close(self) -> None:
         """Give free what this run holds; nobody steps it any more."""

@@ -80,7 +80,7 @@ def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def give(job: Any, *args: Any, **kwargs: Any) -> Any:
-        journal: Journal | None = job.journal
+        journal: Journal | None = job._journal
         if journal is None:
             return method(job, *args, **kwargs)
         with journal.giving(method.__name__, args, kwargs):
