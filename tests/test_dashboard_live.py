@@ -239,7 +239,7 @@ def test_nothing_is_sent_before_the_page_has_opened_its_line():
 
 def test_the_bundle_loads_bokehjs_from_the_server_that_the_page_came_from(shown):
     assert "panel-preview/static/js/" in shown.page.html
-    assert len(shown.page.html) < 300_000
+    assert len(shown.page.html) < 600_000  # the models of nine views; BokehJS itself has millions
 
 
 def control_comm(monkeypatch, sent, on_msg):
