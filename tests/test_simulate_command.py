@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -116,7 +118,9 @@ def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
         job._rerun("a")
 
 
-def test_several_processes_find_the_same() -> None:
+def test_several_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A shell that another test had in this process leaves a __main__ that new processes cannot be told of.
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     seeds = range(30)
     alone = list(run_blocks(Search("windows"), seeds))
     together = list(run_blocks(Search("windows"), seeds, jobs=2))
