@@ -238,8 +238,8 @@ def test_a_fork_is_refused_where_it_cannot_begin(job: Job) -> None:
     with pytest.raises(JobError, match="step 9 has not been taken: the job is at step 3"):
         job.fork(9)
     with pytest.raises(SettingError, match="unknown setting 'bufer_timeout'"):
-        job.fork(2, name="bad", bufer_timeout="1s")
-    assert "bad" not in wb.jobs()
+        job.fork(2, name="misspelt-fork", bufer_timeout="1s")
+    assert "misspelt-fork" not in wb.jobs()
     with pytest.raises(JobError, match="stop it first"):
         job.fork(2, name="sums")
 
