@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,9 +12,14 @@ import urllib.request
 import nbformat
 import pytest
 
+from workbench.cli.checks.machine import find_browser
+
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH to show it in")]
+CHROMIUM = find_browser()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
 
 PATIENCE_S = 90
 CHROMIUM_ARGUMENTS = [

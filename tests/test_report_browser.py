@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.cli.checks.machine import find_browser
 from workbench.dashboard.report import chosen
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH to show it in")]
+CHROMIUM = find_browser()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
 MOVE = """place => {
