@@ -118,6 +118,67 @@ class SinkJob:
         return self.stored[self.completed][0] if self.completed else 0
 
 
+CRASH_POINTS = (
+    "before snapshot",
+    "after snapshot",
+    "half written",
+    "written",
+    "half notified",
+    "notified",
+    "notified twice",
+)
+"""Moments of a checkpoint, in order; it is complete from "written" on."""
+
+
+def crash_at(point: str, job: SinkJob, seen: Callable[[], list[int]], *, parallelism: int, killed: bool) -> None:
+    """Crash at a point of the second checkpoint: what is seen is what belongs to the latest complete one.
+
+    Args:
+        point: one of CRASH_POINTS.
+        job: a new one with two subtasks.
+        seen: the values that a reader of the sink finds, sorted.
+        parallelism: after the crash.
+        killed: the process, with all its memory.
+    """
+    stage = CRASH_POINTS.index(point)
+    job.process(10)
+    job.checkpoint()
+    assert seen() == list(range(10))
+    job.process(5)
+    if stage >= CRASH_POINTS.index("after snapshot"):
+        checkpoint_id = job.trigger()
+        job.process(3)
+    if point == "half written":
+        job.write(checkpoint_id, subtasks=1)
+    if stage >= CRASH_POINTS.index("written"):
+        job.write(checkpoint_id)
+    if stage < CRASH_POINTS.index("half notified"):
+        assert seen() == list(range(10))
+    if point == "half notified":
+        job.notify(checkpoint_id, only=lambda index: index == 1)
+    if stage >= CRASH_POINTS.index("notified"):
+        job.notify(checkpoint_id)
+        assert seen() == list(range(15))
+    if point == "notified twice":
+        job.notify(checkpoint_id)
+    job.crash(parallelism=parallelism, killed=killed)
+    committed = 15 if stage >= CRASH_POINTS.index("written") else 10
+    assert seen() == list(range(committed))
+    assert job.offset == committed
+
+
+def go_on(job: SinkJob, seen: Callable[[], list[int]], *, killed: bool) -> None:
+    """After a crash: a second one changes nothing, nothing is missed or comes twice, and nothing is lost later."""
+    committed = job.offset
+    job.crash(killed=killed)  # what was repeated, repeated
+    assert seen() == list(range(committed))
+    job.process(20 - committed)
+    job.checkpoint()
+    assert seen() == list(range(20))
+    job.crash(killed=killed)
+    assert seen() == list(range(20))
+
+
 def resolve(snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """What the checkpoint's background writer does with deferred pieces: it calls them."""
     return {name: value() if callable(value) else value for name, value in snapshot.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sink_job import SinkJob
+from sink_job import CRASH_POINTS, SinkJob, crash_at, go_on
 
 import workbench as wb
 from workbench.connectors import part_sink
@@ -49,38 +49,14 @@ def visible(folder: Path, form: str) -> list[int]:
     return sorted(value for part in folder.glob(f"part-*.{suffix}") for value in read(part))
 
 
-CRASH_POINTS = ["before snapshot", "after snapshot", "half written", "written", "half notified", "notified"]
-
-
 @EVERY
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize(("parallelism", "killed"), [(1, True), (2, False), (3, True)])
 def test_crash_points(tmp_path: Path, form: Any, point: str, parallelism: int, killed: bool) -> None:
     job = SinkJob(FileSink(tmp_path, form), None, parallelism=2)
-    job.process(10)
-    job.checkpoint()
-    assert visible(tmp_path, form) == list(range(10))
-    job.process(5)
-    stage = CRASH_POINTS.index(point)
-    if stage >= CRASH_POINTS.index("after snapshot"):
-        checkpoint_id = job.trigger()
-        job.process(3)
-    if point == "half written":
-        job.write(checkpoint_id, subtasks=1)
-    if stage >= CRASH_POINTS.index("written"):
-        job.write(checkpoint_id)
-        assert visible(tmp_path, form) == list(range(10))
-    if point == "half notified":
-        job.notify(checkpoint_id, only=lambda index: index == 1)
-    if point == "notified":
-        job.notify(checkpoint_id)
-    committed = 10 if stage < CRASH_POINTS.index("written") else 15
-    job.crash(parallelism=parallelism, killed=killed)
-    assert visible(tmp_path, form) == list(range(committed))
+    crash_at(point, job, lambda: visible(tmp_path, form), parallelism=parallelism, killed=killed)
     assert list(tmp_path.glob(".pending-*")) == []
-    job.process(20 - committed)
-    job.checkpoint()
-    assert visible(tmp_path, form) == list(range(20))
+    go_on(job, lambda: visible(tmp_path, form), killed=killed)
 
 
 @EVERY

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from pipelines.slow import Slow
 
 import workbench as wb
 from workbench.operators import async_lookup
-from workbench.operators.executor import Answer, Inline
 from workbench.testing import simulate
 from workbench.testing.topologies import TOPOLOGIES, Outputs, Trial, _equal, _size, _source
 
@@ -169,36 +168,10 @@ TRIALS: dict[str, Callable[[Random, Path], Trial]] = {
 }
 
 
-class SlowAnswer:
-    """An answer that is there when it has been asked for a few times."""
-
-    def __init__(self, answer: Answer, looks: int) -> None:
-        self._answer = answer
-        self._looks = looks
-
-    def done(self) -> bool:
-        self._looks -= 1
-        return self._looks < 0
-
-    def result(self) -> Any:
-        return self._answer.result()
-
-
-class Slow:
-    """Takes its time, a different one for each call."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
-        self._calls += 1
-        return SlowAnswer(Inline().submit(function, *arguments), self._calls * 7 % 5)
-
-
 @pytest.mark.parametrize("name", TRIALS)
 def test_every_promise_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOPOLOGIES, name, TRIALS[name])
-    monkeypatch.setattr(async_lookup, "Inline", Slow)
+    monkeypatch.setattr(async_lookup, "Inline", lambda: Slow(Random(7)))
     results = [simulate(seed, pipelines=[name]) for seed in range(12)]
     assert [str(result) for result in results if not result.ok] == []
     assert sum(result.restarts + result.processes - 1 for result in results) > 0

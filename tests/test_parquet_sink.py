@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from sink_job import SCHEMA, NoOutput, SinkJob, rows
+from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, rows
 
 from workbench.connectors import part_sink
 from workbench.connectors.parquet_sink import ParquetSink
@@ -29,48 +29,14 @@ def pending(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob(".pending-*"))
 
 
-CRASH_POINTS = [
-    "before snapshot",
-    "after snapshot",
-    "half written",
-    "written",
-    "half notified",
-    "notified",
-    "notified twice",
-]
-
-
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_crash_points(tmp_path: Path, point: str, killed: bool, parallelism: int) -> None:
     job = SinkJob(ParquetSink(tmp_path), None, parallelism=2)
-    job.process(10)
-    job.checkpoint()
-    assert visible(tmp_path) == list(range(10))
-    job.process(5)
-    stage = CRASH_POINTS.index(point)
-    if stage >= CRASH_POINTS.index("after snapshot"):
-        checkpoint_id = job.trigger()
-        job.process(3)
-    if point == "half written":
-        job.write(checkpoint_id, subtasks=1)
-    if stage >= CRASH_POINTS.index("written"):
-        job.write(checkpoint_id)
-        assert visible(tmp_path) == list(range(10))
-    if point == "half notified":
-        job.notify(checkpoint_id, only=lambda index: index == 1)
-    if stage >= CRASH_POINTS.index("notified"):
-        job.notify(checkpoint_id)
-    if point == "notified twice":
-        job.notify(checkpoint_id)
-    committed = 10 if stage < CRASH_POINTS.index("written") else 15
-    job.crash(parallelism=parallelism, killed=killed)
-    assert visible(tmp_path) == list(range(committed))
+    crash_at(point, job, lambda: visible(tmp_path), parallelism=parallelism, killed=killed)
     assert pending(tmp_path) == []
-    job.process(20 - committed)
-    job.checkpoint()
-    assert visible(tmp_path) == list(range(20))
+    go_on(job, lambda: visible(tmp_path), killed=killed)
 
 
 def test_a_crash_between_two_renames(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from sink_job import SCHEMA, NoOutput, SinkJob, resolve
+from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, resolve
 
 import workbench as wb
 from workbench.clock import VirtualClock
@@ -54,40 +54,13 @@ def context(**values: Any) -> OperatorContext:
     return OperatorContext(job="j", uid="u", **values)
 
 
-CRASH_POINTS = ["before snapshot", "after snapshot", "half written", "written", "half notified", "notified twice"]
-
-
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize(("engine", "parallelism"), [("sqlite", 1), ("sqlite", 2), ("sqlite", 3), ("duckdb", 3)])
 def test_crash_points(tmp_path: Path, engine: str, point: str, parallelism: int) -> None:
     address = url(engine, tmp_path)
     job = SinkJob(SqlSink(address, "numbers"), None, parallelism=2)
-    job.process(10)
-    job.checkpoint()
-    assert visible(address) == list(range(10))
-    job.process(5)
-    stage = CRASH_POINTS.index(point)
-    if stage >= CRASH_POINTS.index("after snapshot"):
-        checkpoint_id = job.trigger()
-        job.process(3)
-    if point == "half written":
-        job.write(checkpoint_id, subtasks=1)
-    if stage >= CRASH_POINTS.index("written"):
-        job.write(checkpoint_id)
-        assert visible(address) == list(range(10))
-    if stage >= CRASH_POINTS.index("half notified"):
-        job.notify(checkpoint_id, only=lambda index: index == 1)
-    if point == "notified twice":
-        job.notify(checkpoint_id)
-        job.notify(checkpoint_id)
-    committed = 10 if stage < CRASH_POINTS.index("written") else 15
-    job.crash(parallelism=parallelism, killed=True)
-    assert visible(address) == list(range(committed))
-    job.crash(killed=True)  # a commit that was repeated, repeated
-    assert visible(address) == list(range(committed))
-    job.process(20 - committed)
-    job.checkpoint()
-    assert visible(address) == list(range(20))
+    crash_at(point, job, lambda: visible(address), parallelism=parallelism, killed=True)
+    go_on(job, lambda: visible(address), killed=True)
 
 
 @settings(max_examples=40, deadline=None)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from sink_job import KEYS, SCHEMA, NoOutput, SinkJob, resolve, rows
+from sink_job import CRASH_POINTS, KEYS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, resolve, rows
 
 from workbench.connectors.latest_rows import LatestRows
 from workbench.connectors.part_files import PartFile
@@ -32,39 +32,6 @@ def latest(offset: int) -> list[int]:
     return sorted({value % KEYS: value for value in range(offset)}.values())
 
 
-CRASH_POINTS = [
-    "before snapshot",
-    "after snapshot",
-    "half written",
-    "written",
-    "half notified",
-    "notified",
-    "notified twice",
-]
-
-
-def run_to(job: SinkJob, point: str) -> None:
-    """Ten rows in checkpoint 1, five more, and the second checkpoint up to the named point."""
-    job.process(10)
-    job.checkpoint()
-    job.process(5)
-    if point == "before snapshot":
-        return
-    checkpoint_id = job.trigger()
-    job.process(3)
-    if point == "half written":
-        job.write(checkpoint_id, subtasks=1)
-    if point in ("after snapshot", "half written"):
-        return
-    job.write(checkpoint_id)
-    if point == "half notified":
-        job.notify(checkpoint_id, only=lambda index: index == 1)
-    if point in ("notified", "notified twice"):
-        job.notify(checkpoint_id)
-    if point == "notified twice":
-        job.notify(checkpoint_id)
-
-
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize(
     ("durable", "killed"),
@@ -73,16 +40,9 @@ def run_to(job: SinkJob, point: str) -> None:
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_crash_points(tmp_path: Path, point: str, durable: bool, killed: bool, parallelism: int) -> None:
     job = SinkJob(TableSink("t"), tmp_path if durable else None, parallelism=2)
-    run_to(job, point)
-    committed = 10 if CRASH_POINTS.index(point) < CRASH_POINTS.index("written") else 15
-    job.crash(parallelism=parallelism, killed=killed)
-    assert values(job) == list(range(committed))
-    assert job.tables.rows("t") == committed
-    job.process(20 - committed)
-    job.checkpoint()
-    assert values(job) == list(range(20))
-    job.crash(killed=killed)
-    assert values(job) == list(range(20))
+    crash_at(point, job, lambda: values(job), parallelism=parallelism, killed=killed)
+    assert job.tables.rows("t") == job.offset
+    go_on(job, lambda: values(job), killed=killed)
 
 
 def test_rows_are_invisible_before_completion_and_ordered_after(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +20,6 @@ from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver
 from workbench.observer import JobObserver
 from workbench.operators import join_groups, join_interval, join_session, window_entries, window_tumbling
-from workbench.operators.executor import Answer, Inline
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.restart_strategies import FixedDelay
@@ -33,6 +31,7 @@ from workbench.testing.person import Person, draw_actions
 from .draft import Draft
 from .expected import AtLast, Between, Exactly
 from .generator import Operator, draw
+from .slow import Slow
 
 STEPS_MAX = 200_000
 PROCESSES_MAX = 15
@@ -191,7 +190,7 @@ class _Simulation:
             observer=JobObserver(),
             tables=ProbedTables(driver.probe),
             data_dir=self._directory,
-            executor=_Slow(self._chance),
+            executor=Slow(self._chance),
         )
         driver.run(master)
         return master
@@ -207,28 +206,3 @@ class _Simulation:
             if person is not None:
                 person.after_step(master)
         raise AssertionError("the job does not end")
-
-
-class _Later:
-    """An answer that is there when it has been asked for a few times."""
-
-    def __init__(self, answer: Answer, looks: int) -> None:
-        self._answer = answer
-        self._looks = looks
-
-    def done(self) -> bool:
-        self._looks -= 1
-        return self._looks < 0
-
-    def result(self) -> Any:
-        return self._answer.result()
-
-
-class _Slow:
-    """Takes its time, a different one for each call."""
-
-    def __init__(self, chance: Random) -> None:
-        self._chance = chance
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
-        return _Later(Inline().submit(function, *arguments), self._chance.choice((0, 0, 1, 4)))
