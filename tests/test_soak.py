@@ -172,6 +172,26 @@ def test_a_total_that_is_wrong_or_goes_back(shown: tuple[Shown, Work]) -> None:
     assert closed(job, work) == [f"the sum of key 1 is {s[1] + 7} and should be {s[1]}"]
 
 
+def test_more_records_in_totals_than_were_read(shown: tuple[Shown, Work]) -> None:
+    job, work = shown
+    ledger = Ledger(work)
+    ledger.look(job)
+    assert ledger.violations == []
+    work.read = ReadRows()
+    work.read.add(0, 449_999)
+    ledger.look(job)
+    assert ledger.violations == ["the committed totals count 450000 records, of which 449999 were read"]
+
+
+def test_looking_keeps_the_notes_of_what_was_read_few(shown: tuple[Shown, Work]) -> None:
+    job, work = shown
+    for first in range(0, 450_000, 1_000):
+        work.read.add(first, 1_000)
+    assert len(work.read._fresh) > 450
+    Ledger(work).look(job)
+    assert (len(work.read._fresh), work.read.runs().tolist()) == (0, [[0, 450_000]])
+
+
 def test_files_that_come_twice_change_or_vanish(shown: tuple[Shown, Work]) -> None:
     job, work = shown
     ledger = Ledger(work)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+import pyarrow as pa
+
 from workbench.clock import SystemClock
 from workbench.drivers.turns import Turn
 from workbench.runtime.background import answered
@@ -178,6 +180,7 @@ class LiveDriver:
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
             job()
+        pa.default_memory_pool().release_unused()  # Arrow keeps for its next user what the job's buffers were
         self.ended.set()  # last of all: nothing of this job touches its files any more
 
     def _run_slot(self, slot: Slot, halt: threading.Event) -> None:

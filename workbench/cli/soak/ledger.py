@@ -45,7 +45,7 @@ class Ledger:
         self._window_shown: Int64s = np.zeros(0, np.int64)
         self._totals: Int64s = np.zeros(KEYS, np.int64)
         self._parts: dict[str, tuple[int, int, int]] = {}
-        self._milestones: Int64s = np.zeros((KEYS, 16), np.int64)
+        self._milestones = np.zeros((KEYS, 16), np.int16)  # of half an hour there are millions
 
     def say(self, violation: str) -> None:
         """Note what is wrong, unless it is known."""
@@ -104,6 +104,8 @@ class Ledger:
             self.say("a key has two totals")
         totals = np.zeros(KEYS, np.int64)
         totals[key] = n
+        if (counted := int(totals.sum())) > self._work.read.count:
+            self.say(f"the committed totals count {counted} records, of which {self._work.read.count} were read")
         for back in np.flatnonzero(totals < self._totals)[:3].tolist():
             self.say(f"the committed total of key {back} went back from {self._totals[back]} to {totals[back]}")
         self._totals = np.maximum(totals, self._totals)

@@ -68,21 +68,43 @@ def leaks(samples: Sequence[Held]) -> list[str]:
     return found
 
 
-def growth(resident: Sequence[float]) -> float:
-    """How much memory grew from the first fifth of the samples to the last, by medians, as a share.
+def growth(resident: Sequence[tuple[int, float]]) -> float | None:
+    """How much memory grew from the first quarter of the samples to the last, by medians, as a share.
+
+    Only what was taken at the same parallelism is compared, because each slot has buffers of its own, some 60 MB. Of
+    several shares it is the mean, weighted by how many samples there are at both ends.
+
+    Args:
+        resident: parallelism and megabytes, in the order of time.
+
+    Returns:
+        The share; None when no parallelism is in both quarters.
 
     Example:
-        >>> growth([100.0] * 5 + [103.0] * 5)
+        >>> growth([(2, 100.0)] * 5 + [(2, 103.0)] * 5)
         0.03
+        >>> growth([(1, 100.0), (2, 160.0), *[(3, 220.0)] * 4, (2, 176.0), (1, 100.0)])
+        0.05
     """
-    part = max(1, len(resident) // 5)
-    begin, end = statistics.median(resident[:part]), statistics.median(resident[-part:])
-    return round(end / begin - 1, 4)
+    part = max(1, len(resident) // 4)
+    begin, end = _by_parallelism(resident[:part]), _by_parallelism(resident[-part:])
+    weights = {key: min(len(begin[key]), len(end[key])) for key in begin.keys() & end.keys()}
+    if not weights:
+        return None
+    shares = {key: statistics.median(end[key]) / statistics.median(begin[key]) for key in weights}
+    return round(sum(shares[key] * weight for key, weight in weights.items()) / sum(weights.values()) - 1, 4)
 
 
-def too_much(share: float) -> bool:
+def _by_parallelism(resident: Sequence[tuple[int, float]]) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for parallelism, megabytes in resident:
+        found.setdefault(parallelism, []).append(megabytes)
+    return found
+
+
+def too_much(share: float | None) -> bool:
     """Whether so much growth is more than noise."""
-    return share > GROWTH_MAX
+    return share is not None and share > GROWTH_MAX
 
 
 def _open_files() -> list[str]:

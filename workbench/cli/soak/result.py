@@ -76,7 +76,7 @@ class Soaked:
         looks: how often everything committed was compared with what it should be.
         faults: in order.
         before, most, after: what the process held before the job, at most while it ran, and when it had ended.
-        growth: of memory after the warm-up, as a share.
+        growth: of memory after the warm-up, at equal parallelism, as a share; None when there was none to compare.
         violations: what broke a promise.
     """
 
@@ -90,7 +90,7 @@ class Soaked:
     before: Held
     most: Held
     after: Held
-    growth: float
+    growth: float | None
     violations: tuple[str, ...]
 
     @property
@@ -130,8 +130,9 @@ class Soaked:
             f"{failures.count} failures: records came again after {failures.median_ms:,} ms (median),"
             f" {failures.p99_ms:,} ms (p99), {failures.max_ms:,} ms at most"
         )
+        grown = "not comparable" if self.growth is None else f"{self.growth:+.1%} after the warm-up"
         yield (
-            f"memory {self.growth:+.1%} after the warm-up, at most {self.most.rss_mb:,.0f} MB; before, at most, after:"
+            f"memory {grown}, at most {self.most.rss_mb:,.0f} MB; before, at most, after:"
             f" threads {self.before.threads}, {self.most.threads}, {self.after.threads};"
             f" open files {self.before.files}, {self.most.files}, {self.after.files};"
             f" sockets {self.before.sockets}, {self.most.sockets}, {self.after.sockets}"

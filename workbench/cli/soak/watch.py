@@ -47,7 +47,7 @@ class Soak:
         self._ledger = Ledger(self._work)
         self._looks = 0
         self._look_due = 0.0
-        self._resident: list[float] = []
+        self._resident: list[tuple[int, float]] = []
         self._held: list[Held] = []
         self._faults: list[Suffered] = []
 
@@ -87,7 +87,7 @@ class Soak:
             before=before,
             most=most,
             after=after,
-            growth=growth(self._resident or [before.rss_mb]),
+            growth=growth(self._resident),
             violations=tuple(self._ledger.violations),
         )
 
@@ -109,6 +109,7 @@ class Soak:
 
     def _suffer(self, kind: str) -> Suffered | None:
         """Do something to the job, and wait until it has got over it."""
+        self._work.arrivals.clear()  # nobody asks for those before a fault
         begin = time.perf_counter()
         try:
             what = KINDS[kind](self._patient, self._chance)
@@ -149,7 +150,7 @@ class Soak:
         self._ledger.look(self._patient.job)
         self._looks += 1
         if now - self._begin > min(WARM_UP_MOST_S, self._seconds / 5):
-            self._resident.append(Held.now().rss_mb)
+            self._resident.append((self._patient.parallelism(), Held.now().rss_mb))
         self._on_time(now - self._begin)
 
     def _end(self) -> None:
@@ -179,7 +180,7 @@ class Soak:
                 f"the ended job leaves threads {before.threads} -> {after.threads}, open files {before.files} ->"
                 f" {after.files}, sockets {before.sockets} -> {after.sockets}"
             )
-        grown = growth(self._resident) if self._resident else 0.0
+        grown = growth(self._resident)
         if self._seconds >= MEMORY_JUDGED_FROM_S and too_much(grown):
             self._ledger.say(f"memory grew by {grown:.1%} after the warm-up")
         return after
