@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 from bokeh.document import Document
 from bokeh.models import Button, Div, Slider
+from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 
 from workbench.dashboard import dashboard, pump, steps, transport
@@ -271,6 +273,28 @@ def test_a_message_that_cannot_be_handled_is_answered_all_the_same(monkeypatch, 
 
 
 # controls ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_opens_its_comm_again_keeps_it(monkeypatch):
+    published, handled = [], []
+
+    class Wire(BaseComm):
+        def publish_msg(self, msg_type, **_):
+            published.append((msg_type, self.comm_id))
+
+    monkeypatch.setattr("comm.create_comm", Wire)
+    manager = CommManager()
+    monkeypatch.setattr("comm.get_comm_manager", lambda: manager)
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=SimpleNamespace(comm_manager=manager)))
+    control = transport.ControlComm(on_msg=handled.append)
+    monkeypatch.setattr(control, "send", lambda metadata: None)
+    for _ in range(3):
+        manager.comm_open(None, "", {"content": {"comm_id": "c", "target_name": control.id}})
+        gc.collect()
+    manager.comm_msg(None, "", {"content": {"comm_id": "c", "data": {"n": 1}}, "buffers": []})
+    assert (published, handled) == ([], [{"n": 1, "_buffers": {}}])
+    control.close()
+    assert published == [("comm_close", "c")]
 
 
 def test_moving_a_slider_tunes_the_job_at_once(shown):

@@ -32,6 +32,9 @@ class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
     """
 
     def _handle_open(self, comm: Any, message: dict[str, Any]) -> None:
+        # A page that has not heard the kernel yet opens its comm again, and a page that was loaded again does so too.
+        # Both times the kernel makes another object of the same name; the first one must go without closing it.
+        _forget(self._comm)
         super()._handle_open(comm, message)
         # In place of on_msg(), which would run IPython's pre_execute and post_execute hooks around each message: in the
         # middle of a running cell these would, for example, flush the cell's half-drawn figures.
@@ -45,6 +48,12 @@ class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
         except Exception:  # noqa: BLE001 - the page waits for the reply, and the next message may be a good one
             _log.exception("a message of the dashboard's page could not be handled")
         self.send(metadata=reply)
+
+
+def _forget(comm: Any) -> None:
+    """Let a comm that another one replaces go without a word: else the garbage collector closes it on the page."""
+    if comm is not None:
+        comm._closed = True
 
 
 class Comms(JupyterCommManagerBinary):  # type: ignore[misc]
@@ -71,7 +80,7 @@ class Line:
         self._root = root = document.roots[0]
         self._telemetry = Comms.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
-        self._control = Comms.get_client_comm(on_msg=self._receive, on_open=lambda _: self._telemetry.init())
+        self._control = Comms.get_client_comm(on_msg=self._receive, on_open=self._answer)
         self._manager.client_comm_id = self._control.id
 
     @property
@@ -104,6 +113,11 @@ class Line:
             Comms._comms.pop(comm.id, None)
             if comm._comm is not None:
                 comm.close()
+
+    def _answer(self, _message: dict[str, Any]) -> None:
+        """Open the way to a page that has opened its own."""
+        _forget(self._telemetry._comm)
+        self._telemetry.init()
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
