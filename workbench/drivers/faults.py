@@ -199,7 +199,8 @@ class FaultInjector(Probe):
         census: whether to go on counting when all have happened.
 
     Attributes:
-        counts: how often each place was reached, by owner; under an empty owner by all.
+        counts: how often each place was reached, by owner; under an empty owner by all. Without a census only of those
+            places at which a fault waits to happen, while it does.
         crash: posts the crash of a task, by index or name; set by the driver that runs the job.
         fail: posts the crash of the coordinator, or of the TaskManager of a task by its index; set likewise.
         pass_time: lets so many microseconds pass; set by the driver, too.
@@ -212,6 +213,7 @@ class FaultInjector(Probe):
         self._followers = dict(zip(plan.faults, plan.faults[1:], strict=False))
         self._since: dict[Fault, int] = {}
         self._census = census
+        self._await()
         self.counts: Counter[tuple[FaultPoint, str]] = Counter()
         self._places = CrashPoints(self.at)
         self.crash: Callable[[int | str], None] = lambda task: None
@@ -224,13 +226,16 @@ class FaultInjector(Probe):
         self._places.attached(execution)
 
     def sent(self, channel: Channel, element: Element) -> None:
-        self._places.sent(channel, element)
+        if self._looks:
+            self._places.sent(channel, element)
 
     def received(self, channel: Channel, element: Element) -> None:
-        self._places.received(channel, element)
+        if self._looks:
+            self._places.received(channel, element)
 
     def reached(self, point: Point, owner: str, number: int) -> None:
-        self._places.reached(point, owner, number)
+        if self._looks:
+            self._places.reached(point, owner, number)
 
     def at(self, point: FaultPoint, owner: str) -> None:
         """Count the place, and let what is due there happen."""
@@ -239,7 +244,7 @@ class FaultInjector(Probe):
 
     def due(self, point: FaultPoint, owner: str) -> list[Fault]:
         """Count the place; the faults that are due there, which count as happened."""
-        if not self._waiting and not self._census:
+        if point not in self._awaited and not self._census:
             return []
         counts = self.counts
         counts[point, ""] += 1
@@ -259,7 +264,14 @@ class FaultInjector(Probe):
             if follower is not None and follower.follows:
                 self._since[follower] = counts[follower.point, follower.owner]
                 self._waiting.append(follower)
+        if due:
+            self._await()
         return due
+
+    def _await(self) -> None:
+        """Only the places at which something waits to happen are counted; when nothing does, nobody looks."""
+        self._awaited = frozenset(fault.point for fault in self._waiting)
+        self._looks = bool(self._waiting) or self._census
 
     def _happen(self, fault: Fault, owner: str) -> None:
         match fault.kind:

@@ -105,7 +105,7 @@ class SerialDriver:
         return [
             task
             for task in self.execution.tasks
-            if not task.finished and task.name not in asleep and task.name not in dead
+            if task.name not in asleep and not task.finished and task.name not in dead
         ]
 
     def _alive(self, task: Task) -> bool:
@@ -142,9 +142,9 @@ class SerialDriver:
 
     def _pass_time(self, until_us: int) -> None:
         self.clock.advance_to(until_us)
-        now = self.clock.now_us()
-        for name in [name for name, due in self._asleep.items() if due is not None and due <= now]:
-            del self._asleep[name]
+        now, asleep = self.clock.now_us(), self._asleep
+        for name in [name for name, due in asleep.items() if due is not None and due <= now]:
+            del asleep[name]
 
     def _end_if_over(self) -> None:
         """When the job is over, do what is left to be written and told, and be done."""

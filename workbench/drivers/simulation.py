@@ -51,6 +51,9 @@ _LETTERS: dict[type[Element], str] = {
 }
 
 
+_WORDS = {outcome: outcome.value for outcome in Outcome}
+
+
 class _Elements(Probe):
     """Notes which elements move in a step."""
 
@@ -65,7 +68,7 @@ class _Elements(Probe):
 
 
 def _short(element: Element) -> str:
-    return f"r{len(element)}" if isinstance(element, Records) else _LETTERS[type(element)]
+    return f"r{element.batch.num_rows}" if type(element) is Records else _LETTERS[type(element)]
 
 
 class SimulationDriver(SteppingDriver):
@@ -129,24 +132,34 @@ class SimulationDriver(SteppingDriver):
         Raises:
             Killed: a fault ended the process.
         """
+        outcome = self.advance()
+        return None if outcome is None else self._took(self.actor, outcome)
+
+    def advance(self) -> str | None:
+        """Take one step as `step` does, and say no more than how it ended: a search takes millions of them.
+
+        Raises:
+            Killed: a fault ended the process.
+        """
         if self.ended.is_set():
             return None
         self._faults.at("step", "")
         self._acknowledgements.step()
-        self._elements.moved.clear()
-        actor, outcome = self._choose_and_step()
-        self.actor = actor
-        if not actor:
+        moved = self._elements.moved
+        moved.clear()
+        self.actor, outcome = self._choose_and_step()
+        if not self.actor:
             return None
-        self._trace.append(f"{actor} {outcome} {self.clock.now_us()} {''.join(self._elements.moved)}")
+        now_us = self.clock.now_us()
+        self._trace.append(f"{self.actor} {outcome} {now_us} {''.join(moved)}")
         if self._step_us:
-            self._pass_time(self.clock.now_us() + self._step_us)
+            self._pass_time(now_us + self._step_us)
         self._after()
-        return self._took(actor, outcome)
+        return outcome
 
     def _choose_and_step(self) -> tuple[str, str]:
-        tasks = {task.name: task for task in self._awake()}
-        actors = list(tasks)
+        tasks = self._awake()
+        actors = [task.name for task in tasks]
         if self._master_ready():
             actors.append(MASTER)
         if self._work:
@@ -160,15 +173,15 @@ class SimulationDriver(SteppingDriver):
             if due is not None and (not actors or due - self.clock.now_us() <= _STALL_US_MAX):
                 self._pass_time(due)
                 return CLOCK, "passed"
-        actor = self._pick(actors)
-        if actor == MASTER:
+        place = self._pick(actors)
+        if place < len(tasks):
+            outcome = self._step_task(tasks[place])
+            return actors[place], "failed" if outcome is None else _WORDS[outcome]
+        if actors[place] == MASTER:
             self.master.step()
-            return actor, self.master.state
-        if actor == WRITER:
-            self._work.popleft()()
-            return actor, "wrote"
-        outcome = self._step_task(tasks[actor])
-        return actor, "failed" if outcome is None else outcome.value
+            return MASTER, self.master.state
+        self._work.popleft()()
+        return WRITER, "wrote"
 
     def _step_task(self, task: Task) -> Outcome | None:
         self._faults.in_task = True
@@ -177,16 +190,17 @@ class SimulationDriver(SteppingDriver):
         finally:
             self._faults.in_task = False
 
-    def _pick(self, actors: list[str]) -> str:
+    def _pick(self, actors: list[str]) -> int:
+        """The place of the actor whose turn it is."""
         if len(actors) == 1:
-            return actors[0]
+            return 0
         willing = [self._willing.get(actor, 1.0) for actor in actors]
         left = self._chance.random() * sum(willing)
-        for actor, share in zip(actors, willing, strict=True):
+        for place, share in enumerate(willing):
             left -= share
             if left < 0:
-                return actor
-        return actors[-1]
+                return place
+        return len(actors) - 1
 
     def _draw(self, tasks: list[str]) -> None:
         self._willing = {actor: self._chance.choice(_WILLINGNESS) for actor in (MASTER, WRITER, *tasks)}

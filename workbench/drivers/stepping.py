@@ -345,7 +345,8 @@ class SteppingDriver(SerialDriver):
         return step
 
     def _after(self) -> None:
-        self._end_if_over()
+        if self.master.over:
+            self._end_if_over()
         self._on_step()
 
 

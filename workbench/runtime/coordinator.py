@@ -95,7 +95,7 @@ class CheckpointCoordinator:
     @property
     def settled(self) -> bool:
         """Whether it is known which checkpoint is the latest complete one."""
-        return not any(record.completing for record in self.in_progress.values())
+        return not self.in_progress or not any(record.completing for record in self.in_progress.values())
 
     def reschedule(self, settings: Settings, now_us: int) -> None:
         """Another interval is in force."""
@@ -104,14 +104,12 @@ class CheckpointCoordinator:
 
     def next_due_us(self, settings: Settings) -> int | None:
         """When ``step`` has something to do."""
-        due = [
-            record.triggered_us + settings.checkpoint_timeout_us
-            for record in self.in_progress.values()
-            if not record.completing
-        ]
-        if (begin := self._next_begin_us(settings)) is not None:
-            due.append(begin)
-        return min(due, default=None)
+        due_us = self._next_begin_us(settings)
+        for record in self.in_progress.values():
+            if not record.completing:
+                times_out_us = record.triggered_us + settings.checkpoint_timeout_us
+                due_us = times_out_us if due_us is None else min(due_us, times_out_us)
+        return due_us
 
     def _next_begin_us(self, settings: Settings) -> int | None:
         """When the next periodic checkpoint begins: after the interval, and after the minimum pause."""
@@ -126,11 +124,12 @@ class CheckpointCoordinator:
 
     def may_begin(self, settings: Settings) -> bool:
         """Whether one more checkpoint may be in progress."""
-        records = self.in_progress.values()
-        if any(record.alone for record in records):
+        if not self.in_progress:
+            return True
+        if any(record.alone for record in self.in_progress.values()):
             return False
         limit = 1 if settings.min_pause_us else settings.max_concurrent_checkpoints
-        return len(records) < limit
+        return len(self.in_progress) < limit
 
     def intolerable(self, settings: Settings) -> CheckpointError | None:
         """Why the job shall fail: more checkpoints in a row have failed than it is to bear."""

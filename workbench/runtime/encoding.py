@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, cast
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
+_as_json = json.JSONEncoder(sort_keys=True).encode
 _REPEATS = b"workbench.repeats"
 _INDEX = pa.schema(
     [("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string()), ("parts", pa.list_(pa.string()))]
@@ -47,11 +49,6 @@ class Piece:
     parts: tuple[str, ...] | None = None
     changing: ChangingRows | None = None
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """In the index."""
-        return {"operator": self.operator, "name": self.name, "json": self.json, "parts": self.parts}
-
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -77,8 +74,7 @@ class Encoded:
 
         They may be taken once, because those of state that is larger than memory are made on the way.
         """
-        index = pa.Table.from_pylist([piece.row for piece in self.content], schema=_INDEX)
-        return written([index, *(piece.table for piece in self.content if piece.table is not None)])
+        return written([_index(self.content), *(piece.table for piece in self.content if piece.table is not None)])
 
     def join(self) -> bytes:
         """All bytes in one."""
@@ -92,6 +88,26 @@ class Encoded:
             return piece if parts is None else replace(piece, table=None, parts=parts)
 
         return replace(self, content=tuple(map(outside, self.content)))
+
+
+def _index(content: Sequence[Piece]) -> pa.Table:
+    """A row for each piece."""
+    operators, names, no_parts = _named(tuple((piece.operator, piece.name) for piece in content))
+    parts = [piece.parts for piece in content]
+    columns = [
+        operators,
+        names,
+        pa.array([piece.json for piece in content], pa.large_string()),
+        pa.array(parts, no_parts.type) if any(own is not None for own in parts) else no_parts,
+    ]
+    return pa.Table.from_arrays(columns, schema=_INDEX)
+
+
+@lru_cache(maxsize=512)
+def _named(pieces: tuple[tuple[str, str], ...]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The columns of operators, of names and of parts where there are none; a task's pieces are always the same."""
+    operators, names = pa.array([own for own, _ in pieces], pa.string()), pa.array([n for _, n in pieces], pa.string())
+    return operators, names, pa.nulls(len(pieces), _INDEX.field("parts").type)
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
@@ -113,7 +129,7 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
                     Piece(uid, name, table=piece, changing=value if isinstance(value, ChangingRows) else None)
                 )
             else:
-                content.append(Piece(uid, name, json.dumps(piece, sort_keys=True)))
+                content.append(Piece(uid, name, _as_json(piece)))
         if not snapshot:
             content.append(Piece(uid, "", "null"))
     return Encoded(tuple(content), tuple(files))
@@ -121,13 +137,26 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
 
 def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
     """The bytes of each table as a stream, as buffers; a batch is let go before the next is read."""
+    small = pa.BufferOutputStream()
+    for table in tables:
+        if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # not worth keeping from a copy
+            with pa.ipc.new_stream(small, table.schema) as writer:
+                writer.write_table(table)
+            continue
+        if small.tell():
+            yield small.getvalue().to_pybytes()
+            small = pa.BufferOutputStream()
+        yield from _written_large(table)
+    if small.tell():
+        yield small.getvalue().to_pybytes()
+
+
+def _written_large(table: pa.Table | pa.RecordBatchReader) -> Iterator[Any]:
     pieces = _Pieces()
-    with pa.PythonFile(pieces, "w") as sink:
-        for table in tables:
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                for batch in table.to_reader() if isinstance(table, pa.Table) else table:
-                    writer.write_batch(batch)
-                    yield from pieces.taken()
+    with pa.PythonFile(pieces, "w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        for batch in table.to_reader() if isinstance(table, pa.Table) else table:
+            writer.write_batch(batch)
+            yield from pieces.taken()
     yield from pieces.taken(last=True)
 
 
@@ -135,7 +164,7 @@ def _without_repeats(table: pa.Table) -> pa.Table:
     """The table without columns that are the very same memory as an earlier one, and in its metadata how it was."""
     first: dict[object, str] = {}
     repeats: dict[str, str] = {}
-    if table.nbytes < _LARGE or len(set(table.column_names)) < table.num_columns:
+    if table.get_total_buffer_size() < _LARGE or len(set(table.column_names)) < table.num_columns:
         return table
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.num_chunks == 1:

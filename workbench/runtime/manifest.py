@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from workbench.connectors.checksum import checksum
@@ -104,10 +104,17 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest's file, which begins with the checksum of all that stands behind it."""
-        content = asdict(self)
-        del content["place"], content["ignored"]
+        content = {name: getattr(self, name) for name in _WRITTEN}
+        content["files"] = [{**_fields(file), "parts": [_fields(part) for part in file.parts]} for file in self.files]
         body = json.dumps(content, sort_keys=True).encode().removeprefix(b"{")
         return _head(body) + body
+
+
+_WRITTEN = tuple(each.name for each in fields(Manifest) if each.name not in ("place", "ignored"))
+
+
+def _fields(item: StateFile | StatePart) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__slots__}
 
 
 def read_manifest(data: bytes, place: str, path: str) -> Manifest:

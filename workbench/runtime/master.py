@@ -120,13 +120,15 @@ class Master(MasterFacts):
 
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
-        due = [self._restarts.due_us]
-        if self.state == "RUNNING" and not self._ending.agreed:
-            due.append(self.coordinator.next_due_us(self.settings))
         if self._retired or not self.coordinator.settled:
             return None  # what the background says will wake the master
-        wanted = [time for time in due if time is not None]
-        return min(wanted) if wanted else None
+        restart_us = self._restarts.due_us
+        if self.life.state != "RUNNING" or self._ending.agreed:
+            return restart_us
+        due_us = self.coordinator.next_due_us(self.settings)
+        if restart_us is None or due_us is None:
+            return due_us if restart_us is None else restart_us
+        return min(restart_us, due_us)
 
     @property
     def restart_point(self) -> Manifest | None:

@@ -12,10 +12,11 @@ with the same seed::
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,10 +78,22 @@ def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> Simulation
 
 def run_scenario(scenario: Scenario) -> SimulationResult:
     """Run one simulation of which some things are fixed."""
-    with Simulation(scenario) as simulation:
+    with _collector_at_rest(), Simulation(scenario) as simulation:
         while simulation.step():
             pass
         return simulation.result()
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """No search for cycles meanwhile: a run is short, and looking at all that Python holds takes a part of its time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Log(JobObserver):
@@ -122,6 +135,7 @@ class Simulation:
         self.plan = faults if scenario.faults is None else scenario.faults
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
+        self._disk = ProbedDisk(self.faults)
         self.person = Person(self.actions, self.trial.parallelisms)
         # What a job counts twice comes again when it is late.
         on_time = self.trial.on_time and self.settings.checkpoint_mode != "at-least-once"
@@ -188,7 +202,7 @@ class Simulation:
         """Start a process, or take one step of it; False when the run is over."""
         if self._finished or self.violations:
             return False
-        disk = DISK.set(ProbedDisk(self.faults))
+        disk = DISK.set(self._disk)
         try:
             self._step()
         except Exception as error:  # noqa: BLE001  whatever the runtime raises is found by this seed
@@ -210,19 +224,21 @@ class Simulation:
             self._on_ended()
 
     def _step_process(self) -> None:
-        driver, log = self.driver, self.log
-        before_us, skipped_us = self.clock.now_us(), driver.skipped_us
-        if driver.step() is None and not self.person.resumes(self.master):
-            self.violations.append(f"I11: nothing can happen any more, and the job is {self.master.state}")
+        driver, checker, now_us = self.driver, self.checker, self.clock.now_us
+        began_us = now_us() - driver.skipped_us
+        if driver.advance() is None and not self.person.resumes(driver.master):
+            self.violations.append(f"I11: nothing can happen any more, and the job is {driver.master.state}")
             return
-        if self.clock.now_us() - before_us - driver.skipped_us + skipped_us > SILENCE_US_MAX:
-            self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {self.master.state}")
-        self.checker.obey(self.master)
-        self.checker.after_step(driver.actor)
-        self.violations += self.checker.violations + log.unexpected
+        master = driver.master
+        if now_us() - driver.skipped_us - began_us > SILENCE_US_MAX:
+            self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {master.state}")
+        checker.obey(master)
+        checker.after_step(driver.actor)
+        if checker.violations or self.log.unexpected:
+            self.violations += checker.violations + self.log.unexpected
         if len(self.trace) > STEPS_MAX:
-            self.violations.append(f"I11: the job is {self.master.state} after {STEPS_MAX} steps")
-        self.person.after_step(self.master)
+            self.violations.append(f"I11: the job is {master.state} after {STEPS_MAX} steps")
+        self.person.after_step(master)
 
     def _on_ended(self) -> None:
         """The job of this process is over."""

@@ -164,45 +164,45 @@ class Model(Probe):
 
     def sent(self, channel: Channel, element: Element) -> None:
         line = self.lines[id(channel)]
-        if isinstance(element, CheckpointBarrier) and element.behind is not None:
+        if type(element) is CheckpointBarrier and element.behind is not None:
             line.queue.appendleft(element)
         else:
             line.queue.append(element)
-        match element:
-            case Records():
-                line.rows_sent += len(element)
-                line.buffers += 1
-                line.records.append(element)
-            case Watermark(timestamp_us):
-                line.watermark_sent = timestamp_us
-            case CheckpointBarrier(checkpoint_id) if checkpoint_id > line.barrier_sent:
-                line.barrier_sent = checkpoint_id
-                line.rows_before[checkpoint_id] = line.rows_sent
-                line.buffers_before[checkpoint_id] = len(line.records)
-            case EndOfInFlight():
-                output = line.output
-                output.resent = sum(other.rows_sent for other in output.lines) - output.emitted
-            case EndOfStream():
-                line.ended = True
+        if type(element) is Records:
+            line.rows_sent += element.batch.num_rows
+            line.buffers += 1
+            line.records.append(element)
+        elif type(element) is Watermark:
+            line.watermark_sent = element.timestamp_us
+        elif type(element) is CheckpointBarrier:
+            if element.checkpoint_id > line.barrier_sent:
+                line.barrier_sent = element.checkpoint_id
+                line.rows_before[element.checkpoint_id] = line.rows_sent
+                line.buffers_before[element.checkpoint_id] = len(line.records)
+        elif type(element) is EndOfInFlight:
+            output = line.output
+            output.resent = sum(other.rows_sent for other in output.lines) - output.emitted
+        elif type(element) is EndOfStream:
+            line.ended = True
 
     def received(self, channel: Channel, element: Element) -> None:
         line = self.lines[id(channel)]
         if line.queue:
             line.queue.popleft()
-        match element:
-            case Records():
-                line.rows_received += len(element)
-                line.buffers -= 1
-                line.buffers_received += 1
-            case Watermark(timestamp_us):
-                line.watermark_received = timestamp_us
-            case WatermarkStatus(idle):
-                line.idle = idle
-            case CheckpointBarrier(checkpoint_id) if checkpoint_id >= line.barrier_received:
-                line.barrier_received = checkpoint_id
+        if type(element) is Records:
+            line.rows_received += element.batch.num_rows
+            line.buffers -= 1
+            line.buffers_received += 1
+        elif type(element) is Watermark:
+            line.watermark_received = element.timestamp_us
+        elif type(element) is WatermarkStatus:
+            line.idle = element.idle
+        elif type(element) is CheckpointBarrier:
+            if element.checkpoint_id >= line.barrier_received:
+                line.barrier_received = element.checkpoint_id
                 line.overtaken = element.behind is not None
-            case EndOfStream():
-                line.finished = True
+        elif type(element) is EndOfStream:
+            line.finished = True
 
     def reached(self, point: Point, owner: str, number: int) -> None:
         if point == "snapshot begins":
