@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from workbench.bench import bench
 from workbench.cli import main
 from workbench.cli.bench import latencies, memory, starting, trial
+from workbench.cli.bench.ad_events import expected_views
 from workbench.cli.bench.blocks import (
     BASE_MS,
     BLOCK,
@@ -32,6 +33,7 @@ from workbench.cli.bench.blocks import (
     continued_text,
     events,
 )
+from workbench.cli.bench.campaigns import CAMPAIGN_OF, Campaigns
 from workbench.cli.bench.function import Function
 from workbench.cli.bench.grep import Grep, matching_rows
 from workbench.cli.bench.grouping import Grouping
@@ -42,7 +44,7 @@ from workbench.cli.bench.report import Report
 from workbench.cli.bench.suites import SUITES, cases
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.bench.trial import Setting, run_trial
-from workbench.cli.bench.windows import Windows, expected_views
+from workbench.cli.bench.windows import Windows
 from workbench.cli.command import say
 from workbench.dashboard.sweep import SweepPoint, sweep_figures
 from workbench.errors import SettingError
@@ -159,6 +161,7 @@ def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Grouping(10_000, 1, 20_000), Setting(parallelism=1, seconds=0.8, rate=20_000, buffer_timeout_ms=5)),
         (lambda: Grouping(BLOCK, 2, 0), Setting(parallelism=2, seconds=0.5, checkpoint_s=1)),
         (Windows, Setting(parallelism=2, seconds=0.8)),
+        (Campaigns, Setting(parallelism=2, seconds=0.8, checkpoint_s=1)),
         (Function, Setting(parallelism=2, seconds=0.8)),
     ],
 )
@@ -173,7 +176,7 @@ def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting)
     assert (result.p50_ms is not None) == (result.workload == "W2")
 
 
-@pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows, Function])
+@pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows, Campaigns, Function])
 def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
     work = make()
     job = work.pipeline(limit=3 * BLOCK).run("bench-lost", parallelism=1, checkpoint_interval=None)
@@ -184,13 +187,31 @@ def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
     assert not work.exact()
 
 
+def test_views_are_in_the_database_before_their_window_is_over_and_exact_whatever_fails() -> None:
+    """E6: the current values every second."""
+    work = Campaigns(rate=10_000)
+    job = work.pipeline(limit=25_000).run("campaigns", parallelism=2, checkpoint_interval="100ms")
+    first = events().types[:25_000] == 0
+    views = np.bincount(CAMPAIGN_OF["campaign"].to_numpy()[events().ads[:25_000][first]], minlength=100)
+    seen = np.zeros(100, np.int64)
+    while not work.path.exists() or not seen.any():
+        job._driver.wait_for(job._driver.ended, 0.01)
+        seen = work.counts()[0] if int(job.status()["checkpoints"]) else seen
+    assert (seen <= views).all()
+    assert seen.sum() < views.sum()
+    job.fail("aggregate[1]")
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 1
+    assert work.counts().tolist() == [views.tolist()]  # so few events span no more than one window
+
+
 # --- suites and the command
 
 
 def test_no_run_is_made_twice() -> None:
     every = cases("all", 1.0)
     assert len(set(every)) == len(every)
-    assert {case.work for case in every} == {"grep", "bare grep", "grouping", "windows", "function"}
+    assert {case.work for case in every} == {"grep", "bare grep", "grouping", "windows", "campaigns", "function"}
     assert {case.keys for case in cases("grouping", 1.0, keys=BLOCK, parallelism=1)} == {BLOCK}
     assert len(cases("checkpoint", 1.0)) == 6
 
@@ -382,4 +403,4 @@ def test_from_a_notebook() -> None:
     assert report.exact
     with pytest.raises(SettingError, match="unknown benchmark 'gerp'"):
         bench("gerp")
-    assert set(SUITES) == {"grep", "grouping", "windows", "function", "latency", "checkpoint", "sweep"}
+    assert set(SUITES) == {"grep", "grouping", "windows", "campaigns", "function", "latency", "checkpoint", "sweep"}

@@ -23,7 +23,7 @@ from workbench.errors import SettingError, unknown
 DEFAULT = ("bare", "flink")
 BARE_SHARE = 5
 """Kernels without an engine need no warm-up and have many settings, so each gets a fifth of the time."""
-UNSAID: dict[str, object] = {"timeout": 100, "checkpoint": 0, "rate": 0}
+UNSAID: dict[str, object] = {"timeout": 100, "checkpoint": 0, "rate": 0, "sink": "none"}
 """What holds where a script does not name a setting."""
 OUTCOMES = ("completed",)
 """Names among the settings that tell what happened."""

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from workbench.cli.bench.bare import run_bare
 from workbench.cli.bench.blocks import BLOCK
+from workbench.cli.bench.campaigns import Campaigns
 from workbench.cli.bench.function import Function
 from workbench.cli.bench.grep import Grep
 from workbench.cli.bench.grouping import Grouping
@@ -35,7 +36,7 @@ class Case:
     """One run.
 
     Attributes:
-        work: ``grep``, ``grouping``, ``windows`` or ``function``, or ``bare grep``, which is no job.
+        work: ``grep``, ``grouping``, ``windows``, ``campaigns`` or ``function``, or ``bare grep``, which is no job.
         setting: how it is run.
         keys: of grouping.
     """
@@ -50,6 +51,8 @@ class Case:
             return Grep()
         if self.work == "windows":
             return Windows()
+        if self.work == "campaigns":
+            return Campaigns()
         if self.work == "function":
             return Function()
         return Grouping(self.keys, self.setting.parallelism, self.setting.rate)
@@ -89,6 +92,10 @@ def _checkpoint() -> list[Case]:
     return [Case("grouping", Setting(checkpoint_s=seconds), keys) for keys in KEYS for seconds in CHECKPOINTS_S]
 
 
+def _campaigns() -> list[Case]:
+    return [Case("campaigns", Setting(parallelism, checkpoint_s=1)) for parallelism in PARALLELISMS]
+
+
 def _timeouts(timeouts_ms: tuple[int, ...], rates: tuple[int, ...]) -> list[Case]:
     return [
         Case("grouping", Setting(buffer_timeout_ms=timeout_ms, rate=rate))
@@ -109,6 +116,7 @@ SUITES: dict[str, tuple[str, str, Callable[[], list[Case]]]] = {
     "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _grep),
     "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _grouping),
     "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", partial(_parallel, "windows")),
+    "campaigns": ("W3", "the same with a join, its counts in SQLite every second, exactly once (E6)", _campaigns),
     "function": ("W4", "a Python function per record, then one with keyed state", partial(_parallel, "function")),
     "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _latency),
     "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _checkpoint),
