@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 
 import nbformat
 import pytest
+from browsing import CHROMIUM, TOKEN, chromium, jupyter
 
-from workbench.cli.checks.machine import find_browser
-
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = find_browser()
+pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
 PATIENCE_S = 90
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]  # fmt: skip
 
 START = """%load_ext workbench
 import os, numpy as np, pyarrow as pa, workbench as wb
@@ -79,7 +68,7 @@ class Lab:
     def __init__(self, page, url):
         self.page = page
         page.set_default_timeout(PATIENCE_S * 1000)
-        page.goto(f"{url}/lab/tree/live.ipynb?token=test&reset")
+        page.goto(f"{url}/lab/tree/live.ipynb?token={TOKEN}&reset")
         page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
         page.wait_for_function(
             "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
@@ -145,36 +134,8 @@ def lab(tmp_path_factory):
                                  metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
         root / "live.ipynb",
     )  # fmt: skip
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    kinds = ("JUPYTER_CONFIG", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES", "JUPYTER_RUNTIME")
-    places = {f"{kind}_DIR": str(home / kind.lower()) for kind in kinds}
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        "--IdentityProvider.token=test", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None",
-        f"--ServerApp.root_dir={root}",
-    ]  # fmt: skip
-    environment = os.environ | places | {"IPYTHONDIR": str(home / "ipython")}
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/api", timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline, (home / "log").read_text()
-                time.sleep(0.1)
-        with playwright.sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
-            page = browser.new_page(viewport={"width": 1500, "height": 1000})
-            yield Lab(page, url)
-            browser.close()
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
+    with jupyter(home, root) as url, chromium() as browser:
+        yield Lab(browser.new_page(viewport={"width": 1500, "height": 1000}), url)
 
 
 def test_two_displays_of_one_job_move_without_a_network_and_one_of_them_in_a_busy_cell(lab):

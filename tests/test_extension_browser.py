@@ -1,21 +1,14 @@
 """The JupyterLab front end in a real browser: JupyterLab, a kernel, real jobs, no network."""
 
-import os
-import socket
-import subprocess
-import sys
 import sysconfig
-import time
-import urllib.request
 from pathlib import Path
 
 import nbformat
 import pytest
+from browsing import CHROMIUM, chromium, jupyter
+from lab_front import Front
 
-from workbench.cli.checks.machine import find_browser
-
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = find_browser()
+pytest.importorskip("playwright.sync_api")
 INSTALLED = Path(sysconfig.get_path("data")) / "share/jupyter/labextensions/workbench-jupyterlab/package.json"
 pytestmark = [
     pytest.mark.browser,
@@ -23,17 +16,6 @@ pytestmark = [
     pytest.mark.skipif(not INSTALLED.exists(), reason="the front end is not installed: pip install ./extension"),
 ]
 
-PATIENCE_MS = 60_000
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
 
 START = """%load_ext workbench
 import numpy as np, pyarrow as pa, workbench as wb
@@ -57,117 +39,19 @@ def lab(tmp_path_factory):
     """A JupyterLab of its own: (its URL, its root directory)."""
     home = tmp_path_factory.mktemp("jupyter")
     root = tmp_path_factory.mktemp("notebooks")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    places = {
-        f"{name}_DIR": str(home / name.lower())
-        for name in ("JUPYTER_CONFIG", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES", "JUPYTER_RUNTIME")
-    }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        "--IdentityProvider.token=test", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None",
-        f"--ServerApp.root_dir={root}",
-    ]  # fmt: skip
-    environment = os.environ | places | {"IPYTHONDIR": str(home / "ipython")}
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + PATIENCE_MS / 1000
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/api", timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline, (home / "log").read_text()
-                time.sleep(0.1)
+    with jupyter(home, root) as url:
         yield url, root
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+def browser():
+    with chromium() as started:
         yield started
-        started.close()
-
-
-class Front:
-    """A page with JupyterLab, driven by its commands."""
-
-    def __init__(self, page, url, root):
-        self.page, self.root = page, root
-        page.set_default_timeout(PATIENCE_MS)
-        page.goto(f"{url}/lab?token=test&reset")
-        self.await_restored()
-        self.execute("workbench:show-jobs")
-
-    def await_restored(self):
-        self.page.wait_for_function("window.jupyterapp !== undefined")
-        self.page.evaluate("window.jupyterapp.restored")
-
-    def execute(self, command, wait=True, **args):
-        self.page.evaluate(
-            "([id, args, wait]) => { const done = window.jupyterapp.commands.execute(id, args);"
-            " return wait ? done.then(() => null) : null }",
-            [command, args, wait],
-        )
-
-    def open(self, path, *cells):
-        """Open a notebook, made of the cells if it is new, and wait for its kernel."""
-        if cells:
-            sources = [nbformat.v4.new_code_cell(cell) for cell in cells]
-            nbformat.write(nbformat.v4.new_notebook(cells=sources), self.root / path)
-        opened = self.page.evaluate(
-            """async path => {
-                const shell = window.jupyterapp.shell
-                const ref = [...shell.widgets('main')].find(widget => widget.context)?.id
-                const kernel = { name: 'python3' }
-                const options = ref ? { ref } : {}
-                const args = { path, kernel, options }
-                const widget = await window.jupyterapp.commands.execute('docmanager:open', args)
-                await widget.context.ready
-                await widget.sessionContext.ready
-                await widget.sessionContext.session.kernel.info
-                return widget.context.path
-            }""",
-            path,
-        )
-        assert opened == path
-
-    def run_cell(self, index, wait=True):
-        self.page.evaluate(
-            "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index }",
-            index,
-        )
-        self.execute("notebook:run-cell", wait=wait)
-
-    def restart_kernel(self, path):
-        self.page.evaluate(
-            """path => [...window.jupyterapp.shell.widgets('main')].find(widget => widget.context?.path === path)
-                .sessionContext.session.kernel.restart()""",
-            path,
-        )
-
-    def text(self, selector):
-        return self.page.locator(selector).inner_text()
-
-    def appears(self, selector, text=None):
-        found = self.page.locator(selector) if text is None else self.page.locator(selector, has_text=text)
-        found.first.wait_for(state="visible")
-        return found.first
-
-    def jobs(self):
-        return self.page.locator(".wb-Job").evaluate_all("items => items.map(item => item.dataset.job)")
 
 
 @pytest.fixture
-def front(lab, chromium):
-    page = chromium.new_page(viewport={"width": 1400, "height": 900})
+def front(lab, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield Front(page, *lab)
@@ -297,7 +181,9 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.page.locator(".lm-Menu-itemLabel", has_text="Open View").hover()
     front.appears("#jp-mainmenu-workbench-views")
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
-    assert ", ".join(views) == "Graph, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events"
+    assert ", ".join(views) == (
+        "Graph, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events, Controls, Stepper"
+    )
     front.page.keyboard.press("Escape")
     front.page.keyboard.press("Escape")
 

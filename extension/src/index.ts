@@ -84,7 +84,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     for (const view of Object.keys(VIEWS)) {
       palette?.addItem({ command: CommandIDs.openView, category: CATEGORY, args: { isPalette: true, view } });
     }
-    launcher?.add({ command: CommandIDs.openTutorial, category: 'Other', rank: 0 });
+    launcher?.add({ command: CommandIDs.openTutorial, category: 'Streaming', rank: 0 });
 
     if (statusBar) {
       const status = new JobsStatus(model, reveal);

@@ -107,8 +107,8 @@ function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
         </span>
       </div>
       <dl className="wb-Job-facts">
-        <Fact name="in" value={`${count(job.numRecordsInPerSecond)} /s`} title="Records per second read by the sources" />
-        <Fact name="out" value={`${count(job.numRecordsOutPerSecond)} /s`} title="Records per second received by the sinks" />
+        <Fact name="in" value={`${count(job.numRecordsInPerSecond)}/s`} title="Records per second read by the sources" />
+        <Fact name="out" value={`${count(job.numRecordsOutPerSecond)}/s`} title="Records per second received by the sinks" />
         <Fact name="watermark lag" value={duration(job.watermarkLag)} title="Largest watermarkLag of its operators" />
         <Fact name="checkpoint" value={job.lastCompletedCheckpointId} title="lastCompletedCheckpointId" />
         <Fact name="late" value={count(job.numLateRecordsDropped)} title="numLateRecordsDropped" />

@@ -14,14 +14,14 @@ const LAG_UNITS: [string, number][] = [
   ['ms', 1e3]
 ];
 
-/** `1234567` as `1.23 M`. */
+/** `1234567` as `1.23M`. */
 export function count(value: number | null): string {
   if (value === null) {
     return NOT_KNOWN;
   }
   for (const [unit, size] of [['G', 1e9], ['M', 1e6], ['k', 1e3]] as [string, number][]) {
     if (Math.abs(value) >= size) {
-      return `${(value / size).toPrecision(3)} ${unit}`;
+      return `${(value / size).toPrecision(3)}${unit}`;
     }
   }
   return Number.isInteger(value) ? String(value) : value.toFixed(value < 10 ? 1 : 0);

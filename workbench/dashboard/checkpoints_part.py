@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from bokeh.models import (
-    Column,
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    HoverTool,
-    InlineStyleSheet,
-    LinearAxis,
-    Range1d,
-)
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FixedTicker, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
 
 from workbench.dashboard import gantt, inflight
@@ -21,7 +11,7 @@ from workbench.dashboard.html import KEY_CHECKPOINTS, scrolled
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import ceiling, refresh, stretch
 from workbench.dashboard.theme import Paint
-from workbench.dashboard.time_chart import SHORT_MS
+from workbench.dashboard.time_chart import SHORT_MS, quarters
 from workbench.telemetry.frames import Frame
 
 SHORT_BYTES = """
@@ -55,9 +45,9 @@ class CheckpointsPart(Part):
         )  # fmt: skip
         self._draw(paint)
         self.models = [
-            self._progress.div, _fixed(self._cut.div, 230 if alone else 76), self._words.div,
-            scrolled(self._gantt.figure, 360 if alone else 90), self.figure,
-            scrolled(self._table.div, 400 if alone else 100),
+            self._progress.div, scrolled(self._cut.div, 230 if alone else 83), self._words.div,
+            scrolled(self._gantt.figure, 360 if alone else 118), self.figure,
+            scrolled(self._table.div, 400 if alone else 107),
         ]  # fmt: skip
 
     def update(self, frame: Frame) -> None:
@@ -71,8 +61,12 @@ class CheckpointsPart(Part):
         if refresh(self._source, columns) and columns["id"]:
             newest = columns["id"][-1]
             self._ids.update(start=max(0, newest - SHOWN) + 0.4, end=max(SHOWN, newest) + 0.6)
-            stretch(self._durations, ceiling(max(max(columns["done_ms"]), max(columns["failed_ms"]))))
-            stretch(self._sizes, ceiling(max(columns["size"])))
+            self._fit(0, self._durations, ceiling(max(max(columns["done_ms"]), max(columns["failed_ms"]))))
+            self._fit(1, self._sizes, ceiling(max(columns["size"])))
+
+    def _fit(self, axis: int, axis_range: Range1d, end: float) -> None:
+        if stretch(axis_range, end):
+            self.figure.yaxis[axis].ticker.ticks = quarters(end, 2)
 
     def _draw(self, paint: Paint) -> None:
         plot, source = self.figure, self._source
@@ -89,18 +83,12 @@ class CheckpointsPart(Part):
         plot.yaxis[0].formatter = CustomJSTickFormatter(code=SHORT_MS)
         plot.yaxis[1].formatter = CustomJSTickFormatter(code=SHORT_BYTES)
         for axis in plot.yaxis:
-            axis.ticker.desired_num_ticks = 3
+            axis.ticker = FixedTicker(ticks=quarters(1.0, 2))
         plot.xaxis.ticker.min_interval = 1
         plot.xaxis.ticker.num_minor_ticks = 0
         tips = [("checkpoint", "@id (@state)"), ("duration", "@took"), ("size", "@bytes")]
         plot.add_tools(HoverTool(renderers=[done, failed], tooltips=tips, mode="vline"))
         paint.plot(plot)
-
-
-def _fixed(model: Any, pixels: int) -> Column:
-    """A model that has so much room whatever it shows: a checkpoint comes and goes, and nothing below it may jump."""
-    css = f":host {{ height: {pixels}px; overflow: hidden auto; scrollbar-width: thin; }}"
-    return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
 
 
 _CSS = """

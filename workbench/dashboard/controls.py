@@ -209,11 +209,13 @@ class ControlsPart(Part):
 _SLIDERS_CSS = """
 :host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 8px 22px;
   align-items: start; }
+@container (min-width: 900px) { :host { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
 .wb-knob { min-width: 0; }
 """
 _ACTIONS_CSS = """
 :host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(430px, 1fr)); gap: 8px 22px;
   align-items: start; }
+@container (min-width: 900px) { :host { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .wb-group { min-width: 0; }
 """
 _IN_FORCE_CSS = """

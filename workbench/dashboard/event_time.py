@@ -55,6 +55,10 @@ class EventTimeChart:
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
             **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
         )
+        self.figure.yaxis.formatter = DatetimeTickFormatter(
+            **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
+            **dict.fromkeys(("minutes", "hourmin", "hours"), "%b %d %H:%M"), days="%b %d", months="%b %Y", years="%Y",
+        )  # fmt: skip
         self.figure.xgrid.visible = False
         paint.plot(self.figure)
 

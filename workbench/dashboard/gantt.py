@@ -105,6 +105,7 @@ class Gantt:
         self._rows, self._time = Range1d(0, 1), Range1d(0, 1)
         self.figure = figure(
             height=ROW + AXIS, sizing_mode="stretch_width", x_range=self._time, y_range=self._rows, tools="",
+            x_axis_location="above",
             html_attributes={"role": "img", "aria-label": "What every subtask did for the checkpoint, over time"},
         )  # fmt: skip
         starts = ("zero", *_ENDS)

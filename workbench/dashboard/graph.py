@@ -11,7 +11,7 @@ from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
 ROW_HEIGHT = 118
-LOWEST = 236
+LOWEST = 160
 COLUMN_WIDTH = 175
 WIDTH = 780
 """Pixels that the graph is laid out for; heights are exact, widths scale."""
@@ -54,7 +54,7 @@ def width(frame: Frame) -> int:
 
 def half_width(frame: Frame) -> float:
     """Half the width of a box, as a share of the drawing's width."""
-    return min(0.29, 0.76 / columns(frame)) / 2
+    return min(0.29, 0.7 / columns(frame)) / 2
 
 
 def places(frame: Frame) -> dict[str, tuple[float, float]]:
@@ -91,6 +91,13 @@ def shares(vertex: VertexFrame) -> tuple[float, float, float]:
     """Idle, busy and back-pressured time as fractions of one."""
     idle, busy, pressed = (float(vertex.metrics.get(metric) or 0) / 1000 for _, metric in SHARES)
     return idle, busy, pressed
+
+
+def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
+    """The three shares in words; in a narrow box only the greatest of them."""
+    told = [f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed))]
+    whole = f"{' · '.join(told)} %"
+    return whole if len(whole) * 4.8 <= pixels else f"{told[max(range(3), key=(idle, busy, pressed).__getitem__)]} %"
 
 
 def details(vertex: VertexFrame) -> str:
@@ -150,7 +157,7 @@ def box_columns(frame: Frame) -> Columns:
             "bar_top": top - 71, "bar_bottom": top - 82, "shares_y": top - 93,
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
             "pressed_1": bar_left + bar * (idle + busy + pressed),
-            "shares": f"idle {idle * 100:.0f} · busy {busy * 100:.0f} · back-pr. {pressed * 100:.0f} %",
+            "shares": told_shares(idle, busy, pressed, room),
         }  # fmt: skip
         for name in BOX_NAMES:
             made[name].append(row[name])

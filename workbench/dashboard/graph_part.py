@@ -6,7 +6,6 @@ from typing import Any
 
 from bokeh.core.properties import value
 from bokeh.models import (
-    Column,
     ColumnDataSource,
     HoverTool,
     InlineStyleSheet,
@@ -34,7 +33,7 @@ from workbench.dashboard.graph import (
     width,
 )
 from workbench.dashboard.graph_modes import MODES, look
-from workbench.dashboard.html import KEY_IDLE_BUSY
+from workbench.dashboard.html import KEY_IDLE_BUSY, scrolled
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.theme import FONT, GROUP_CSS, Paint
@@ -83,11 +82,8 @@ class GraphPart(Part):
             children=[self.modes, hint.div], sizing_mode="stretch_width", margin=0,
             stylesheets=[InlineStyleSheet(css=_BAR_CSS)],
         )  # fmt: skip
-        room = "640px" if easel.alone else "330px"
-        scroll = f":host {{ overflow: auto; max-height: {room}; scrollbar-width: thin; }}"
-        drawing = Column(
-            children=[self.figure], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=scroll)]
-        )
+        drawing = scrolled(self.figure, 640 if easel.alone else 330)
+        drawing.stylesheets.append(InlineStyleSheet(css=_DRAWING_CSS))
         self.models = [bar, drawing]
         self.inputs = (self.modes, self._boxes.selected)
 
@@ -150,7 +146,9 @@ class GraphPart(Part):
             ("rate", "rate_y", "11px", "ink", "bold"),
             ("buffers", "buffers_y", "10px", "muted", "normal"),
         ):
-            self._write(paint, edges, "middle", y, text, size, colour, style, "center")
+            written = self._write(paint, edges, "middle", y, text, size, colour, style, "center")
+            written.background_fill_alpha = 0.8
+            paint.set(written, background_fill_color="card")
         tips = [("edge", "@name"), ("exchange", "@tip"), ("buffers", "@usage")]
         plot.add_tools(HoverTool(renderers=[track, head], tooltips=tips, visible=False))
 
@@ -181,13 +179,14 @@ class GraphPart(Part):
 
     def _write(
         self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
-    ) -> None:
+    ) -> Any:
         glyph = self.figure.text(
             x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style,
             text_align=align, text_baseline="middle",
         ).glyph  # fmt: skip
-        paint.set(glyph, text_color=colour)
+        return paint.set(glyph, text_color=colour)
 
 
 _BAR_CSS = ":host { display: flex !important; gap: 14px; align-items: center; }"
+_DRAWING_CSS = ":host { margin-block: auto !important; }"
 _HINT_CSS = ":host { font-size: 11px; color: var(--wb-muted); flex: 1 1 auto; width: auto; }"

@@ -49,21 +49,25 @@ def html(frame: Frame) -> str:
     """Holder chain, greatest skew and late records as three short lines."""
     front = furthest(frame)
     names = chain(frame)
-    lines = []
+    lines: list[str] = []
+    told: list[str] = []
     if names:
         tasks = {task.name: task for task in frame.tasks}
         steps = " ◀ ".join(f"<b>{wording.html_text(name)}</b>" for name in names)
         mark = tasks[names[0]].metrics.get("currentInputWatermark")
         behind = lag(None if mark is None else int(mark), front)
-        lines.append(f"<p>held back by: {steps} <span class='muted'>({wording.span(behind)} behind)</span></p>")
+        lines.append(f"<p>held back by: {steps}</p>")
+        told.append(f"behind by <b>{wording.span(behind)}</b>")
     skews = [(skew, task.name) for task in frame.tasks if (skew := skew_us(frame, task.name)) is not None]
     if skews:
         widest, name = max(skews)
-        lines.append(f"<p>skew: <b>{wording.span(widest)}</b> between the channels of {wording.html_text(name)}</p>")
+        told.append(f"skew <b>{wording.span(widest)}</b> between the channels of {wording.html_text(name)}")
+    if told:
+        lines.append(f"<p>{' · '.join(told)}</p>")
     late = late_records(frame)
     if late:
-        told = ", ".join(f"{wording.html_text(name)} {wording.count(count)}" for name, count in late.items())
-        lines.append(f"<p class='warn'>late records dropped: {told}</p>")
+        counts = ", ".join(f"{wording.html_text(name)} {wording.count(count)}" for name, count in late.items())
+        lines.append(f"<p class='warn'>late records dropped: {counts}</p>")
     else:
         lines.append("<p>late records dropped: 0</p>")
     return "".join(lines)

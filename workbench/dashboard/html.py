@@ -47,7 +47,8 @@ KEY_IDLE_BUSY = (
 )
 KEY_BUFFERS = (
     f"<b style='background:{_HATCHED}'></b>at the sender "
-    "<b style='background:var(--wb-accent)'></b>at the receiver, of those granted"
+    "<b style='background:var(--wb-accent)'></b>at the receiver, of those granted "
+    "<b style='background:repeating-linear-gradient(135deg,var(--wb-warn) 0 3px,#fff 3px 5px)'></b>held back"
 )
 KEY_CHECKPOINTS = (
     "<b style='background:var(--wb-accent)'></b>duration <span style='color:var(--wb-violet)'>◆</span> size"
@@ -111,9 +112,25 @@ class Texts:
 
 
 def scrolled(model: Any, pixels: int) -> Column:
-    """A model that scrolls where it is higher than that."""
-    css = f":host {{ max-height: {pixels}px; overflow: auto; scrollbar-width: thin; }}"
+    """A model that scrolls where it is higher than that; it takes more where its card has room to spare.
+
+    Its height depends on its own only up to `pixels`, so a card does not grow, and nothing jumps, while rows come and
+    go. Shadows at its edges tell that there is more.
+    """
+    css = f":host {{ flex: 1 1 {pixels}px !important; {_SCROLLED_CSS} }} {_UNSQUEEZED_CSS}"
     return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
+
+
+_UNSQUEEZED_CSS = ":host > * { flex: none !important; max-height: none; }"
+
+
+_SCROLLED_CSS = """
+min-height: 0; max-height: max-content !important; overflow: auto; scrollbar-width: thin; margin-bottom: 4px;
+background: linear-gradient(var(--wb-card) 40%, transparent) top / 100% 20px no-repeat local,
+  linear-gradient(transparent, var(--wb-card) 60%) bottom / 100% 20px no-repeat local,
+  linear-gradient(var(--wb-line), transparent) top / 100% 7px no-repeat scroll,
+  linear-gradient(transparent, var(--wb-line)) bottom / 100% 7px no-repeat scroll;
+"""
 
 
 def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:

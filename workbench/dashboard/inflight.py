@@ -68,8 +68,10 @@ def _cut(channel: ChannelFrame, checkpoint: int, now_us: int, taken: set[str]) -
 def html(frame: Frame, most: int = LISTED) -> str:
     """The cut as a table: before the barrier, the barrier, behind it; held channels and full ones first."""
     checkpoint = in_progress(frame)
+    if not frame.channels:
+        return "<p class='none'>This job has no channels that a barrier could pass.</p>"
     if checkpoint is None:
-        return "<p class='none'>No checkpoint is in progress: its barriers will be followed here.</p>"
+        return _waiting_html(frame, most)
     found = sorted(cuts(frame), key=lambda cut: (cut.held_us is None, not cut.on_channel, -(cut.before + cut.behind)))
     widest = max((cut.before + cut.behind for cut in found), default=0) or 1
     lines = []
@@ -81,10 +83,24 @@ def html(frame: Frame, most: int = LISTED) -> str:
             f"<td class='n'>{wording.short(cut.before)} | {wording.short(cut.behind)}</td>"
             f"<td>{wording.html_text(cut.words)}</td></tr>"
         )
-    rest = f"<p class='muted'>and {len(found) - most} more channels</p>" if len(found) > most else ""
-    head = (
-        f"<tr class='head'><th>channel</th><th>#{checkpoint.id}</th><th class='n'>pre | post</th><th>barrier</th></tr>"
-    )
+    return _table(f"<th>#{checkpoint.id}</th><th class='n'>pre | post</th>", lines, len(found) - most)
+
+
+def _waiting_html(frame: Frame, most: int) -> str:
+    """The queues alone, in as many lines, so that nothing jumps when a checkpoint begins and ends."""
+    widest = max(channel.queued_records for channel in frame.channels) or 1
+    lines = [
+        f"<tr><td>{wording.html_text(channel.source)} → {wording.html_text(channel.target)}</td>"
+        f"<td class='cut'><span class='queue'><i style='width:{100 * channel.queued_records / widest:.0f}%'></i></span>"
+        f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none under way</td></tr>"
+        for channel in frame.channels[:most]
+    ]
+    return _table("<th>queue</th><th class='n'>records</th>", lines, len(frame.channels) - most)
+
+
+def _table(heads: str, lines: list[str], left: int) -> str:
+    head = f"<tr class='head'><th>channel</th>{heads}<th>barrier</th></tr>"
+    rest = f"<p class='muted'>and {left} more channels</p>" if left > 0 else ""
     return f"<table>{head}{''.join(lines)}</table>{rest}"
 
 
@@ -104,7 +120,7 @@ tr.held td { color: var(--wb-warn); font-weight: 600; }
 td.cut { width: 62px; }
 .queue { display: flex; width: 60px; justify-content: flex-end; align-items: center; height: 9px;
   background: var(--wb-track); border-radius: 2px; overflow: hidden; }
-.queue i { height: 100%; } .queue i.before { background: var(--wb-accent); }
+.queue i { height: 100%; background: var(--wb-muted); } .queue i.before { background: var(--wb-accent); }
 .queue i.behind { background: repeating-linear-gradient(135deg, var(--wb-violet) 0 3px, var(--wb-track) 3px 5px); }
 .queue b { color: var(--wb-warn); line-height: 9px; font-size: 10px; }
 """

@@ -10,7 +10,7 @@ from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER, SPACING_MS, WINDOW_MS, TimeChart
 from workbench.telemetry.frames import Frame
 
-LISTED, LISTED_ALONE = 2, 8
+LISTED, LISTED_ALONE = 4, 8
 
 
 def changes_html(found: list[Change], most: int) -> str:
@@ -40,7 +40,7 @@ class LatencyPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        pixels = 200 if easel.alone else 100
+        pixels = 200 if easel.alone else 128
         self._latency = TimeChart(
             easel.paint, easel.texts, easel.window, PERCENTILES, ticks=SHORT_MS, label="Latency percentiles over time",
             unit="{0.0} ms", pixels=pixels,

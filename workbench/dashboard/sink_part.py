@@ -48,7 +48,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line of the plot: its name, and its points in the order of the rows."""
+    """One line of the plot: its name, and its points in the order of x."""
 
     name: str
     x: tuple[float, ...]
@@ -69,8 +69,8 @@ def time_column(table: pa.Table) -> str | None:
 def series(latest: Latest, y: str) -> list[Series]:
     """The plotted column by the first text column, at most five lines; all in one where there is none.
 
-    x is milliseconds since 1970 where a column tells a time, else the number of the row. Rows in which the value or
-    the time is missing are left out.
+    x is milliseconds since 1970 where a column tells a time, else the number of the row. Points are in the order of x:
+    rows come as the sink's subtasks commit them. Rows in which the value or the time is missing are left out.
     """
     table = latest.table
     when = time_column(table)
@@ -87,7 +87,12 @@ def series(latest: Latest, y: str) -> list[Series]:
         points[0].append(_milliseconds(time) if when is not None else float(first + place))
         points[1].append(float(value))
     fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]
-    return [Series(name, tuple(found[name][0]), tuple(found[name][1])) for name in sorted(fullest)]
+    return [_series(name, *found[name]) for name in sorted(fullest)]
+
+
+def _series(name: str, x: list[float], y: list[float]) -> Series:
+    order = sorted(range(len(x)), key=x.__getitem__)
+    return Series(name, tuple(x[place] for place in order), tuple(y[place] for place in order))
 
 
 def html(latest: Latest, most: int) -> str:

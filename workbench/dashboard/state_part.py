@@ -13,6 +13,7 @@ from typing import Any
 from workbench.dashboard import wording
 from workbench.dashboard.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.html import scrolled
+from workbench.dashboard.job_port import OVER
 from workbench.dashboard.part import Easel, Part
 from workbench.telemetry.frames import Frame
 
@@ -98,6 +99,11 @@ def written(value: Value | None, letters: int) -> str:
     windows = value.get("windows")
     if isinstance(windows, Sequence) and not isinstance(windows, str) and all(isinstance(w, Mapping) for w in windows):
         return wording.plain(" · ".join(written(window, letters) for window in reversed(windows)), letters)
+    start, end = value.get("window_start"), value.get("window_end")
+    if isinstance(start, datetime) and isinstance(end, datetime):
+        rest = {name: item for name, item in value.items() if name not in ("window_start", "window_end")}
+        upto = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
+        return wording.plain(f"{written(rest, letters)} from {start:%Y-%m-%d %H:%M:%S} to {upto}", letters)
     parts = []
     for name, item in value.items():
         if isinstance(item, datetime):
@@ -147,6 +153,8 @@ class StatePart(Part):
         if not self.operator.options:
             self._summary.write("<p class='none'>No operator of this job keeps state by key.</p>")
             return
+        if frame.state in OVER and self._held is None:
+            self._summary.write("<p class='none'>The job is over: what its operators held cannot be asked now.</p>")
         if frame.state == "RUNNING" and monotonic() - self._asked_at >= EVERY_S and self.easel.runs_live():
             self._ask()
 

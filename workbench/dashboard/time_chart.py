@@ -193,7 +193,7 @@ class TimeChart:
         span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
         text = plot.text(
             "x", "y", "text", source=self._marks, text_align="align", x_offset="shift", y_offset=1,
-            text_font=value(FONT), text_font_size="11px", text_baseline="top",
+            text_font=value(FONT), text_font_size="11px", text_baseline="top", background_fill_alpha=0.8,
         )  # fmt: skip
         paint.set(span.glyph, line_color="violet")
-        paint.set(text.glyph, text_color="violet")
+        paint.set(text.glyph, text_color="violet", background_fill_color="card")

@@ -31,18 +31,20 @@ class Timeline:
         self._following = False
         self.slider = Slider(
             start=0, end=1, step=1, value=0, title="History: seek", sizing_mode="stretch_width", margin=0,
-            format=CustomJSTickFormatter(code=_INSTANT), stylesheets=[InlineStyleSheet(css=SLIDER_CSS)], visible=False,
+            format=CustomJSTickFormatter(code=_INSTANT), stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
             html_attributes={"role": "group", "aria-label": "Place in the history"},
         )  # fmt: skip
         self.slider.on_change("value", self._touched)
         self.slider.on_change("value_throttled", self._let_go)
-        self.model: Any = Column(children=[self.slider, answer.div], sizing_mode="stretch_width", margin=0)
+        self.model: Any = Column(
+            children=[self.slider, answer.div], sizing_mode="stretch_width", margin=0, visible=False
+        )
 
     def update(self, replay: ReplayFrame | None, over: bool) -> None:
         """Show where the replay is."""
         self.answer.update()
-        if self.slider.visible != (replay is not None):
-            self.slider.visible = replay is not None
+        if self.model.visible != (replay is not None):
+            self.model.visible = replay is not None
         if replay is None:
             return
         self.slider.disabled = over

@@ -30,7 +30,7 @@ class WatermarksPart(Part):
         self._lags.show({})
         self._lines: dict[str, str] = {}
         self._event_time = EventTimeChart(easel.paint, easel.texts, easel.window, 150 if easel.alone else 76)
-        rooms = 420 if easel.alone else 118
+        rooms = 420 if easel.alone else 129
         table = scrolled(self._table.div, rooms)
         self.models = [self._words.div, table, *self._lags.models, *self._event_time.models]
 
@@ -50,7 +50,7 @@ class WatermarksPart(Part):
 
 
 _WORDS_CSS = """
-p { font-size: 12px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+p { font-size: 12px; overflow-wrap: anywhere; }
 p.warn { font-weight: 600; }
 """
 
