@@ -8,6 +8,7 @@ static host) it falls back on the public CDN, and where that fails too it says w
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import bokeh
 import panel
@@ -70,12 +71,21 @@ _SCRIPT = """
     const note = document.getElementById(%(note)s)
     if (note !== null) note.textContent = text
   }
+  const acted = new Set(%(inputs)s)
+  const hush = (manager) => {
+    const tell = manager._document_changed.bind(manager)
+    manager._document_changed = (event) => {
+      if (event.kind === "MessageSent" || acted.has(event.model?.id)) tell(event)
+    }
+  }
   let left = 1200
   const start = () => {
     const root = bokeh()?.index.find_one_by_id(%(plot)s)?.model
     const script = root?.document?.get_model_by_id(%(start)s)
-    if (script != null) script.execute(root)
-    else if (left-- > 0) setTimeout(start, 50)
+    if (script != null) {
+      root.document.roots().filter((model) => model.client_comm_id !== undefined).forEach(hush)
+      script.execute(root)
+    } else if (left-- > 0) setTimeout(start, 50)
   }
   start()
   const add = (url) => new Promise((resolve, reject) => {
@@ -114,7 +124,7 @@ _SCRIPT = """
 """
 
 
-def loader_html(plot_id: str, script_id: str) -> str:
+def loader_html(plot_id: str, script_id: str, inputs: Iterable[str]) -> str:
     """HTML that makes sure that BokehJS is on the page, and starts a view's script once the view is there.
 
     (The event ``document_ready`` never comes in a notebook: a document waits for all of its roots, and one of them is
@@ -123,6 +133,8 @@ def loader_html(plot_id: str, script_id: str) -> str:
     Args:
         plot_id: id of the view's root model.
         script_id: id of a CustomJS that the root refers to.
+        inputs: ids of the models that a person acts on. Panel's comm manager would send back every change of the
+            others too, and those are what the kernel has just sent.
     """
     note = f"wb-note-{plot_id}"
     script = _SCRIPT % {
@@ -133,6 +145,7 @@ def loader_html(plot_id: str, script_id: str) -> str:
         "note": json.dumps(note),
         "plot": json.dumps(plot_id),
         "start": json.dumps(script_id),
+        "inputs": json.dumps(sorted(inputs)),
         "knock_ms": KNOCK_MS,
         "last_knock_ms": LAST_KNOCK_MS,
     }

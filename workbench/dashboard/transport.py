@@ -93,7 +93,7 @@ class Line:
         with self.lock:
             data, metadata = render_mimebundle(self._root, self._document, self._telemetry, self._manager)
             self._document.callbacks._held_events = []
-        html = loader_html(self._root.ref["id"], self._script_id) + data["text/html"]
+        html = loader_html(self._root.ref["id"], self._script_id, self._inputs) + data["text/html"]
         return {**data, "text/html": html}, metadata
 
     def push(self, change: Callable[[], None] | None = None) -> int:
