@@ -1,15 +1,21 @@
-"""What several test files share: the flights as a replay log (written by Spark once per run), and job cleaning."""
+"""What several test files share: the flights as a replay log (written by Spark once per run), an object store, and job
+cleaning."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 import workbench as wb
+
+SECRET = "s3cr3t-pa55"
+"""Of the object store."""
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +39,33 @@ def delays_oracle(flights_log: Path) -> pa.Table:
         GROUP BY ALL ORDER BY ALL
         """
     ).to_arrow_table()
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """An S3 server on this machine."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    _, port = server.get_host_and_port()
+    yield f"127.0.0.1:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str, request: pytest.FixtureRequest) -> str:
+    """A URI of a folder in an empty bucket, with the secret in it that opens it."""
+    name = f"b{abs(hash(request.node.nodeid)) % 10**9}"
+    system = fs.S3FileSystem(
+        access_key="key", secret_key=SECRET, endpoint_override=endpoint, scheme="http", region="us-east-1",
+        allow_bucket_creation=True, allow_bucket_deletion=True,
+    )  # fmt: skip
+    system.create_dir(name)
+    return (
+        f"s3://key:{SECRET}@{name}/jobs/c?endpoint_override={endpoint.replace(':', '%3A')}&scheme=http&region=us-east-1"
+    )
 
 
 @pytest.fixture(autouse=True)

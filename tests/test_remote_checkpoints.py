@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from time import sleep
@@ -11,42 +9,13 @@ from time import sleep
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
+from conftest import SECRET
 
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
 from workbench.runtime.storage.lease import LEASE_US
-
-SECRET = "s3cr3t-pa55"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """An S3 server on this machine."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"127.0.0.1:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(endpoint: str, request: pytest.FixtureRequest) -> str:
-    """A URI of a folder in an empty bucket, with the secret in it that opens it."""
-    name = f"b{abs(hash(request.node.name)) % 10**9}"
-    system = fs.S3FileSystem(
-        access_key="key", secret_key=SECRET, endpoint_override=endpoint, scheme="http", region="us-east-1",
-        allow_bucket_creation=True, allow_bucket_deletion=True,
-    )  # fmt: skip
-    system.create_dir(name)
-    return (
-        f"s3://key:{SECRET}@{name}/jobs/c?endpoint_override={endpoint.replace(':', '%3A')}&scheme=http&region=us-east-1"
-    )
 
 
 def folder(bucket: str, place: str) -> str:

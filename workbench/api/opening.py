@@ -55,7 +55,7 @@ def open_storage(
     try:
         if storage.directory is None:
             sleep(SETTLE_US / 1e6)
-            storage.check()
+            storage.settle()
         if restore is not None:
             manifest: Manifest | None = _to_restore(storage, restore)
         elif (manifest := storage.latest()) is not None and not resume:

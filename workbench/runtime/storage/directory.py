@@ -89,6 +89,14 @@ class DirectoryStorage:
         """Put a small file beside the checkpoints, durably, in the place of the one of that name."""
         self._files.write(name, (content,))
 
+    def settle(self) -> None:
+        """Make sure, some time after it was taken and before anything is done in it, that the directory is ours.
+
+        Raises:
+            HeldError: another process has taken it at the same moment.
+        """
+        self._hold.settle()
+
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 

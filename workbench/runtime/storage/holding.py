@@ -30,6 +30,14 @@ class Hold(Protocol):
     directory: Path | None
     holder: Holder
 
+    def settle(self) -> None:
+        """Asked once, before anything is done in the directory.
+
+        Raises:
+            HeldError: another process has taken it at the same moment.
+        """
+        ...
+
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 
@@ -84,6 +92,9 @@ class LocalHold:
         self._lock.truncate(0)
         self._lock.write(self.holder.write())
         self._lock.flush()
+
+    def settle(self) -> None:
+        """Of two who want a lock one gets it."""
 
     def beat(self) -> None:
         """A lock needs no heartbeat."""

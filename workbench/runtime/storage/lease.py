@@ -25,6 +25,8 @@ LEASE = "lease.json"
 LEASE_US = 30_000_000
 HEARTBEAT_US = 5_000_000
 SETTLE_US = 1_000_000
+SILENT_MOST_US = LEASE_US // 2
+"""So long an owner bears that it cannot renew its heartbeat; then it ends its job, well before anybody takes over."""
 
 
 class Lease:
@@ -43,18 +45,13 @@ class Lease:
         self.files = files
         self.directory: Path | None = None
         self._clock = clock
+        self._renewed_us = 0
         self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
         self._owner = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
         try:
             owner, beat_us = self._read()
             if owner is not None and clock.now_us() - beat_us < LEASE_US:
-                host, process, since_us, *_ = owner.split(":")
-                raise HeldError(
-                    files.shown,
-                    Holder(int(process), host, int(since_us)),
-                    "stop that job, choose another, or pass standby=True; if it has died, its lease ends "
-                    f"{LEASE_US // 1_000_000} seconds after its last heartbeat",
-                )
+                raise self._held_by(owner)
             self.renew()
         except OSError as error:
             reason = redacted(str(error).partition("\n")[0])
@@ -62,6 +59,13 @@ class Lease:
                 f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
                 "credentials, or choose another"
             ) from None
+
+    def settle(self) -> None:
+        owner, _ = self._read()
+        if owner is None:
+            raise HeldError(self.files.shown, None)
+        if owner != self._owner:
+            raise self._held_by(owner)
 
     def check(self) -> None:
         holder, _ = self._read()
@@ -73,22 +77,42 @@ class Lease:
 
     def renew(self) -> None:
         """Tell that the owner is alive."""
-        content = {"owner": self._owner, "heartbeat_us": self._clock.now_us()}
+        now_us = self._clock.now_us()
+        content = {"owner": self._owner, "heartbeat_us": now_us}
         self.files.write(LEASE, (json.dumps(content).encode(),))
+        self._renewed_us = now_us
 
     def beat(self) -> None:
-        """Renew the lease if it still is ours.
+        """Renew the lease if it still is ours; when the file system cannot be reached, the next beat tries again.
 
         Raises:
-            CheckpointError: another process has taken the directory.
+            CheckpointError: another process has taken the directory, or may soon, because it could not be renewed.
         """
-        self.check()
-        self.renew()
+        try:
+            self.check()
+            self.renew()
+        except OSError as error:
+            silent_us = self._clock.now_us() - self._renewed_us
+            if silent_us >= SILENT_MOST_US:
+                raise CheckpointError(
+                    f"the lease of the checkpoint directory {self.files.shown!r} could not be renewed for "
+                    f"{silent_us // 1_000_000} seconds ({redacted(str(error).partition(chr(10))[0])}): another process "
+                    "may take the directory at any time, so this job must not go on"
+                ) from None
 
     def release(self) -> None:
         holder, _ = self._read()
         if holder == self._owner:
             self.files.delete(LEASE)
+
+    def _held_by(self, owner: str) -> HeldError:
+        host, process, since_us, *_ = owner.split(":")
+        return HeldError(
+            self.files.shown,
+            Holder(int(process), host, int(since_us)),
+            "stop that job, choose another, or pass standby=True; if it has died, its lease ends "
+            f"{LEASE_US // 1_000_000} seconds after its last heartbeat",
+        )
 
     def _read(self) -> tuple[str | None, int]:
         """The owner and its last heartbeat; an object that says neither counts as none."""

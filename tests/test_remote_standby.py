@@ -1,0 +1,197 @@
+"""Standing by for a job whose checkpoints lie in an object store: a lease is all that keeps two apart (F2-16)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import SECRET
+
+import workbench as wb
+from workbench.api import launch, opening
+from workbench.clock import VirtualClock
+from workbench.connectors.checksum import RunningChecksum
+from workbench.errors import CheckpointError
+from workbench.runtime.storage import DirectoryStorage, HeldError, directory, lease
+from workbench.runtime.storage.lease import LEASE, LEASE_US, Lease
+from workbench.runtime.storage.locations import open_files
+
+COUNT = 4_000
+
+
+def numbers(out: Path, rate: int | None = None) -> wb.Pipeline:
+    return wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=rate).sink_to(wb.ParquetSink(out))
+
+
+def written(out: Path) -> list[int]:
+    return sorted(n for path in out.glob("part-*") for n in pq.read_table(path)["n"].to_pylist())
+
+
+def until(job: wb.Job, reached: Callable[[], bool]) -> None:
+    while not reached():
+        assert not job.over
+        job._driver.wait_for(job._driver.ended, 0.01)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    """By which all leases go."""
+    clock = VirtualClock(1_700_000_000_000_000)
+    monkeypatch.setattr(directory, "SystemClock", lambda: clock)
+    monkeypatch.setattr(opening, "SETTLE_US", 0)
+    return clock
+
+
+def test_it_waits_as_long_as_the_owner_lives_and_no_longer(
+    bucket: str, clock: VirtualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    opened = launch.open_storage
+
+    def counted(*arguments: Any) -> Any:
+        tried.append(clock.now_us())
+        return opened(*arguments)
+
+    owner = DirectoryStorage(bucket, clock=clock)
+    monkeypatch.setattr(launch, "open_storage", counted)
+    job = numbers(tmp_path / "out").run("stands-by", checkpoint_dir=bucket, standby=True)
+    for _ in range(3):
+        clock.advance_to(clock.now_us() + LEASE_US - 1)
+        until(job, lambda: tried.count(clock.now_us()) > 1)  # the first of these has come to its end
+        assert job.state == "SUSPENDED"
+        assert job.status()["lease"] == str(owner.holder)
+        owner.beat()
+    clock.advance_to(clock.now_us() + LEASE_US)  # the owner has died
+    assert job.wait("60s") == "FINISHED"
+    assert written(tmp_path / "out") == list(range(COUNT))
+    with pytest.raises(CheckpointError, match="was taken over by nobody"):  # who finished has given it back
+        owner.beat()
+    assert SECRET not in repr(job.status())
+
+
+def test_an_owner_that_was_only_silent_ends_when_another_has_taken_over(
+    bucket: str, clock: VirtualClock, tmp_path: Path
+) -> None:
+    first = numbers(tmp_path / "out", rate=500).run("silent", checkpoint_dir=bucket, checkpoint_interval="50ms")
+    until(first, lambda: int(first.status()["checkpoints"]) > 0)
+    clock.advance_to(clock.now_us() + LEASE_US)
+    second = numbers(tmp_path / "out").run("takes-over", checkpoint_dir=bucket, standby=True)
+    with pytest.raises(wb.JobError, match="was taken over by"):
+        first.wait("60s")
+    assert second.wait("60s") == "FINISHED"
+    assert written(tmp_path / "out") == list(range(COUNT))
+
+
+def test_an_owner_bears_that_the_store_is_away_for_a_moment_and_no_longer(
+    bucket: str, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: Lease) -> tuple[str | None, int]:
+        raise OSError(f"When reading {bucket}: no route to host")
+
+    with closing(DirectoryStorage(bucket, clock=clock)) as owner:
+        with monkeypatch.context() as patched:
+            patched.setattr(Lease, "_read", away)
+            clock.advance_to(clock.now_us() + lease.SILENT_MOST_US - 1)
+            owner.beat()
+        owner.beat()
+        with monkeypatch.context() as patched:
+            patched.setattr(Lease, "_read", away)
+            clock.advance_to(clock.now_us() + lease.SILENT_MOST_US)
+            with pytest.raises(CheckpointError, match=r"not be renewed for 15 seconds \(.*no route to host") as told:
+                owner.beat()
+    assert SECRET not in str(told.value)
+
+
+def test_of_two_that_come_at_once_one_gets_it_and_the_other_waits_on(
+    bucket: str, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=60)
+    read, looks = Lease._read, threading.local()
+
+    def both(self: Lease) -> tuple[str | None, int]:
+        """Both find it free before one takes it, and both have taken it before one looks again."""
+        looks.count = getattr(looks, "count", 0) + 1
+        if looks.count == 2:
+            together.wait()
+        found = read(self)
+        if looks.count == 1:
+            together.wait()
+        return found
+
+    outcomes: list[Any] = []
+
+    def come() -> None:
+        try:
+            outcomes.append(opening.open_storage(bucket, True, None)[0])
+        except CheckpointError as error:
+            outcomes.append(error)
+
+    with closing(DirectoryStorage(bucket, clock=clock)):
+        clock.advance_to(clock.now_us() + LEASE_US)
+        with monkeypatch.context() as patched:
+            patched.setattr(Lease, "_read", both)
+            threads = [threading.Thread(target=come) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        (got,) = [outcome for outcome in outcomes if isinstance(outcome, DirectoryStorage)]
+        (refused,) = [outcome for outcome in outcomes if isinstance(outcome, HeldError)]  # for which a standby waits
+        assert refused.holder == got.holder
+        got.check()
+        got.close()
+
+
+# another process -----------------------------------------------------------------------------------------------------
+
+SHORT_US = 4_000_000
+OWNER = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_remote_standby import numbers
+from workbench.api import opening
+opening.HEARTBEAT_US, opening.SETTLE_US = 300_000, 0
+job = numbers(Path(sys.argv[2]), rate=200).run("shared", checkpoint_dir=sys.argv[1], checkpoint_interval="50ms")
+while int(job.status()["checkpoints"]) < 3:
+    job._driver.wait_for(job._driver.ended, 0.01)
+print("under way", flush=True)
+job.wait()
+"""
+
+
+@pytest.mark.slow
+def test_it_goes_on_when_the_owner_is_killed_not_before_its_lease_is_over(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_US", SHORT_US)
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", OWNER, bucket, str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "under way\n"
+        job = numbers(out).run("shared", checkpoint_dir=bucket, standby=True)
+        assert job.state == "SUSPENDED"
+        until(job, lambda: f"process {owner.pid} on " in str(job.status()["lease"]))
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.wait()
+    files = open_files(bucket)
+    last = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))["heartbeat_us"]
+    committed = written(out)
+    assert 0 < len(committed) < COUNT
+    until(job, lambda: f"process {os.getpid()} on " in str(job.status()["lease"]))
+    taken = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))["owner"]
+    assert int(taken.split(":")[2]) >= last + SHORT_US
+    assert job.wait("60s") == "FINISHED"
+    assert written(out) == list(range(COUNT))
