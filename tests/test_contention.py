@@ -41,7 +41,7 @@ def test_a_job_is_tuned_all_the_time() -> None:
     table = pa.table({"n": range(rows), "t": range(rows), "key": [n % 7 for n in range(rows)]})
 
     def draw(chance: Random, folder: Path) -> Trial:
-        stream = wb.Stream.from_table(table, event_time="t", rate=1_500)
+        stream = wb.Stream.from_table(table, event_time="t", rate=500)
         counts = stream.key_by("key").window(wb.tumbling("1ms")).aggregate(n=wb.count())
         expected: Counter[tuple[int, int]] = Counter((n % 7, n - n % 1_000) for n in range(rows))
         whole = Counter((key, start, start + 1_000, n) for (key, start), n in expected.items())

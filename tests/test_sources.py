@@ -124,7 +124,7 @@ def test_a_snapshot_of_other_data_is_refused() -> None:
 
 def test_an_empty_table_is_exhausted() -> None:
     (reader,) = readers(TableSource(SCHEMA.empty_table()), 1)
-    assert reader.splits() == []
+    assert list(reader.splits()) == []
     assert reader.poll(10) == Exhausted()
 
 

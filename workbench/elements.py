@@ -45,8 +45,11 @@ class Records:
         if len(parts) == 1:
             return parts[0]
         batch = pa.concat_batches([part.batch for part in parts])
-        if all(part.timestamps is None for part in parts):
+        given = [part.timestamps for part in parts if part.timestamps is not None]
+        if not given:
             return Records(batch)
+        if len(given) == len(parts):
+            return Records(batch, np.concatenate(given))
         times = [np.full(len(part), NO_TIME) if part.timestamps is None else part.timestamps for part in parts]
         return Records(batch, np.concatenate(times))
 

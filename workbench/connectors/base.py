@@ -23,11 +23,13 @@ class Fetched:
         split: which split they came from; every split has its own watermark.
         dead_letters: what was read and is no record (columns of ``operators/dead_letters.py``); `records` may then be
             empty.
+        next_us: nothing more is due before this processing time; 0: there may be more at once.
     """
 
     records: Records
     split: str
     dead_letters: Records | None = None
+    next_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class SourceReader(Protocol):
     def splits(self) -> Sequence[str]:
         """The splits that this reader still reads.
 
-        What ``poll`` returns is of a split that was one of them before the call or is one after it.
+        What ``poll`` returns is of a split that was one of them before the call or is one after it. A reader that gives
+        the same tuple again says that nothing has changed.
         """
         ...
 

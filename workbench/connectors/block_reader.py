@@ -126,6 +126,8 @@ class BlockReader(SourceReader):
         self._event_time = event_time
         self.rate = Rate(rate)
         self._positions: dict[int, int] = {}
+        self._live: tuple[str, ...] | None = None  # None: not known at present
+        self._row, self._split, self._room = 0, 0, 0
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -138,12 +140,38 @@ class BlockReader(SourceReader):
         used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
         own = [split for split in used if split % context.parallelism == context.subtask]
         self._positions = dict.fromkeys(own, 0)
+        self._look_again()
         self._throttle = Throttle(Fraction(len(own), max(1, len(used))))
 
+    def _look_again(self) -> None:
+        """Positions have changed: find out anew which splits are left, and which row is the next."""
+        self._live = None
+        self._room = 0
+
     def splits(self) -> Sequence[str]:
-        return [str(split) for split, position in self._positions.items() if self._blocks.room(split, position)]
+        if self._live is None:
+            positions = self._positions.items()
+            self._live = tuple(str(split) for split, position in positions if self._blocks.room(split, position))
+        return self._live
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        if not self._room and not self._next_block():
+            return Exhausted()
+        allowed = self._throttle.allow(min(self._room, max_records), self.rate, self._clock.now_us())
+        if isinstance(allowed, WaitUntil):
+            return allowed
+        batch = self._fetch(self._row, allowed)
+        split = self._split
+        self._positions[split] += allowed
+        self._row += allowed
+        self._room -= allowed
+        if not self._room:
+            self._look_again()
+        times = None if self._event_time is None else event_times(batch.column(self._event_time))
+        return Fetched(Records(batch, times), str(split), None, self._throttle.rests_until_us)
+
+    def _next_block(self) -> bool:
+        """Turn to the block with the lowest row that is left; whether there is one."""
         blocks = self._blocks
         ready = [
             (blocks.row(split, position), split, room)
@@ -151,15 +179,9 @@ class BlockReader(SourceReader):
             if (room := blocks.room(split, position))
         ]
         if not ready:
-            return Exhausted()
-        first, split, room = min(ready)
-        allowed = self._throttle.allow(min(room, max_records), self.rate, self._clock.now_us())
-        if isinstance(allowed, WaitUntil):
-            return allowed
-        batch = self._fetch(first, allowed)
-        self._positions[split] += allowed
-        times = None if self._event_time is None else event_times(batch.column(self._event_time))
-        return Fetched(Records(batch, times), str(split))
+            return False
+        self._row, self._split, self._room = min(ready)
+        return True
 
     @property
     def rows_read(self) -> int:
@@ -184,6 +206,7 @@ class BlockReader(SourceReader):
             for split, position in cast("dict[str, Any]", snapshot.get("positions", {})).items():
                 if int(split) in self._positions:
                     self._positions[int(split)] = int(position)
+        self._look_again()
 
     def _keep_block(self, layout: dict[str, Any]) -> None:
         """Go on with blocks of the size that positions were counted in; it depends on the rate at the job's start."""
@@ -194,6 +217,7 @@ class BlockReader(SourceReader):
 
     def close(self) -> None:
         self._positions = {}
+        self._look_again()
 
     def _layout(self) -> dict[str, Json]:
         return {"splits": self._blocks.splits, "block": self._blocks.block, "rows": self._blocks.total}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
@@ -128,7 +128,7 @@ class HybridReader(SourceReader):
             batch = pa.RecordBatch.from_arrays(records.batch.columns, schema=self._schema)
             records = Records(batch, records.timestamps)
         split = f"{'live' if self._is_live else 'history'} {fetched.split}"
-        return Fetched(records, split, fetched.dead_letters)
+        return replace(fetched, records=records, split=split)
 
     def snapshot(self) -> Snapshot:
         """``{"phase": "history" or "live", "history": its positions, "live": its positions}``."""

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
-GRAIN_US = 1_000
-"""A reader looks for records that are due at most this often."""
+LOOK_US = 1_000
+"""A reader looks for records that are due at most this often, unless its driver finds that it may do so more often."""
 
 
 class Rate:
@@ -17,12 +17,14 @@ class Rate:
 
     Attributes:
         per_second: above zero; None for full speed.
+        look_us: a reader looks for records that are due at most this often.
     """
 
-    __slots__ = ("per_second",)
+    __slots__ = ("look_us", "per_second")
 
     def __init__(self, per_second: float | None) -> None:
         self.per_second = per_second
+        self.look_us = LOOK_US
 
 
 @runtime_checkable
@@ -35,7 +37,7 @@ class Rated(Protocol):
 class RateLimit:
     """How many records are due; after a stall it catches up by at most one second's worth.
 
-    Counts in whole numbers and fractions, so that the same times always give the same records.
+    Counts in whole numbers, so that the same times always give the same records.
 
     Args:
         per_second: records per second, above zero.
@@ -46,10 +48,11 @@ class RateLimit:
         (1, 3)
     """
 
-    __slots__ = ("_anchor_us", "_per_us", "_taken")
+    __slots__ = ("_anchor_us", "_burst", "_records", "_taken", "_us")
 
     def __init__(self, per_second: Fraction) -> None:
-        self._per_us = per_second / 1_000_000
+        self._records, self._us = (per_second / 1_000_000).as_integer_ratio()  # so many records in so many us
+        self._burst = max(1, _BURST_US * self._records // self._us)
         self._anchor_us: int | None = None
         self._taken = 0
 
@@ -57,18 +60,18 @@ class RateLimit:
         """Records due at `now_us` that have not been taken; the first one is due at the first call."""
         if self._anchor_us is None:
             self._anchor_us = now_us
-        due = int((now_us - self._anchor_us) * self._per_us) + 1 - self._taken
-        burst = max(1, int(_BURST_US * self._per_us))
+        due = (now_us - self._anchor_us) * self._records // self._us + 1 - self._taken
+        burst = self._burst
         if due > burst + 1:
             self._anchor_us, self._taken, due = now_us, 1 - burst, burst
-        return max(0, due)
+        return due if due > 0 else 0
 
     def take(self, count: int) -> None:
         """Count records as emitted."""
         self._taken += count
 
-    def next_us(self, now_us: int) -> int:
-        """When to ask again if nothing is due: at the next record, yet at most every GRAIN_US."""
+    def next_us(self, earliest_us: int) -> int:
+        """When to ask again if nothing is due: at the next record, yet not before `earliest_us`."""
         assert self._anchor_us is not None
-        wait_us = -int(-self._taken / self._per_us // 1)
-        return max(self._anchor_us + wait_us, now_us + GRAIN_US)
+        wait_us = -(-self._taken * self._us // self._records)
+        return max(self._anchor_us + wait_us, earliest_us)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from workbench.connectors.base import WaitUntil
-from workbench.connectors.rate import GRAIN_US, Rate, RateLimit
+from workbench.connectors.rate import Rate, RateLimit
 
 
 class Throttle:
@@ -32,12 +32,27 @@ class Throttle:
         if self._limit is None:
             return wanted
         if now_us < self._rested_us:
-            return WaitUntil(self._limit.next_us(self._rested_us - GRAIN_US))
+            return WaitUntil(self._limit.next_us(self._rested_us))
         due = self._limit.due(now_us)
         count = min(wanted, due)
         if count == 0:
-            return WaitUntil(self._limit.next_us(now_us))
+            return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
         self._limit.take(count)
         if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
-            self._rested_us = now_us + GRAIN_US
+            self._rested_us = next_look_us(now_us, rate.look_us)
         return count
+
+    @property
+    def rests_until_us(self) -> int:
+        """Nothing is allowed before this time; one that has passed: who asks may get more at once."""
+        return self._rested_us
+
+
+def next_look_us(now_us: int, look_us: int) -> int:
+    """When to look again: at a multiple of the interval, so that readers look together and one waking does for all.
+
+    Example:
+        >>> [next_look_us(now_us, 1_000) for now_us in (7_000, 7_030, 7_600)]
+        [8000, 8000, 9000]
+    """
+    return ((now_us + look_us // 2) // look_us + 1) * look_us

@@ -9,49 +9,21 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow as pa
 
 from workbench.clock import SystemClock
-from workbench.drivers.turns import Turn
+from workbench.drivers.looking import Looking
+from workbench.drivers.slot_threads import Crew, SlotThread
 from workbench.runtime.background import answered
-from workbench.runtime.deployment import Execution, Slot
+from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
-from workbench.runtime.messages import Failed, Query
-from workbench.runtime.source_task import SourceTask
-from workbench.runtime.task import Outcome, Task
+from workbench.runtime.messages import Query
+from workbench.runtime.task import Task
 
 T = TypeVar("T")
-_LONGEST_WAIT = 16
-"""Rounds of a slot's operators in which its sources may be kept waiting."""
-LONGEST_SLEEP_S = 0.05
-"""A sleeping slot looks around this often, whatever happens."""
-
-
-class Bell:
-    """Wakes one sleeping thread; a bare lock, because an Event costs more than a small step does."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def ring(self) -> None:
-        """End the wait of this moment, or the next one; callable from any thread."""
-        with suppress(RuntimeError):  # it rings already
-            self._lock.release()
-
-    def hush(self) -> None:
-        """Forget that it rang."""
-        self._lock.acquire(blocking=False)
-
-    def wait(self, seconds: float) -> None:
-        """Sleep until it rings, at most so long."""
-        self._lock.acquire(timeout=seconds)
 
 
 class LiveDriver:
@@ -76,6 +48,8 @@ class LiveDriver:
         self._master: Master | None = None
         self._unseen = False
         self._turns = threading.Lock()
+        self._looking = Looking(clock.now_us)
+        self._crew: Crew | None = None
         self._begun = threading.Event()
         self.ended = threading.Event()
 
@@ -107,15 +81,12 @@ class LiveDriver:
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
         self._halt = threading.Event()
+        crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
+        slots = [slot for slot in execution.slots if slot.tasks]
+        crew.threads = tuple(SlotThread(slot, crew) for slot in slots)
         self._threads = [
-            threading.Thread(
-                target=self._run_slot,
-                args=(slot, self._halt),
-                name=f"{self._name} {slot.name} #{execution.number}",
-                daemon=True,
-            )
-            for slot in execution.slots
-            if slot.tasks
+            threading.Thread(target=own.run, name=f"{self._name} {slot.name} #{execution.number}", daemon=True)
+            for slot, own in zip(slots, crew.threads, strict=True)
         ]
         for thread in self._threads:
             thread.start()
@@ -128,6 +99,9 @@ class LiveDriver:
         for thread in self._threads:
             thread.join()
         self._threads = []
+        if self._crew is not None:
+            self._crew.disband()
+            self._crew = None
 
     def inspect(self, task: Task, query: Query) -> None:
         """The task answers when it is stepped next."""
@@ -182,49 +156,3 @@ class LiveDriver:
             job()
         pa.default_memory_pool().release_unused()  # Arrow keeps for its next user what the job's buffers were
         self.ended.set()  # last of all: nothing of this job touches its files any more
-
-    def _run_slot(self, slot: Slot, halt: threading.Event) -> None:
-        waker = slot.waker
-        bell = Bell()
-        waker.wake = bell.ring
-        now_us = self._clock.now_us
-        operators = [task for task in reversed(slot.tasks) if not isinstance(task, SourceTask)]
-        sources = [task for task in slot.tasks if isinstance(task, SourceTask)]
-        turn = Turn(self._turns, now_us)
-        turn.begin()
-        kept_waiting = 0
-        while not halt.is_set():
-            turn.go_on()
-            # What has been read is worked off before more is read: so queues stay short, and what they hold is still in
-            # the processor's cache. Sources get their turn now and then all the same.
-            if self._step_all(operators, halt) and kept_waiting < _LONGEST_WAIT:
-                kept_waiting += 1
-                continue
-            kept_waiting = 0
-            if self._step_all(sources, halt):
-                continue
-            # Say that this slot sleeps, then look once more: whoever pushes from now on rings the bell.
-            bell.hush()
-            waker.parked = True
-            if not any(task.has_news for task in slot.tasks):
-                due = [time for task in slot.tasks if (time := task.next_due_us()) is not None]
-                sleep_s = min(LONGEST_SLEEP_S, (min(due) - now_us()) / 1e6) if due else LONGEST_SLEEP_S
-                if sleep_s > 0:
-                    turn.end()
-                    bell.wait(sleep_s)
-                    turn.begin()
-            waker.parked = False
-        turn.end()
-
-    def _step_all(self, tasks: Sequence[Task], halt: threading.Event) -> bool:
-        """Step each of these tasks once; whether any of them progressed."""
-        progressed = False
-        for task in tasks:
-            try:
-                if task.step() is Outcome.PROGRESSED:
-                    progressed = True
-            except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
-                task.host.report(Failed(task.name, error))
-                halt.wait()  # until the master has decided what goes on
-                return False
-        return progressed

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-SHORT_US = 2_000
+SHORT_US = 4_000
 """A waking that lasts longer is not worth waiting for."""
 PATIENCE_S = 0.001
 
@@ -22,31 +22,40 @@ class Turn:
     Args:
         lock: of all slots.
         now_us: reads the clock.
+
+    Attributes:
+        short: this waking has been short so far, and so was the last one.
+        lasted_us: how long the last waking took.
     """
 
-    __slots__ = ("_begun_us", "_holds", "_lock", "_now_us", "_short")
+    __slots__ = ("_begun_us", "_holds", "_lock", "_now_us", "lasted_us", "short")
 
     def __init__(self, lock: threading.Lock, now_us: Callable[[], int]) -> None:
         self._lock = lock
         self._now_us = now_us
-        self._short = False
+        self.short = False
+        self.lasted_us = 0
         self._holds = False
         self._begun_us = now_us()
 
     def begin(self) -> None:
         """The slot has woken up."""
-        if self._short:
+        if self.short:
             self._holds = self._lock.acquire(timeout=PATIENCE_S)
         self._begun_us = self._now_us()
 
-    def go_on(self) -> None:
-        """There is more to do."""
-        if self._holds and self._now_us() - self._begun_us > SHORT_US:
+    def go_on(self) -> bool:
+        """There is more to do; whether that has just made it a long waking."""
+        if self.short and self._now_us() - self._begun_us > SHORT_US:
+            self.short = False
             self._release()
+            return True
+        return False
 
     def end(self) -> None:
         """The slot goes to sleep."""
-        self._short = self._now_us() - self._begun_us <= SHORT_US
+        self.lasted_us = self._now_us() - self._begun_us
+        self.short = self.lasted_us <= SHORT_US
         self._release()
 
     def _release(self) -> None:

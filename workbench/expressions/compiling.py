@@ -27,12 +27,14 @@ class Compiled:
     Attributes:
         type: of the result.
         sql: the expression as Spark SQL text.
+        column: the index of the column that it is, None where it is computed.
     """
 
     type: pa.DataType
     sql: str
     _node: Node
     _accepted: Coded | None = None
+    column: int | None = None
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """The value of every row of `batch`, which has the schema compiled for; releases the GIL in the kernels."""
@@ -102,7 +104,7 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
     if isinstance(tree, exp.Column) and not tree.table:
         # A bare column keeps its stored type (a dictionary, for example) and is not copied.
         index, type_ = scope.column(tree.name)
-        return Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text))
+        return Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text), column=index)
     try:
         node = scope.node(tree)
         # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.

@@ -40,6 +40,7 @@ _CELL_NAMES = {COUNT: "count", SUM: "sum", MIN: "min", MAX: "max"}
 _INT_START = {COUNT: 0, SUM: 0, MIN: 2**63 - 1, MAX: -(2**63)}
 _FLOAT_START = {SUM: 0.0, MIN: np.nan, MAX: -np.inf}
 _ALL_VALID: Valid = np.empty(0, np.uint8)
+_INT64 = pa.int64()
 _NO_INTS: Int64s = np.empty(0, np.int64)
 
 
@@ -272,12 +273,14 @@ class Accumulators:
     def _rolled(self, plan: RollPlan, out: Int64s) -> list[pa.Array]:
         """The aggregates after each row; each has at least one value, so that no count has to be looked at."""
         results: list[pa.Array] = []
+        rows, memory = out.shape[1], pa.py_buffer(out)
         for function, kind, value_at, count_at in self._plan:
-            values: Numbers = out[plan.rows[self._same.get(value_at, value_at)]]
+            row = plan.rows[self._same.get(value_at, value_at)]
             if function == "mean":
                 assert count_at is not None
-                values = values / out[plan.rows[self._same.get(count_at, count_at)]]
-            column = pa.array(values)
+                column = pa.array(out[row] / out[plan.rows[self._same.get(count_at, count_at)]])
+            else:
+                column = pa.Array.from_buffers(_INT64, rows, [None, memory], 0, row * rows)
             results.append(column if kind.equals(column.type) else _as_time(column, kind))
         return results
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.errors import ExpressionError
-from workbench.expressions import Expression, compile_expression
+from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.base import Operator, Output
 from workbench.origin import Origin
 
@@ -26,9 +26,17 @@ class ProjectionLogic(Operator):
     def __init__(self, schema: pa.Schema, columns: Sequence[Column]) -> None:
         self._schema = schema
         self._columns = tuple(columns)
+        places = [column.column for column in columns if isinstance(column, Compiled) and column.column is not None]
+        self._places = places if len(places) == len(columns) else None  # where nothing is computed
 
     def process(self, records: Records, port: int, out: Output) -> None:
         batch = records.batch
+        if self._places is not None:
+            chosen = batch.select(self._places)
+            if chosen.schema.equals(self._schema, check_metadata=True):
+                out.emit(Records(chosen, records.timestamps))
+                return
+            self._places = None
         arrays = [column(batch) for column in self._columns]
         out.emit(Records(pa.RecordBatch.from_arrays(arrays, schema=self._schema), records.timestamps))
 

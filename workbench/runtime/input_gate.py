@@ -35,6 +35,11 @@ class InputChannel:
         self.finished = False
         self.log: list[Records] | None = None
 
+    @property
+    def free(self) -> bool:
+        """Whether it is polled, and nobody notes what comes."""
+        return not self.blocked and self.log is None
+
 
 class InputGate:
     """All input channels of one task.

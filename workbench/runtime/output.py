@@ -153,11 +153,11 @@ class EdgeOutput:
         partials = self.partials
         for partial in partials:
             self._let_watermark_go(partial, now)
-        row, full = 0, spreader.full
+        row = 0
         totals = [0] * len(partials)
         while True:
             for target, partial in enumerate(partials):
-                if full[target]:
+                if spreader.is_full(target):
                     self._seal(partial, target)  # its segment may be used up before its buffer is full
                     spreader.give_room(target, partial.size)
             row, added = spreader.write(row)
@@ -168,9 +168,8 @@ class EdgeOutput:
                     partial.since_us = partial.since_us or now
             if row >= count:
                 break
-            full = spreader.full
             for target, partial in enumerate(partials):
-                if full[target]:
+                if spreader.is_full(target):
                     self._seal(partial, target)
                     if self._has_free():
                         size = self._fitting(partial, now)
@@ -322,8 +321,8 @@ class EdgeOutput:
         """When the oldest partial buffer's timeout ends; one that waits for room is woken by its receiver."""
         if self.ship_after_us is None:
             return None
-        since = [partial.since_us for partial in self.partials if partial.since_us and partial.rows <= partial.size]
-        return min(since) + self.ship_after_us if since else None
+        since = min((part.since_us for part in self.partials if part.since_us and part.rows <= part.size), default=0)
+        return since + self.ship_after_us if since else None
 
 
 def _nowhere(records: Records) -> None:

@@ -52,6 +52,10 @@ class Partial:
 
     def push_buffer(self) -> None:
         """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
+        if len(self.parts) == 1 and self.rows <= self.size:  # as it is at a small buffer timeout
+            self.channel.push(self.parts.popleft())
+            self.rows = self.since_us = 0
+            return
         taken: list[Records] = []
         rows, size = 0, self.size
         while self.parts:

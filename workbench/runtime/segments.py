@@ -23,23 +23,43 @@ _SMALLEST = 64  # rows; buffers of single records share a segment
 class Segment:
     """Memory for the rows of one channel.
 
+    A buffer that leaves is a slice of all its rows, which is made in a fraction of the time that new columns take.
+
+    Args:
+        widths: bytes per value of each column, and 8 for the event times.
+        schema: of the columns.
+        capacity: rows that fit.
+
     Attributes:
         begin: rows before it have left.
         end: behind the last row.
-        capacity: rows that fit.
-        offsets: where each column begins, in bytes; the event times come last.
+        limit: rows that may be there before the buffer has to leave.
+        addresses: of each column, and of the event times.
     """
 
-    __slots__ = ("begin", "capacity", "end", "memory", "offsets")
+    __slots__ = ("_rows", "_times", "addresses", "begin", "capacity", "end", "limit")
 
-    def __init__(self, widths: Sequence[int], capacity: int) -> None:
-        self.begin = 0
-        self.end = 0
+    def __init__(self, widths: Sequence[int], schema: pa.Schema, capacity: int) -> None:
+        self.begin = self.end = self.limit = 0
         self.capacity = capacity
-        self.offsets = [0]
+        offsets = [0]
         for width in widths:
-            self.offsets.append(self.offsets[-1] + -(-capacity * width // _ALIGNMENT) * _ALIGNMENT)
-        self.memory = pa.allocate_buffer(self.offsets[-1])
+            offsets.append(offsets[-1] + -(-capacity * width // _ALIGNMENT) * _ALIGNMENT)
+        memory = pa.allocate_buffer(offsets[-1])
+        self.addresses = [memory.address + offset for offset in offsets[:-1]]
+        columns = [
+            pa.Array.from_buffers(kind, capacity, [None, memory.slice(offset)], 0)
+            for kind, offset in zip(schema.types, offsets, strict=False)
+        ]
+        self._rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+        timed = len(widths) > len(columns)
+        self._times = np.frombuffer(memory, np.int64, capacity, offsets[-2]) if timed else None
+
+    def take(self) -> Records:
+        """What has come since the last call; there is something."""
+        begin, end, times = self.begin, self.end, self._times
+        self.begin = self.limit = end
+        return Records(self._rows.slice(begin, end - begin), None if times is None else times[begin:end])
 
 
 class Spreader:
@@ -57,11 +77,10 @@ class Spreader:
         "_ends",
         "_flat_destinations",
         "_groups",
+        "_key_at",
         "_keys",
-        "_kinds",
         "_limits",
         "_names",
-        "_number_key",
         "_rows",
         "_schema",
         "_segments",
@@ -76,9 +95,9 @@ class Spreader:
         self._keys = tuple(keys)
         self._schema = schema
         self._groups = groups
-        self._number_key = None if len(keys) > 1 or is_text(schema.field(keys[0]).type) else keys[0]
+        number = len(keys) == 1 and not is_text(schema.field(keys[0]).type)
+        self._key_at = schema.get_field_index(keys[0]) if number else None
         self._names = [(field.name, fixed_width(field.type)) for field in schema]
-        self._kinds = list(schema.types)
         self._taken: object = None
         self._ends = np.zeros(targets, np.int64)
         self._limits = np.zeros(targets, np.int64)
@@ -103,19 +122,21 @@ class Spreader:
             if any(segment is not None and segment.begin < segment.end for segment in self._segments):
                 return False  # a buffer has event times or it has none
             self._begin(timed=times is not None)
-        sources = self._sources
+        sources, key = self._sources, None
         for at, (name, width) in enumerate(self._names):
             column = batch.column(name)
             if column.null_count:
                 return False
             sources[at] = column.buffers()[1].address + column.offset * width
+            if at == self._key_at:
+                key = column
         if times is not None:
             if not times.flags.c_contiguous:
                 times = np.ascontiguousarray(times)
-            sources[-1] = times.__array_interface__["data"][0]
+            sources[-1] = pa.py_buffer(times).address
         self._taken = batch, times  # keeps the memory that the kernel reads
-        if self._number_key is not None:
-            self._rows: Int64s = to_ints(batch.column(self._number_key))
+        if key is not None:
+            self._rows: Int64s = to_ints(key)
         else:
             self._rows = hash_keys(batch, self._keys).view(np.int64)
         return True
@@ -140,7 +161,7 @@ class Spreader:
         """
         row = spread(
             self._rows,
-            self._number_key is None,
+            self._key_at is None,
             row,
             self._groups,
             self._ends,
@@ -156,40 +177,30 @@ class Spreader:
             segment.end = end
         return row, added
 
+    def is_full(self, target: int) -> bool:
+        """Whether a channel has no room for a further row."""
+        segment = self._segments[target]
+        return segment is None or segment.end >= segment.limit
+
     def release(self) -> None:
         """The batch that was taken is written."""
         self._taken = None
-
-    @property
-    def full(self) -> list[bool]:
-        """Which channels have no room for a further row."""
-        full: list[bool] = (self._ends >= self._limits).tolist()
-        return full
 
     def give_room(self, target: int, rows: int) -> None:
         """Let a channel's buffer have so many rows, in the segment that it has or a new one."""
         segment = self._segments[target]
         if segment is None or segment.end == segment.capacity:
-            segment = Segment(self._widths.tolist(), max(rows, _SMALLEST))
+            segment = Segment(self._widths.tolist(), self._schema, max(rows, _SMALLEST))
             self._segments[target] = segment
             self._ends[target] = 0
-            base = segment.memory.address
-            self._destinations[:, target] = [base + offset for offset in segment.offsets[:-1]]
-        self._limits[target] = min(segment.capacity, segment.begin + rows)
+            self._destinations[:, target] = segment.addresses
+        self._limits[target] = segment.limit = min(segment.capacity, segment.begin + rows)
 
     def seal(self, target: int) -> Records | None:
         """What a channel's buffer holds, as records; the next ones go behind it."""
         segment = self._segments[target]
         if segment is None or segment.begin == segment.end:
             return None
-        rows, begin, memory = segment.end - segment.begin, segment.begin, segment.memory
-        columns = [
-            pa.Array.from_buffers(kind, rows, [None, memory.slice(offset)], 0, begin)
-            for kind, offset in zip(self._kinds, segment.offsets, strict=False)
-        ]
-        times = None
-        if self._timed:
-            times = np.frombuffer(memory, np.int64, rows, segment.offsets[-2] + 8 * begin)
-        segment.begin = segment.end
-        self._limits[target] = segment.end
-        return Records(pa.RecordBatch.from_arrays(columns, schema=self._schema), times)
+        part = segment.take()
+        self._limits[target] = segment.limit
+        return part

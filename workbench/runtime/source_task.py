@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.hybrid_source import rated
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.base import Json, Snapshot
@@ -79,6 +80,7 @@ class SourceTask(Task):
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
         self._times: tuple[SplitTime, ...] = ()
+        self._live: tuple[str, ...] | None = None  # the reader's splits, where it says by itself that they are the same
         self._schema = schema
         self._told_us = NO_TIME
         now = self._now_us()
@@ -118,16 +120,32 @@ class SourceTask(Task):
                 states[split] = [time.watermark_us, state]
         return {**self.reader.snapshot(), WATERMARKS: states}
 
+    def look_every(self, us: int) -> None:
+        """Look for records that are due so often, where the source keeps to a rate."""
+        for _, part in rated(self.vertex, self.reader):
+            part.rate.look_us = us
+
+    @property
+    def _waits_for_others(self) -> bool:
+        """Whether it reads nothing for another reason than that nothing is due."""
+        resting = self._held or self._not_before_us
+        return self.drained or self.paused or bool(resting) or not self.pool.has_room or not self._takes_input
+
+    @property
+    def rests_until_us(self) -> int:
+        """The processing time until which a step would find nothing to do, unless a command comes; 0: not known."""
+        return 0 if self._waits_for_others else self.next_due_us() or 0
+
     def next_due_us(self) -> int | None:
         due = super().next_due_us()
-        resting = self._held or self._not_before_us
-        if self.drained or self.paused or resting or not self.pool.has_room or not self._takes_input:
+        if self._waits_for_others:
             return due  # a receiver that makes room wakes the slot
-        wanted = [time for time in (due, self._wait_until_us) if time is not None]
-        wanted.append(self._marker_due_us)
-        if self.watermarks is not None:
-            wanted.append(self._watermark_due_us)
-        return min(wanted)
+        first_us = self._marker_due_us if due is None else min(due, self._marker_due_us)
+        if self._wait_until_us is not None and self._wait_until_us < first_us:
+            first_us = self._wait_until_us
+        if self.watermarks is not None and self._watermark_due_us < first_us:
+            first_us = self._watermark_due_us
+        return first_us
 
     def close(self) -> None:
         self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
@@ -164,9 +182,9 @@ class SourceTask(Task):
         else:
             fetched = self.reader.poll(min(self._chunk, self.settings.buffer_size))
         match fetched:
-            case Fetched(records, split, dead_letters):
+            case Fetched(records, split, dead_letters, next_us):
                 worked = True
-                self._wait_until_us = now_us
+                self._wait_until_us = max(now_us, next_us)
                 if records:
                     self._take(records, split, now_us)
                 if dead_letters is not None:
@@ -216,7 +234,7 @@ class SourceTask(Task):
         A split may end with its last record or because a seek went behind it.
         """
         live = self.reader.splits()
-        if list(self.splits) == list(live):
+        if live is self._live or list(self.splits) == list(live):
             return
         shared: SplitTime | None = None
         splits: dict[str, SplitTime] = {}
@@ -229,6 +247,7 @@ class SourceTask(Task):
             splits[split] = time
         self.splits = splits
         self._times = tuple({id(time): time for time in splits.values()}.values())
+        self._live = live if isinstance(live, tuple) else None
 
     def _new_generator(self) -> WatermarkGenerator:
         return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)

@@ -16,6 +16,7 @@ from workbench.errors import PlanError, unknown
 
 Mask = npt.NDArray[np.bool_]
 
+_INT64 = pa.int64()
 POSSIBLE = "integers, floats, booleans, strings, dates and timestamps can be keys"
 
 
@@ -62,6 +63,9 @@ def plain(column: pa.Array) -> pa.Array:
 def to_ints(column: pa.Array) -> Int64s:
     """One int64 per value of a column without nulls, equal when the values are equal; without a copy where possible."""
     kind = column.type
+    if kind == _INT64:
+        plain_numbers: Int64s = column.to_numpy()
+        return plain_numbers
     if pa.types.is_floating(kind):
         values = column.to_numpy(zero_copy_only=False).astype(np.float64)
         values[np.isnan(values)] = np.nan  # one NaN

@@ -12,8 +12,11 @@ from numba import njit
 import workbench as wb
 from workbench.cli.bench.blocks import BLOCK, Emitted, continued, events
 from workbench.cli.bench.latencies import SAMPLE, Latencies, Percentiles, Stamps
+from workbench.connectors.block_reader import Blocks
+from workbench.connectors.generator_source import GeneratorSource
 from workbench.elements import Int64s
 
+_SPLITS = GeneratorSource.splits
 _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("stamp", pa.int64())])
 
 
@@ -36,6 +39,7 @@ class Grouping:
         self.emitted = Emitted()
         self._keys = keys
         self._rate = rate or None
+        self._parallelism = parallelism
         self._columns = [pa.array(continued(column)) for column in (block.keys[keys], block.values)]
         self._stamps = Stamps(rate / parallelism if rate else None)
         self._latencies = Latencies(1 if rate else SAMPLE)
@@ -52,12 +56,14 @@ class Grouping:
     def counts(self, limit: int | None) -> wb.Stream:
         """From the source to the aggregates: key, n, s."""
         key, value = self._columns
-        emitted, stamps = self.emitted, self._stamps
+        emitted, stamps, parallelism = self.emitted, self._stamps, self._parallelism
+        block = Blocks.dealt(_SPLITS, limit, self._rate).block
 
         def rows(first: int, count: int) -> pa.RecordBatch:
             emitted.add(first, count)
             start = first % BLOCK
-            columns = [key.slice(start, count), value.slice(start, count), pa.array(stamps.next(count))]
+            subtask = first // block % _SPLITS % parallelism
+            columns = [key.slice(start, count), value.slice(start, count), pa.array(stamps.next(count, subtask))]
             return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
         return (

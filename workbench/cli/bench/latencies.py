@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from threading import Lock, local
+from threading import Lock
 
 import numpy as np
 
@@ -24,39 +24,37 @@ def now_us() -> int:
 
 
 class Stamps:
-    """When each record came into being; called by the threads of the sources, each with its own schedule.
+    """When each record came into being; every subtask of the source has its own schedule.
 
     At full speed a record comes into being when it is asked for. At a rate it is due at its own time, which may be
     before the source gets to it: a source that falls behind adds to the latency. The schedule is found from what the
     source asks for, because it never asks for a record before it is due.
 
     Args:
-        rate: records per second of each thread, None for full speed.
+        rate: records per second of each subtask, None for full speed.
     """
 
     def __init__(self, rate: float | None) -> None:
         self._gap_us = None if rate is None else 1e6 / rate
-        self._thread = local()
-        self._epoch = 0
+        self._schedules: dict[int, tuple[int, float]] = {}
 
     def restart(self) -> None:
         """Begin the schedules anew: what the warm-up is behind with does not count."""
-        self._epoch += 1
+        self._schedules = {}
 
-    def next(self, count: int) -> Int64s:
-        """Shape (count,): stamps for the next records of this thread, microseconds since 1970."""
+    def next(self, count: int, subtask: int = 0) -> Int64s:
+        """Shape (count,): stamps for the next records of a subtask, microseconds since 1970."""
         now = now_us()
         gap_us = self._gap_us
         if gap_us is None:
             return np.full(count, now)
-        mine = self._thread
-        if getattr(mine, "epoch", None) != self._epoch:
-            mine.epoch, mine.emitted, mine.begin_us = self._epoch, 0, float(now)
-        first = mine.emitted
-        mine.emitted += count
-        mine.begin_us = min(mine.begin_us, now - (mine.emitted - 1) * gap_us)
-        stamps: Int64s = (mine.begin_us + np.arange(first, first + count) * gap_us).astype(np.int64)
-        return stamps
+        schedules = self._schedules
+        emitted, begin_us = schedules.get(subtask, (0, float(now)))
+        begin_us = min(begin_us, now - (emitted + count - 1) * gap_us)
+        schedules[subtask] = emitted + count, begin_us
+        due_us = np.arange(emitted, emitted + count) * gap_us
+        due_us += begin_us
+        return due_us.astype(np.int64)
 
 
 class Latencies:
