@@ -19,7 +19,7 @@ from traitlets.config import Config
 
 import workbench
 from workbench.errors import JobError, WorkbenchError, unknown
-from workbench.kernel import load_ipython_extension, unload_ipython_extension
+from workbench.kernel import load_ipython_extension, magics, unload_ipython_extension
 from workbench.kernel.extension import SWITCH_INTERVAL_S
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.job_list import JobList
@@ -473,6 +473,20 @@ def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
 
 def test_a_second_interrupt_breaks_a_block_that_hangs() -> None:
     assert interrupted(2) == []
+
+
+def test_whoever_waits_for_the_compiler_can_interrupt_it(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiles() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the interrupt is held back until everything is compiled")
+
+    monkeypatch.setattr(magics, "prepare_kernels", compiles)
+    with capture_output():
+        result = shell.run_cell("%%stream delays\nstream")
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    assert jobs == {}
 
 
 def test_the_caretaker_stops_what_runs() -> None:

@@ -13,6 +13,7 @@ from IPython.utils.process import arg_split
 
 import workbench as wb
 from workbench.api.job_record import Cell, started_from
+from workbench.api.preparing import prepare_kernels
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
@@ -137,6 +138,7 @@ class StreamMagics(Magics):
         options = parsed(self.start, line)
         make_room(options.name, options.replace)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
+        prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
