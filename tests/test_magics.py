@@ -188,6 +188,8 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail tm-1", ("fail", {"taskmanager": "tm-1"})),
         ("plan", ("graph",)),
+        ("late", ("late_records",)),
+        ("late delays aggregate", ("late_records", "aggregate")),
         ("report", ("report", "delays-report.html")),
         ("report out.html", ("report", "out.html")),
         ("stop delays", ("stop",)),

@@ -12,7 +12,7 @@ from workbench.api.job_handle import JobHandle
 from workbench.api.plan_view import PlanView
 from workbench.api.recording import Recording
 from workbench.api.status import Status, Table, status_of
-from workbench.durations import format_instant
+from workbench.durations import format_duration, format_instant
 from workbench.errors import JobError, unknown
 from workbench.telemetry.frames import CheckpointFrame
 
@@ -52,6 +52,47 @@ class JobViews(JobHandle):
         """
         frame = self.recorder.latest()
         return [] if frame is None else list(frame.checkpoints)
+
+    def late_records(self, operator: str | None = None) -> Table:
+        """The last records that were dropped as late, oldest first: at most 20 of each subtask of an operator.
+
+        Each row tells the operator and the task that dropped the record, its key, its event time and the watermark then
+        (UTC text), how far it was behind that, the task that sent it (several where small buffers of theirs were
+        processed together), and the record itself as JSON text, with the columns that the operator needs. Those that
+        ``side_output("late")`` takes are not dropped. It is up to a second old; `metrics` has the number of all,
+        ``numLateRecordsDropped``.
+
+        Source: late events that are dropped or logged, in the book's chapter on stream processing; see F2-5.
+
+        Args:
+            operator: only those of this one.
+
+        Raises:
+            JobError: no such operator.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("in-time")
+            >>> job.wait("60s"), len(job.late_records())
+            ('FINISHED', 0)
+        """
+        frame = self.recorder.latest()
+        known = [] if frame is None else [item.uid for item in frame.operators]
+        if operator is not None and operator not in known:
+            raise JobError(unknown("operator", operator, known))
+        tasks = () if frame is None else frame.tasks
+        return Table(
+            [
+                {
+                    "operator": late.operator, "task": task.name, "key": late.key,
+                    "event_time": format_instant(late.event_time_us), "watermark": format_instant(late.watermark_us),
+                    "behind": format_duration(late.behind_us), "source": late.source,
+                    "record": late.record,
+                }
+                for task in tasks
+                for late in task.late
+                if operator in (None, late.operator)
+            ]
+        )  # fmt: skip
 
     def audit(self) -> Table:
         """What failures made the job count twice: for each task and restore, the records that reached it a second time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.dashboard import wording
+from workbench.dashboard.late import line
 from workbench.dashboard.watermarks import furthest, lag
 from workbench.telemetry.frames import Frame
 
@@ -46,7 +47,7 @@ def late_records(frame: Frame) -> dict[str, int]:
 
 
 def html(frame: Frame) -> str:
-    """Holder chain, greatest skew and late records as three short lines."""
+    """Holder chain, lag and greatest skew, and late records with the last of them, in a line each."""
     front = furthest(frame)
     names = chain(frame)
     lines: list[str] = []
@@ -67,7 +68,7 @@ def html(frame: Frame) -> str:
     late = late_records(frame)
     if late:
         counts = ", ".join(f"{wording.html_text(name)} {wording.count(count)}" for name, count in late.items())
-        lines.append(f"<p class='warn'>late records dropped: {counts}</p>")
+        lines.append(f"<p class='warn'>late records dropped: {counts}</p>{line(frame)}")
     else:
         lines.append("<p>late records dropped: 0</p>")
     return "".join(lines)

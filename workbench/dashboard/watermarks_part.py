@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.dashboard import holders, watermarks
+from workbench.dashboard import holders, late, watermarks
 from workbench.dashboard.event_time import EventTimeChart
 from workbench.dashboard.html import scrolled
 from workbench.dashboard.latency import LAGS
@@ -14,7 +14,7 @@ from workbench.telemetry.frames import Frame
 
 
 class WatermarksPart(Part):
-    """Sentences, table and two charts."""
+    """Sentences, table, late records where there is room for them, and two charts."""
 
     title = "Watermarks"
     hint = "UTC; behind the furthest one"
@@ -32,7 +32,9 @@ class WatermarksPart(Part):
         self._event_time = EventTimeChart(easel.paint, easel.texts, easel.window, 150 if easel.alone else 76)
         rooms = 420 if easel.alone else 129
         table = scrolled(self._table.div, rooms)
-        self.models = [self._words.div, table, *self._lags.models, *self._event_time.models]
+        self._late = easel.texts.piece("The last late records", css=late.CSS) if easel.alone else None
+        listed = [] if self._late is None else [scrolled(self._late.div, 260)]
+        self.models = [self._words.div, table, *listed, *self._lags.models, *self._event_time.models]
 
     def remember(self, frame: Frame) -> None:
         lags = watermarks.vertex_lags(frame)
@@ -47,6 +49,8 @@ class WatermarksPart(Part):
     def update(self, frame: Frame) -> None:
         self._words.write(holders.html(frame))
         self._table.write(watermarks.html(frame))
+        if self._late is not None:
+            self._late.write(late.html(frame))
 
 
 _WORDS_CSS = """

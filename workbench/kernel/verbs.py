@@ -207,6 +207,9 @@ VERBS: dict[str, Verb] = {
     "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
     "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
+    "late": Verb(
+        lambda job, words: job.late_records(*words), "the last records that were too late", "[OPERATOR]", 0, 1
+    ),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
     "stop": Verb(lambda job, words: job.stop(), "end the job"),
 }

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from workbench.clock import Clock, SystemClock
 from workbench.elements import Records
+from workbench.operators.late_records import LateRecords
 
 if TYPE_CHECKING:
     from workbench.connectors.tables import Tables
@@ -62,6 +63,8 @@ class Counters:
     """Ours: records without an event time that reached an event-time operator and were dropped."""
     numRecordsInErrors: int = 0
     """Records that could not be processed and went to the side output for dead letters."""
+    late: LateRecords = field(default_factory=LateRecords)
+    """The last of those that were dropped as late."""
 
 
 @dataclass(slots=True)

@@ -140,9 +140,11 @@ class _IntervalJoin(Operator):
         kept: Bools | None = None
         if int(times.min(initial=MAX_TIME)) <= self._watermark:  # NO_TIME is before every watermark
             kept = times > self._watermark
-            timeless = int(np.count_nonzero(times == NO_TIME))
-            self._context.counters.numRecordsWithoutTimestamp += timeless
-            self._context.counters.numLateRecordsDropped += int(np.count_nonzero(~kept)) - timeless
+            late = ~kept & (times != NO_TIME)
+            counters = self._context.counters
+            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
+            counters.numLateRecordsDropped += int(np.count_nonzero(late))
+            counters.late.note(records.batch, times, late, self._watermark, self._keys[port])
         if port == RIGHT or not self._keeps_left:
             complete = without_null_keys(records.batch, self._keys[port])
             if complete is not None:

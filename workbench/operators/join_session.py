@@ -85,6 +85,7 @@ class SessionJoinLogic(Operator):
             self._into["session"][gone] = kept
         if placed.late is not None:
             counters.numLateRecordsDropped += int(np.count_nonzero(placed.late))
+            counters.late.note(batch, times, placed.late, self._watermark, self._keys[port])
             batch = batch.filter(pa.array(~placed.late))
         if len(batch):
             self._kept[port].append(_Kept(batch, placed.entries))

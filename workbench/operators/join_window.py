@@ -123,7 +123,10 @@ class _WindowJoin(Operator):
         rows, starts, ends = self._window.assign(times)
         wanted = ends - 1 > self._watermark
         if not wanted.all():
-            counters.numLateRecordsDropped += len(np.unique(rows)) - len(np.unique(rows[wanted]))
+            late = np.zeros(len(batch), np.bool_)
+            late[rows], late[rows[wanted]] = True, False
+            counters.numLateRecordsDropped += int(np.count_nonzero(late))
+            counters.late.note(batch, times, late, self._watermark, self._keys[port])
         complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
         if complete is not None:
             wanted &= complete[rows]

@@ -53,6 +53,7 @@ class WindowOperator(Operator):
         self._settings = settings
         self._output_schema = output_schema
         self._late_tag = late_tag
+        self._keys = tuple(keys)
         self._panes = panes
         self._entries = WindowEntries(settings, keys, schema, contents)
         self._contents = contents
@@ -110,6 +111,9 @@ class WindowOperator(Operator):
         count = int(late.sum())
         if self._late_tag is None:
             self._context.counters.numLateRecordsDropped += count
+            if records.timestamps is not None:
+                watermark_us = self._moment.watermark_us
+                self._context.counters.late.note(records.batch, records.timestamps, late, watermark_us, self._keys)
         elif count:
             times = None if records.timestamps is None else records.timestamps[late]
             out.emit_side(self._late_tag, Records(records.batch.filter(pa.array(late)), times))

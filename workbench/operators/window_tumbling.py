@@ -135,10 +135,11 @@ class TumblingAggregate(Operator):
             tables[full].enlarge()
 
     def _put_aside(self, records: Records, is_late: Mask, late: int, out: Output) -> None:
+        assert records.timestamps is not None
         if self._late_tag is None:
             self._context.counters.numLateRecordsDropped += late
+            self._context.counters.late.note(records.batch, records.timestamps, is_late, self._watermark, self._keys)
             return
-        assert records.timestamps is not None
         out.emit_side(self._late_tag, Records(records.batch.filter(pa.array(is_late)), records.timestamps[is_late]))
 
     def _grow(self, entries: int, keys: int) -> None:

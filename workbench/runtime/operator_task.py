@@ -15,6 +15,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
+from workbench.operators.late_records import Sender
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
 from workbench.runtime.policy import OperatorBarriers
 from workbench.runtime.task import LATENCY_SAMPLES, Outcome, Task
@@ -41,6 +42,9 @@ class OperatorTask(Task):
         self.policy = OperatorBarriers(self.gate, self.snapshots)
         self._attention = self.gate.attention
         self.gathers = False
+        self._sender = Sender()
+        for link in self.links:
+            link.counters.late.sender = self._sender
 
     def _advance(self, now_us: int) -> Outcome:
         if self._attention.wanted and (overtaking := self.gate.overtaking()):
@@ -61,7 +65,7 @@ class OperatorTask(Task):
 
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
         """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
-        parts = [records]
+        parts, senders = [records], [first.channel.source]
         rows = len(records)
         behind: tuple[InputChannel, Element] | None = None
         for channel in self.gate.channels:
@@ -76,17 +80,17 @@ class OperatorTask(Task):
                 behind = channel, element
                 break
             parts.append(element)
+            senders.append(channel.channel.source)
             rows += len(element)
-        outcome = self._take(first, Records.concat(parts), now_us)
+        self._sender.names = tuple(senders)
+        outcome = self._take_records(first, Records.concat(parts))
         return outcome if behind is None else self._take(*behind, now_us)
 
     def _take(self, channel: InputChannel, element: Element, now_us: int) -> Outcome:
         match element:
             case Records():
-                if channel.log is not None:
-                    channel.log.append(element)
-                self.root.receive(element, channel.port)
-                self._rest()
+                self._sender.names = (channel.channel.source,)
+                return self._take_records(channel, element)
             case Watermark(timestamp_us):
                 channel.watermark_us = max(channel.watermark_us, timestamp_us)
                 self._advance_event_time()
@@ -108,6 +112,13 @@ class OperatorTask(Task):
                 if last:
                     self._finish()
                     return Outcome.FINISHED
+        return Outcome.PROGRESSED
+
+    def _take_records(self, channel: InputChannel, records: Records) -> Outcome:
+        if channel.log is not None:
+            channel.log.append(records)
+        self.root.receive(records, channel.port)
+        self._rest()
         return Outcome.PROGRESSED
 
     def _on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:

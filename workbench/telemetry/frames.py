@@ -67,6 +67,33 @@ class ChannelFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class LateFrame:
+    """A record that came too late for every window, and was dropped.
+
+    Attributes:
+        operator: uid of the one that dropped it.
+        key: as text; empty where there is none.
+        event_time_us: of the record.
+        watermark_us: where event time stood.
+        source: the task that sent it, which with the operator's task tells the channel; ``"a[0] or a[1]"`` where small
+            buffers of both were processed together; None in a source's chain.
+        record: as it reached the operator, as JSON of at most 300 letters.
+    """
+
+    operator: str
+    key: str
+    event_time_us: int
+    watermark_us: int
+    source: str | None
+    record: str
+
+    @property
+    def behind_us(self) -> int:
+        """How far it was behind the time that had been reached: a watermark is the microsecond before it."""
+        return self.watermark_us + 1 - self.event_time_us
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFrame:
     """One subtask.
 
@@ -85,6 +112,7 @@ class TaskFrame:
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.
         splits: of a source: watermark of each split, None where idle or none yet.
+        late: the last late records that it dropped, oldest first: at most 20 of each operator, and up to a second old.
     """
 
     name: str
@@ -95,6 +123,7 @@ class TaskFrame:
     metrics: dict[str, float | int | bool | None]
     watermarkHolder: str | None = None
     splits: dict[str, int | None] = field(default_factory=dict)
+    late: tuple[LateFrame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.task import Task
 from workbench.telemetry.frames import ChannelFrame, TaskFrame
+from workbench.telemetry.late import LateSampler
 
 HORIZON_US = 1_000_000
 """Rates are taken over the last second: smooth enough to read, quick enough to show what a tuning did."""
@@ -39,6 +40,7 @@ class TaskSampler:
         self._attempt = -1
         self._past: dict[str, deque[_Counts]] = {}
         self._rates: dict[str, tuple[float, float]] = {}
+        self._late = LateSampler()
 
     def sample(self, execution: Execution, now_us: int) -> tuple[TaskFrame, ...]:
         """A frame for each task, in the order of the graph."""
@@ -46,6 +48,7 @@ class TaskSampler:
             self._attempt = execution.number
             self._past.clear()
             self._rates.clear()
+        self._late.begin(execution.number)
         reference = _reference_time(execution, now_us)
         return tuple(self._task(task, now_us, reference) for task in execution.tasks)
 
@@ -111,7 +114,8 @@ class TaskSampler:
         metrics["currentInputWatermark"] = watermark
         metrics["watermarkLag"] = None if watermark in (None, MAX_TIME) else reference_us - watermark
         state = "FINISHED" if task.finished else "RUNNING"
-        return TaskFrame(task.name, task.vertex, task.subtask, task.slot, state, metrics, holder, splits)
+        late = self._late.sample(task, now_us)
+        return TaskFrame(task.name, task.vertex, task.subtask, task.slot, state, metrics, holder, splits, late)
 
     def _rates_of(self, name: str, first: _Counts | None, now: _Counts) -> Metrics:
         shares = (0.0, 1_000.0, 0.0)
