@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -132,7 +133,7 @@ class _Simulation:
     """One run, over all its processes."""
 
     def __init__(self, pipeline: Pipeline, chance: Random, parallelisms: tuple[int, ...], directory: Path) -> None:
-        self._pipeline = pipeline
+        self._logical = pipeline.logical_graph()
         self._chance = chance
         self._parallelisms = parallelisms
         self._directory = directory if chance.random() < 0.3 else None
@@ -148,7 +149,10 @@ class _Simulation:
             watermark_interval_us=chance.choice((100, 1_000, 20_000)),
             restart=FixedDelay(10, 0),
         )
-        self._person = Person(draw_actions(chance, may_stop=durable), parallelisms) if chance.random() < 0.4 else None
+        self._person: Person | None = None
+        if chance.random() < 0.4:
+            graph_at = partial(build_physical_graph, self._logical)
+            self._person = Person(draw_actions(chance, may_stop=durable), parallelisms, graph_at)
         self._memory = MemoryStorage()
         self.words = f"{self._settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
         self.words += f"{', on disk' * durable}"
@@ -170,7 +174,7 @@ class _Simulation:
         raise AssertionError(f"the job was not finished after {PROCESSES_MAX} starts")
 
     def _start(self, process: ExitStack) -> Master:
-        logical = self._pipeline.logical_graph()
+        logical = self._logical
         settings = replace(self._settings, parallelism=self._chance.choice(self._parallelisms))
         storage, manifest, first_id = open_storage(self._directory, resume=True, restore=None)
         if isinstance(storage, DirectoryStorage):

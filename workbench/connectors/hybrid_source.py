@@ -168,8 +168,8 @@ def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
     if isinstance(reader, HybridReader):
         parts = {f"{uid}.history": reader.history, f"{uid}.live": reader.live}
     for name, part in parts.items():
-        if isinstance(part, Rated):
-            yield name, part
+        if hasattr(part, "rate"):  # all there is to being `Rated`, and much faster than to ask whether it is
+            yield name, cast(Rated, part)
 
 
 def replayed(source: object) -> ReplaySource | None:

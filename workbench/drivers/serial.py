@@ -142,9 +142,11 @@ class SerialDriver:
 
     def _pass_time(self, until_us: int) -> None:
         self.clock.advance_to(until_us)
-        now, asleep = self.clock.now_us(), self._asleep
-        for name in [name for name, due in asleep.items() if due is not None and due <= now]:
-            del asleep[name]
+        asleep = self._asleep
+        if asleep:
+            now = self.clock.now_us()
+            for name in [name for name, due in asleep.items() if due is not None and due <= now]:
+                del asleep[name]
 
     def _end_if_over(self) -> None:
         """When the job is over, do what is left to be written and told, and be done."""

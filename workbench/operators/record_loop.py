@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
+from functools import lru_cache
 from operator import length_hint
+from types import CodeType
 from typing import Any
 
 import pyarrow as pa
@@ -218,9 +220,15 @@ def _compile(text: str) -> Callable[..., None]:
         "deepcopy": deepcopy,
         "length_hint": length_hint,
     }
-    exec(compile(text, "<record loop>", "exec"), names)
+    exec(_parsed(text), names)
     loop: Callable[..., None] = names["loop"]
+    loop.__code__ = loop.__code__.replace()  # instructions of its own, to be specialised for its function
     return loop
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> CodeType:
+    return compile(text, "<record loop>", "exec")
 
 
 def _names(prefix: str, schema: pa.Schema) -> str:

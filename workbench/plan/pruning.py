@@ -9,6 +9,7 @@ sees of the streams are the same.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
     for node in graph.nodes:
         inputs = tuple(replace(item, node=made[item.node]) for item in node.inputs)
         spec, schema = node.spec, node.schema
-        if isinstance(spec, NarrowsColumns):
+        if _narrows(spec):
             spec = spec.narrowed(kept[node])
             schema = spec.output_schema([item.schema for item in inputs])
         made[node] = replace(node, spec=spec, inputs=inputs, schema=schema)
@@ -59,13 +60,33 @@ def _read(graph: LogicalGraph, reader: Node, item: Input, kept: tuple[str, ...])
     every = frozenset(item.schema.names)
     if item.exchange == "custom" or graph.used_tags(reader):
         return every  # a partitioner looks at what travels; side outputs pass records on
-    if isinstance(reader.spec, NarrowsColumns):
-        names = reader.spec.columns_needed(kept)
-    elif isinstance(reader.spec, ReadsColumns):
-        names = reader.spec.columns_read()
+    spec = reader.spec
+    if _narrows(spec):
+        names = spec.columns_needed(kept)
+    elif _reads(spec):
+        names = spec.columns_read()
     else:
         return every
     return every.intersection(names.union(item.keys)) or frozenset({_narrowest(item.schema)})
+
+
+# Whether an operator has a protocol is asked once for each class: the answer takes longer than all the rest here.
+_NARROWS: dict[type, bool] = {}
+_READS: dict[type, bool] = {}
+
+
+def _narrows(spec: object) -> TypeGuard[NarrowsColumns]:
+    kind = type(spec)
+    if kind not in _NARROWS:
+        _NARROWS[kind] = isinstance(spec, NarrowsColumns)
+    return _NARROWS[kind]
+
+
+def _reads(spec: object) -> TypeGuard[ReadsColumns]:
+    kind = type(spec)
+    if kind not in _READS:
+        _READS[kind] = isinstance(spec, ReadsColumns)
+    return _READS[kind]
 
 
 def _narrowest(schema: pa.Schema) -> str:

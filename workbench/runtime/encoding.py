@@ -22,6 +22,7 @@ from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
+_FORMAT = pa.ipc.IpcWriteOptions()  # whatever the environment asks of other writers
 _as_json = json.JSONEncoder(sort_keys=True).encode
 _REPEATS = b"workbench.repeats"
 _INDEX = pa.schema(
@@ -140,7 +141,7 @@ def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
     small = pa.BufferOutputStream()
     for table in tables:
         if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # not worth keeping from a copy
-            with pa.ipc.new_stream(small, table.schema) as writer:
+            with pa.ipc.new_stream(small, table.schema, options=_FORMAT) as writer:
                 writer.write_table(table)
             continue
         if small.tell():
@@ -153,7 +154,7 @@ def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
 
 def _written_large(table: pa.Table | pa.RecordBatchReader) -> Iterator[Any]:
     pieces = _Pieces()
-    with pa.PythonFile(pieces, "w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.PythonFile(pieces, "w") as sink, pa.ipc.new_stream(sink, table.schema, options=_FORMAT) as writer:
         for batch in table.to_reader() if isinstance(table, pa.Table) else table:
             writer.write_batch(batch)
             yield from pieces.taken()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Literal
 
-from workbench.plan.physical import build_physical_graph
+from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.master import Master
 from workbench.runtime.rescaling import Rescale
 from workbench.testing.checkpointing import draw_exactly_once
@@ -62,14 +62,18 @@ class Person:
     Args:
         actions: in the order of their steps.
         parallelisms: among which the job may be rescaled.
+        graph_at: the job's plan at a parallelism.
 
     Attributes:
         rescaled: how often the job went on at another parallelism.
     """
 
-    def __init__(self, actions: Sequence[Action], parallelisms: Sequence[int]) -> None:
+    def __init__(
+        self, actions: Sequence[Action], parallelisms: Sequence[int], graph_at: Callable[[int], PhysicalGraph]
+    ) -> None:
         self._plan = list(actions)
         self._parallelisms = parallelisms
+        self._graph_at = graph_at
         self._steps = 0
         self._paused_at = 0
         self._savepoints = 0
@@ -80,7 +84,7 @@ class Person:
         self._steps += 1
         while self._plan and self._plan[0].step <= self._steps:
             self._do(self._plan.pop(0), master)
-        if master.paused and self._steps > self._paused_at + 50:
+        if self._steps > self._paused_at + 50 and master.paused:
             self.resumes(master)
 
     def resumes(self, master: Master) -> bool:
@@ -125,7 +129,7 @@ class Person:
 
     def _rescale(self, master: Master, chance: Random) -> None:
         parallelism = chance.choice(self._parallelisms)
-        graph = build_physical_graph(master.logical, parallelism)
+        graph = self._graph_at(parallelism)
 
         def done(reason: str | None) -> None:
             self.rescaled += reason is None

@@ -31,7 +31,7 @@ from workbench.drivers.simulation import SimulationDriver, trace_hash
 from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.kernels import warm_up
 from workbench.observer import JobObserver
-from workbench.plan.physical import build_physical_graph
+from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage
 from workbench.testing.checkpointing import verify_counted_twice
@@ -136,7 +136,8 @@ class Simulation:
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
         self._disk = ProbedDisk(self.faults)
-        self.person = Person(self.actions, self.trial.parallelisms)
+        self._graphs: dict[int, PhysicalGraph] = {}
+        self.person = Person(self.actions, self.trial.parallelisms, self._graph_at)
         # What a job counts twice comes again when it is late.
         on_time = self.trial.on_time and self.settings.checkpoint_mode != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
@@ -248,14 +249,12 @@ class Simulation:
             self._finished = True
             self.checker.finished()
             self.violations += self.checker.violations
-            self.violations += [f"I7: {text}" for text in self._verify(master)]
+            found = verify_counted_twice(self.trial, self.visible, self.counted_twice)
+            self.violations += [f"I7: {text}" for text in found]
         elif not self.durable:
             self.violations.append(f"the job is {master.state}: {master.failure}")
         elif master.state == "FAILED" and not _injected(str(master.failure)):
             self.violations.append(f"the job failed by itself: {master.failure}")
-
-    def _verify(self, master: Master) -> list[str]:
-        return verify_counted_twice(self.trial, self._outputs(master), self.counted_twice)
 
     # processes ---------------------------------------------------------------------------------------------------
 
@@ -298,7 +297,7 @@ class Simulation:
     def _start(self, process: ExitStack) -> None:
         chance, checker = self.chance, self.checker
         settings = replace(self.settings, parallelism=chance.choice(self.trial.parallelisms))
-        graph = build_physical_graph(self.logical, settings.parallelism)
+        graph = self._graph_at(settings.parallelism)
         directory = self.folder / "checkpoints" if self.durable else None
         savepoint = self._savepoint_to_restore()
         above_bytes = 0 if self.scenario.seed % 2 else None  # every table by its changes, or each checkpoint as a whole
@@ -326,6 +325,11 @@ class Simulation:
         )
         checker.watch(master)
         driver.run(master)
+
+    def _graph_at(self, parallelism: int) -> PhysicalGraph:
+        if parallelism not in self._graphs:
+            self._graphs[parallelism] = build_physical_graph(self.logical, parallelism)
+        return self._graphs[parallelism]
 
     def _savepoint_to_restore(self) -> str | None:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""

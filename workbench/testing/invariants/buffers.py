@@ -40,15 +40,19 @@ class Buffers(Invariant):
         seen = channels = 0
         for output in self.model.outputs_of[actor]:
             for line, partial in zip(output.lines, output.output.partials, strict=True):
-                seen += max(line.buffers - line.channel.credit, 0) + (partial.rows > 0)
-            channels += len(output.lines)
+                channels += 1
+                if line.buffers > line.channel.credit:
+                    seen += line.buffers - line.channel.credit
+                if partial.rows:
+                    seen += 1
         used, total = task.pool.used, task.pool.total
         if used != seen:
             self.violated("I10", f"{actor}: {used} buffers counted as in use, {seen} are")
         # A barrier or a watermark that must go may ship one more buffer on each channel.
         if used > total + channels:
             self.violated("I12", f"{actor}: {used} buffers in use of a pool of {total}")
-        self.overshoot = max(self.overshoot, used - total)
+        if used - total > self.overshoot:
+            self.overshoot = used - total
 
     def finished(self) -> None:
         for line in self.model.lines.values():

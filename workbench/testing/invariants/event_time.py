@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from workbench.durations import NO_TIME
-from workbench.elements import Element, Records
+from workbench.elements import Element, EndOfStream, Records, Watermark, WatermarkStatus
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.operator_task import OperatorTask
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
+
+_STIRRING = (Watermark, WatermarkStatus, EndOfStream)
 
 
 class EventTime(Invariant):
@@ -26,6 +28,7 @@ class EventTime(Invariant):
         super().__init__(model, report)
         self._on_time = on_time
         self._watermarks: dict[str, int] = {}
+        self._stirred: set[str] = set()  # tasks that have taken something by which their minimum may change
 
     def attached(self, execution: Execution) -> None:
         stays = self.model.stays
@@ -42,6 +45,8 @@ class EventTime(Invariant):
             self.violated("I4", f"{line}: watermark {line.watermark_sent} overtook a record of {earliest}")
 
     def received(self, channel: Channel, element: Element) -> None:
+        if type(element) in _STIRRING:
+            self._stirred.add(channel.target)
         if not self._on_time or type(element) is not Records:
             return
         task = self.model.tasks[channel.target]
@@ -56,10 +61,13 @@ class EventTime(Invariant):
         task = self.model.tasks.get(actor)
         if not isinstance(task, OperatorTask):
             return
-        lines = self.model.inputs[actor]
-        active = [line.watermark_received for line in lines if not line.idle and not line.finished]
-        combined = min(active) if active else max(line.watermark_received for line in lines)
-        expected = self._watermarks[actor] = max(self._watermarks[actor], combined)
+        expected = self._watermarks[actor]
+        if actor in self._stirred:
+            self._stirred.remove(actor)
+            lines = self.model.inputs[actor]
+            active = [line.watermark_received for line in lines if not line.idle and not line.finished]
+            combined = min(active) if active else max(line.watermark_received for line in lines)
+            expected = self._watermarks[actor] = max(expected, combined)
         if task.valve.output_us != expected:
             self.violated("I4", f"{actor}: watermark {task.valve.output_us}, the minimum is {expected}")
         if self._on_time:
