@@ -19,10 +19,10 @@ from bokeh.models import Button, Div, Slider
 from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 
-from workbench.dashboard import dashboard, pump, steps, transport
+from workbench.dashboard import dashboard, display, pace, steps, transport
 from workbench.dashboard.controls import PAUSE, RESUME
 from workbench.dashboard.graph import box_columns
-from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.pump import Pump
 from workbench.dashboard.show import Dashboard
 from workbench.dashboard.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
 from workbench.dashboard.time_chart import spaced
@@ -102,6 +102,11 @@ class Page:
         return "\n".join(str(cells[0]) for cells in found.data.values())
 
 
+def display_of(job, *history, part=None):
+    view = View(job, history, part)
+    return display.Display(job, view, transport.Line(view.document(), view.script, view.inputs))
+
+
 class Job:
     """A job that remembers what it was asked."""
 
@@ -148,8 +153,8 @@ def _comms(monkeypatch):
 @pytest.fixture
 def shown():
     job = Job(FRAME)
-    display = Display(job, View(job, job.recorder.frames()))
-    return SimpleNamespace(job=job, display=display, page=Page(display), view=display.view)
+    shown_ = display_of(job, FRAME)
+    return SimpleNamespace(job=job, display=shown_, page=Page(shown_), view=shown_.view)
 
 
 def show(shown, **changes):
@@ -232,11 +237,11 @@ def test_the_page_may_change_inputs_only(shown):
 
 def test_nothing_is_sent_before_the_page_has_opened_its_line():
     job = Job(FRAME)
-    display = Display(job, View(job))
-    display.line.render()
-    display.show(time.monotonic())
-    assert display.line._telemetry.sent == []
-    assert not display.is_due(time.monotonic())
+    unseen = display_of(job)
+    unseen.line.render()
+    unseen.show(time.monotonic())
+    assert unseen.line._telemetry.sent == []
+    assert not unseen.is_due(time.monotonic())
 
 
 def test_the_bundle_loads_bokehjs_from_the_server_that_the_page_came_from(shown):
@@ -402,33 +407,33 @@ def test_a_long_history_is_thinned_out_before_it_is_drawn():
 
 
 def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
-    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    job, feeder = Job(FRAME), Pump(look_s=0.01)
     board = Dashboard(job, pump=feeder)
     bundles = [board._repr_mimebundle_() for _ in range(2)]
     assert bundles[0][0]["text/html"] != bundles[1][0]["text/html"]
     first, second = feeder.displays
-    for display in (first, second):
-        display.line._telemetry.init()
+    for one in (first, second):
+        one.line._telemetry.init()
     job.ring.append(later(FRAME, backpressure="seen by both"))
-    for display in (first, second):
-        await_true(lambda display=display: any("seen by both" in text for text in display.line._telemetry.sent))
+    for one in (first, second):
+        await_true(lambda one=one: any("seen by both" in text for text in one.line._telemetry.sent))
     assert sum(thread.name == "dashboard pump" for thread in threading.enumerate()) == 1
     board.close()
     await_true(lambda: not feeder.is_running)
 
 
 def test_the_pump_shows_the_last_frame_and_ends():
-    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
+    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(look_s=0.01)
     Dashboard(job, pump=feeder)._repr_mimebundle_()
-    (display,) = feeder.displays
-    display.line._telemetry.init()
+    (shown_,) = feeder.displays
+    shown_.line._telemetry.init()
     await_true(lambda: not feeder.is_running)
-    assert any('"live",[0]' in text.replace(" ", "") for text in display.line._telemetry.sent)
+    assert any('"live",[0]' in text.replace(" ", "") for text in shown_.line._telemetry.sent)
     assert feeder.displays == ()
 
 
 def test_a_display_shown_after_the_end_starts_the_pump_again():
-    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(interval_s=0.01)
+    job, feeder = Job(later(FRAME, state="FINISHED")), Pump(look_s=0.01)
     for _ in range(2):
         Dashboard(job, pump=feeder)._repr_mimebundle_()
         feeder.displays[0].line._telemetry.init()
@@ -436,53 +441,75 @@ def test_a_display_shown_after_the_end_starts_the_pump_again():
 
 
 def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
-    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    job, feeder = Job(FRAME), Pump(look_s=0.01)
     board = Dashboard(job, pump=feeder)
     board._repr_mimebundle_()
     board._repr_mimebundle_()
     broken, whole = feeder.displays
     broken.view.update = lambda frame: 1 / 0
-    for display in (broken, whole):
-        display.line._telemetry.init()
+    for one in (broken, whole):
+        one.line._telemetry.init()
     await_true(lambda: feeder.displays == (whole,))
     assert "failed and is closed" in caplog.text
     board.close()
     await_true(lambda: not feeder.is_running)
 
 
-def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it(shown, monkeypatch):
-    start = shown.display._heard_at
-    shown.display.show(start)
-    quiet = start + pump.SILENT_S + 1
-    shown.display.show(quiet)
-    assert not shown.display.is_due(quiet + 1)
-    assert shown.display.is_due(quiet + pump.SLOW_S)
-    assert not shown.display.is_lost(start + pump.LOST_S - 1)
-    assert shown.display.is_lost(start + pump.LOST_S + 1)
-    monkeypatch.setattr(pump, "monotonic", lambda: quiet)
-    shown.page.change(shown.view.pulse.echo, "data", {"beat": [shown.view.pulse.count]})
-    assert shown.display.is_due(quiet + 1)
+def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():
+    paced = pace.Pace(now=0.0)
+    paced.sent(beat=1, now=0.0)
+    quiet = pace.SILENT_S + 1
+    paced.sent(beat=2, now=quiet)
+    assert not paced.is_due(quiet + 1)
+    assert paced.is_due(quiet + pace.SLOW_S)
+    assert not paced.is_lost(pace.LOST_S - 1)
+    assert paced.is_lost(pace.LOST_S + 1)
+    paced.answered(beat=2, now=quiet)
+    assert paced.is_due(quiet + 1)
 
 
 def test_a_page_gets_its_next_frame_when_it_has_painted_the_last(shown, monkeypatch):
-    now = [shown.display._heard_at]
-    monkeypatch.setattr(pump, "monotonic", lambda: now[0])
+    now = [time.monotonic()]
+    monkeypatch.setattr(display, "monotonic", lambda: now[0])
+    assert shown.display.is_due(now[0]), "the first frame waits for nothing"
     shown.display.show(now[0])
     assert not shown.display.is_due(now[0] + 0.5), "it has not answered"
-    assert shown.display.is_due(now[0] + pump.PATIENCE_S), "its answer may be stuck behind a busy cell"
-    now[0] += 0.2 + pump.TRIP_S
+    assert shown.display.is_due(now[0] + pace.PATIENCE_S), "its answer may be stuck behind a busy cell"
+    now[0] += 0.2 + pace.TRIP_S
     shown.page.change(shown.view.pulse.echo, "data", {"beat": [shown.view.pulse.count]})
     assert not shown.display.is_due(now[0]), "painting must leave the page some of its time"
     assert shown.display.is_due(now[0] + 0.2)
 
 
+def test_a_page_that_paints_at_once_gets_a_frame_in_every_interval():
+    paced = pace.Pace(now=0.0)
+    paced.sent(beat=1, now=10.0)
+    paced.answered(beat=1, now=10.01)
+    assert not paced.is_due(10.0 + 0.9 * pace.INTERVAL_S)
+    assert paced.is_due(10.0 + pace.INTERVAL_S)
+
+
+def test_a_thread_rests_in_proportion_to_the_processor_time_that_it_took(monkeypatch):
+    clock = SimpleNamespace(wall=50.0, own=7.0)
+    monkeypatch.setattr(pace, "monotonic", lambda: clock.wall)
+    monkeypatch.setattr(pace, "thread_time", lambda: clock.own)
+    share = pace.Share()
+    assert share.rest_s() == 0.0
+    with share.taken():
+        clock.wall, clock.own = 50.3, 7.02  # it had to wait for others most of the time
+    assert share.rest_s() == 0.0
+    with share.taken():
+        clock.wall, clock.own = 50.4, 7.07
+    assert share.rest_s() == pytest.approx(0.05 / pace.BUSY_SHARE - 0.1)
+
+
 def test_the_view_waits_in_words_for_the_first_frame():
     job = Job()
-    display = Display(job, View(job))
-    page = Page(display)
+    early = display_of(job)
+    page = Page(early)
     assert "has not sent its first frame" in page.texts()
     job.ring.append(FRAME)
-    display.show(time.monotonic())
+    early.show(time.monotonic())
     page.receive()
     assert "● RUNNING" in page.texts()
 

@@ -9,18 +9,18 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from bokeh.models import Button
-from test_dashboard_live import Comms, Job, Page, await_true, later
+from test_dashboard_live import Comms, Job, Page, await_true, display_of, later
 from test_dashboard_picture import FRAME, text_of
 
 import workbench as wb
 from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, transport, wording
 from workbench.dashboard.errands import MOST, Errands
 from workbench.dashboard.latency import Sample, changes
-from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.pump import Pump
 from workbench.dashboard.show import Dashboard
 from workbench.dashboard.sink_part import Latest, html, series
 from workbench.dashboard.state_part import Held
-from workbench.dashboard.view import PARTS, View
+from workbench.dashboard.view import PARTS
 from workbench.errors import JobError, SettingError
 from workbench.kernel.verbs import run_verb
 from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput, SubtaskCheckpointFrame
@@ -48,7 +48,7 @@ def _comms(monkeypatch):
 
 
 def shown(job, part=None):
-    display = Display(job, View(job, job.recorder.frames(), part))
+    display = display_of(job, *job.recorder.frames(), part=part)
     return SimpleNamespace(job=job, display=display, page=Page(display), view=display.view)
 
 
@@ -252,7 +252,7 @@ def test_what_is_refused_is_said_beside_the_control():
 
 
 def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
-    job, feeder = Job(FRAME), Pump(interval_s=0.01)
+    job, feeder = Job(FRAME), Pump(look_s=0.01)
     again = Job(replace(FRAME, backpressure="I am the job that goes on."))
     job.restore = lambda name: again
     board = Dashboard(job, "controls", feeder)

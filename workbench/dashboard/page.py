@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.models import ColumnDataSource, CustomJS, Plot
 
+from workbench.dashboard.calm import CALM
 from workbench.dashboard.html import Texts
 from workbench.dashboard.theme import Paint
 
@@ -35,9 +36,9 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint) -> CustomJS
     pieces = [[name, div] for name, div in texts.divs.items()]
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
-        "painted": paint.painted,
+        "painted": paint.painted, "plots": list(root.select({"type": Plot})),
     }  # fmt: skip
-    return CustomJS(args=args, code=_PAGE)
+    return CustomJS(args=args, code=CALM + _PAGE)
 
 
 _PAGE = """
@@ -57,7 +58,44 @@ const follow = () => {
     model.setv({[attribute]: dark ? in_dark : in_light}, {sync: false})
   classes()
 }
-const views = new Map(), written = new Map()
+const calmed = new Set()
+const calm_new_plots = () => {
+  for (const plot of plots) {
+    const view = calmed.has(plot) ? null : cb_context.index.find_one(plot)
+    if (view == null) continue
+    calmed.add(plot)
+    calm(view)
+  }
+}
+// Only what differs is touched: the browser keeps the layout of the rest of a table.
+const become = (old, fresh) => {
+  let was = old.firstChild, now = fresh.firstChild
+  while (now !== null) {
+    const next = now.nextSibling
+    if (was === null) old.appendChild(now)
+    else if (was.nodeName !== now.nodeName) {
+      old.replaceChild(now, was)
+      was = now.nextSibling
+    } else {
+      if (was.nodeType === Node.TEXT_NODE) {
+        if (was.data !== now.data) was.data = now.data
+      } else {
+        for (const {name, value} of now.attributes) if (was.getAttribute(name) !== value) was.setAttribute(name, value)
+        if (was.attributes.length > now.attributes.length)
+          for (const {name} of [...was.attributes]) if (!now.hasAttribute(name)) was.removeAttribute(name)
+        become(was, now)
+      }
+      was = was.nextSibling
+    }
+    now = next
+  }
+  while (was !== null) {
+    const next = was.nextSibling
+    was.remove()
+    was = next
+  }
+}
+const views = new Map(), written = new Map(), page = document.createElement("template")
 const write = () => {
   for (const [name, div] of pieces) {
     const text = texts.get_column(name)[0]
@@ -65,12 +103,21 @@ const write = () => {
     if (!views.has(name)) views.set(name, cb_context.index.find_one(div))
     const place = views.get(name)?.markup_el
     if (place == null) { views.delete(name); continue }
-    place.innerHTML = text
+    page.innerHTML = text
+    become(place, page.content)
     written.set(name, text)
   }
 }
+// Texts are written once a frame and after the plots were painted, so that these find nothing to lay out anew.
+let due = false
+const write_soon = () => {
+  if (due) return
+  due = true
+  queueMicrotask(() => requestAnimationFrame(() => { due = false; write() }))
+}
 const listen = () => {
   heard = Date.now()
+  calm_new_plots()
   const beat = [...pulse.get_column("beat")]
   let answered = false
   const answer = () => {
@@ -78,7 +125,7 @@ const listen = () => {
     answered = true
     echo.data = {beat}
   }
-  requestAnimationFrame(() => setTimeout(answer, 0))
+  queueMicrotask(() => requestAnimationFrame(() => setTimeout(answer, 0)))
   setTimeout(answer, 500)
 }
 follow()
@@ -86,8 +133,8 @@ const observer = new MutationObserver(follow)
 observer.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]})
 pulse.properties.data.change.connect(listen)
 write()
-texts.properties.data.change.connect(write)
-texts.patching.connect(write)
+texts.properties.data.change.connect(write_soon)
+texts.patching.connect(write_soon)
 const timer = setInterval(() => {
   if (root.document == null) {
     clearInterval(timer)

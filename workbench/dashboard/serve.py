@@ -25,9 +25,12 @@ from bokeh.server.server import Server
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
-from workbench.dashboard.job_port import OVER, Watched
+from workbench.dashboard.display import Display
+from workbench.dashboard.job_port import Watched
+from workbench.dashboard.pace import Share
 from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
-from workbench.dashboard.pump import INTERVAL_S, PATIENCE_S
+from workbench.dashboard.pump import LOOK_S
+from workbench.dashboard.served_line import ServedLine
 from workbench.dashboard.view import View
 from workbench.errors import SettingError
 
@@ -49,6 +52,7 @@ class ServedPages:
     def __init__(self, jobs: Jobs, port: int = 0) -> None:
         _check_free(port)
         self._jobs = jobs
+        self._share = Share()
         self._token = secrets.token_urlsafe(24)
         self._loop: IOLoop | None = None
         self._server: Server | None = None
@@ -117,7 +121,7 @@ class ServedPages:
         if not name and len(jobs) == 1:
             name = next(iter(jobs))
         if name in jobs:
-            _show(document, jobs[name])
+            _show(document, jobs[name], self._share)
         else:
             _list(document, jobs, name)
 
@@ -152,7 +156,7 @@ def _list(document: Document, jobs: Mapping[str, Watched], wanted: str) -> None:
     document.add_root(Div(text="<h1>Streaming Workbench</h1>" + "".join(lines), sizing_mode="stretch_width"))
 
 
-def _show(document: Document, job: Watched) -> None:
+def _show(document: Document, job: Watched, share: Share) -> None:
     """A live dashboard; a page that has not painted the last frame gets the next one later."""
     if isinstance(job, PastJob):
         playback = PlaybackView(job.recording)
@@ -161,27 +165,21 @@ def _show(document: Document, job: Watched) -> None:
         document.js_on_event("document_ready", playback.script)
         return
     view = View(job, job.recorder.frames())
+    line = ServedLine(document, view)
+    display = Display(job, view, line)
+    view.easel.follow = display.turn_to
     document.title = f"{job.name}: dashboard"
     document.add_root(view.root)
-    document.js_on_event("document_ready", view.script)
-    shown_at, sequence = 0.0, -1
+    document.js_on_event("document_ready", line.script)
 
     def feed() -> None:
-        nonlocal shown_at, sequence
-        now = monotonic()
-        if view.pulse.echo.data["beat"][0] < view.pulse.count and now - shown_at < PATIENCE_S:
-            return
-        frame = job.recorder.latest()
-        if frame is not None and frame.sequence != sequence:
-            view.update(frame)
-            sequence = frame.sequence
-        shown_at = now
-        over = frame is not None and frame.state in OVER
-        view.pulse.beat(over=over)
-        if over:
-            document.remove_periodic_callback(feeding)
+        if share.rest_s() == 0.0 and display.is_due(now := monotonic()):
+            with share.taken():
+                display.show(now)
+            if display.is_finished:
+                document.remove_periodic_callback(feeding)
 
-    feeding = document.add_periodic_callback(feed, int(INTERVAL_S * 1000))
+    feeding = document.add_periodic_callback(feed, int(LOOK_S * 1000))
 
 
 class _TokenNeeded(AuthProvider):  # type: ignore[misc]

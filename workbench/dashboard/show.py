@@ -9,8 +9,10 @@ from typing import Any
 from bokeh.embed import file_html
 from bokeh.resources import INLINE
 
+from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
-from workbench.dashboard.pump import Display, Pump
+from workbench.dashboard.pump import Pump
+from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View, check_part
 
 PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
@@ -54,8 +56,10 @@ class Dashboard:
         return View(self._job, self._job.recorder.frames(), self._part)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
-        display = Display(self._job, self.view())
-        data, metadata = display.line.render()
+        view = self.view()
+        line = Line(view.document(), view.script, view.inputs)
+        display = Display(self._job, view, line)
+        data, metadata = line.render()
         self._displays.append(display)
         display.view.easel.follow = lambda job: self._follow(display, job)
         self._pump.add(display)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from workbench.cli.bench import chaos, memory, starting
+from workbench.cli.bench import chaos, looking, memory, starting
 from workbench.cli.bench.measure import Result
 from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
@@ -19,14 +19,15 @@ from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.command import Commands, count, one_of, say
 
-NAMES = (*SUITES, "chaos", "start", "memory", "all")
+NAMES = (*SUITES, "chaos", "dashboard", "start", "memory", "all")
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
+  {"dashboard":11}{"W5":7}what an open page costs forty tasks at full speed, and how live it is (needs Chromium)
   {"start":18}from a new process to a job's first result, with and without cached kernels
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, chaos, start and memory
+  {"all":18}all of these but sweep, chaos, dashboard, start and memory
 
 Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
 wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
@@ -41,7 +42,9 @@ def register(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")
     parser.add_argument(
-        "--seconds", type=count("--seconds"), help="of each run (default: 6; checkpoint: 17; chaos: 30; memory: 600)"
+        "--seconds",
+        type=count("--seconds"),
+        help="of each run (default: 6; checkpoint: 17; chaos: 30; dashboard: 8; memory: 600)",
     )
     parser.add_argument("--keys", type=int, choices=KEYS, help="of grouping: only these (default: both)")
     parser.add_argument("--parallelism", type=count("--parallelism"), help="only these runs (default: all)")
@@ -68,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
         return _memory(options)
     if options.name == "chaos":
         return _chaos(options)
+    if options.name == "dashboard":
+        return _dashboard(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
     results: list[Result] = []
     with ExitStack() as stack:
@@ -114,6 +119,19 @@ def _chaos(options: argparse.Namespace) -> int:
         say(runs[-1].to_json() if options.json else runs[-1].describe())
     sys.stderr.write(f"The picture is in {chaos.save(runs, options.html or Path('chaos.html'))}\n")
     return 0 if all(run.as_told for run in runs) else 1
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    exact = True
+    for _ in range(options.repeats):
+        looked = looking.look(options.seconds or looking.SECONDS, on_phase=_tell)
+        say(looked.to_json() if options.json else looked.describe())
+        exact = exact and looked.checked
+    return 0 if exact else 1
+
+
+def _tell(phase: str) -> None:
+    sys.stderr.write(f"{phase} ...\n")
 
 
 def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:

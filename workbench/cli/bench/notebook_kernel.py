@@ -1,0 +1,67 @@
+"""A kernel as a notebook has it, in a process of its own, and how long its cells take."""
+
+from __future__ import annotations
+
+import ast
+import time
+from types import TracebackType
+from typing import Any
+
+from jupyter_client.manager import KernelManager
+
+from workbench.errors import WorkbenchError
+
+PATIENCE_S = 120.0
+
+
+class CellError(WorkbenchError):
+    """A cell failed."""
+
+
+class NotebookKernel:
+    """A started kernel and the front end's side of its channels (a context manager).
+
+    Example:
+        ``with NotebookKernel() as kernel: kernel.ask("1 + 1")`` gives 2.
+    """
+
+    def __init__(self) -> None:
+        self._manager = KernelManager(kernel_name="python3", transport="ipc")  # no port is opened
+        self._manager.start_kernel()
+        self._client = self._manager.blocking_client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=PATIENCE_S)
+
+    def __enter__(self) -> NotebookKernel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=True)
+
+    def run(self, code: str) -> None:
+        """Run a cell."""
+        self._reply(code, {})
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression of plain data."""
+        told = self._reply("", {"value": expression})["user_expressions"]["value"]
+        if told["status"] != "ok":
+            raise CellError(f"{expression} failed in the kernel: {told['ename']}: {told['evalue']}")
+        return ast.literal_eval(told["data"]["text/plain"])
+
+    def cell_seconds(self, code: str) -> float:
+        """From sending a cell to having its reply."""
+        begin = time.perf_counter()
+        self._reply(code, {})
+        return time.perf_counter() - begin
+
+    def _reply(self, code: str, expressions: dict[str, str]) -> dict[str, Any]:
+        content: dict[str, Any] = self._client.execute(
+            code, reply=True, timeout=PATIENCE_S, user_expressions=expressions, store_history=False
+        )["content"]
+        if content["status"] != "ok":
+            raise CellError(f"a cell failed in the kernel: {content.get('ename')}: {content.get('evalue')}")
+        return content
