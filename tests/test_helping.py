@@ -153,9 +153,9 @@ def looked(share: float, ship_after_us: int | None, rounds: int = 20) -> list[in
     return intervals
 
 
-def test_sources_look_more_often_while_there_is_time() -> None:
-    assert looked(0.1, 0, 5) == [500, 250, 125, 100, 100]
-    assert looked(BUSY_SHARE, 0, 3) == [LOOK_US] * 3
+def test_sources_look_so_often_that_a_part_of_the_time_is_left() -> None:
+    assert looked(BUSY_SHARE / 2, 0, 2) == [pytest.approx(LOOK_US / 2, abs=1), pytest.approx(LOOK_US * 3 / 8, abs=1)]
+    assert looked(0.1, 0)[-1] == SHORTEST_US
 
 
 def test_sources_do_not_look_more_often_than_is_of_use() -> None:
@@ -163,17 +163,22 @@ def test_sources_do_not_look_more_often_than_is_of_use() -> None:
     assert looked(0.0, 333)[-1] == 333
 
 
-def test_sources_look_less_often_when_there_is_much_to_do() -> None:
+def spent(looking: Looking, clock: Ticking, us_per_look: int, times: int = 1) -> int:
+    """Look for `times` times 20 ms; the interval then."""
+    for _ in range(times):
+        clock.us += 20_000
+        looking.rested(20_000 // looking.interval_us * us_per_look, 0)
+    return looking.interval_us
+
+
+def test_an_interval_leaves_time_for_what_a_look_costs_and_an_interruption_does_not_count() -> None:
     clock = Ticking()
     looking = Looking(clock.now_us)
-    for share in (0.1, 0.1, 0.1):
-        clock.us += 20_000
-        looking.rested(int(20_000 * share), 0)
-    assert looking.interval_us == 125
-    for _ in range(3):
-        clock.us += 20_000
-        looking.rested(40_000, 0)
-    assert looking.interval_us == LOOK_US
+    usual_us = int(200 / BUSY_SHARE)
+    assert spent(looking, clock, 200, 10) == pytest.approx(usual_us, abs=10)
+    assert spent(looking, clock, 900) == pytest.approx(usual_us, abs=10)
+    assert spent(looking, clock, 200, 3) == pytest.approx(usual_us, abs=10)
+    assert spent(looking, clock, 900, 10) == LOOK_US
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ time; where records wait for the buffer timeout anyway, looking more often would
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from statistics import median
 
 from workbench.connectors.rate import LOOK_US
 
@@ -29,16 +31,17 @@ class Looking:
     Example:
         >>> time_us = iter([0, 20_000, 40_000])
         >>> looking = Looking(lambda: next(time_us))
-        >>> looking.rested(busy_us=2_000, ship_after_us=0), looking.rested(busy_us=28_000, ship_after_us=0)
-        (500, 1000)
+        >>> looking.rested(busy_us=7_000, ship_after_us=0), looking.rested(busy_us=28_000, ship_after_us=0)
+        (500, 750)
     """
 
-    __slots__ = ("_busy_us", "_now_us", "_since_us", "interval_us")
+    __slots__ = ("_busy_us", "_costs_us", "_now_us", "_since_us", "interval_us")
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
         self._since_us = now_us()
         self._busy_us = 0
+        self._costs_us: deque[float] = deque(maxlen=3)
         self.interval_us = LOOK_US
 
     def rested(self, busy_us: int, ship_after_us: int | None) -> int:
@@ -52,9 +55,10 @@ class Looking:
         now_us = self._now_us()
         elapsed_us = now_us - self._since_us
         if elapsed_us >= _MEASURED_US:
-            factor = self._busy_us / elapsed_us / BUSY_SHARE
+            # What an interval costs; the median, because now and then something else has the processor for a while.
+            self._costs_us.append(self._busy_us / elapsed_us * self.interval_us)
             self._since_us, self._busy_us = now_us, 0
-            wanted_us = int(self.interval_us * min(max(factor, 0.5), 2.0))
+            wanted_us = int(median(self._costs_us) / BUSY_SHARE)
             shortest_us = LOOK_US if ship_after_us is None else max(SHORTEST_US, ship_after_us)
             self.interval_us = min(max(wanted_us, shortest_us), LOOK_US)
         return self.interval_us

@@ -36,6 +36,7 @@ class Stamps:
 
     def __init__(self, rate: float | None) -> None:
         self._gap_us = None if rate is None else 1e6 / rate
+        self._ramp: Int64s = np.empty(0, np.int64)
         self._schedules: dict[int, tuple[int, float]] = {}
 
     def restart(self) -> None:
@@ -52,9 +53,10 @@ class Stamps:
         emitted, begin_us = schedules.get(subtask, (0, float(now)))
         begin_us = min(begin_us, now - (emitted + count - 1) * gap_us)
         schedules[subtask] = emitted + count, begin_us
-        due_us = np.arange(emitted, emitted + count) * gap_us
-        due_us += begin_us
-        return due_us.astype(np.int64)
+        if count > len(self._ramp):
+            self._ramp = (np.arange(2 * count) * gap_us).astype(np.int64)
+        stamps: Int64s = self._ramp[:count] + int(begin_us + emitted * gap_us)
+        return stamps
 
 
 class Latencies:
