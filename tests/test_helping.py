@@ -15,7 +15,7 @@ from workbench.clock import VirtualClock
 from workbench.connectors.rate import LOOK_US
 from workbench.connectors.tables import Tables
 from workbench.connectors.throttle import next_look_us
-from workbench.drivers.looking import BUSY_SHARE, SHORTEST_US, Looking
+from workbench.drivers.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
 from workbench.elements import CheckpointBarrier, Records, Watermark
 from workbench.plan.physical import build_physical_graph
@@ -178,7 +178,8 @@ def test_an_interval_leaves_time_for_what_a_look_costs_and_an_interruption_does_
     assert spent(looking, clock, 200, 10) == pytest.approx(usual_us, abs=10)
     assert spent(looking, clock, 900) == pytest.approx(usual_us, abs=10)
     assert spent(looking, clock, 200, 3) == pytest.approx(usual_us, abs=10)
-    assert spent(looking, clock, 900, 10) == LOOK_US
+    assert spent(looking, clock, 1_400, 10) == pytest.approx(1_400 / BUSY_SHARE, rel=0.1)
+    assert spent(looking, clock, 9_000, 10) == LONGEST_US
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from workbench.connectors.rate import LOOK_US
 BUSY_SHARE = 0.7
 """Of one processor, for all slots together: they share the interpreter lock."""
 SHORTEST_US = 100
+LONGEST_US = 4_000
+"""Where records are shipped at once and there is no time even for a look in `LOOK_US`."""
 _MEASURED_US = 20_000
 
 
@@ -59,6 +61,8 @@ class Looking:
             self._costs_us.append(self._busy_us / elapsed_us * self.interval_us)
             self._since_us, self._busy_us = now_us, 0
             wanted_us = int(median(self._costs_us) / BUSY_SHARE)
-            shortest_us = LOOK_US if ship_after_us is None else max(SHORTEST_US, ship_after_us)
-            self.interval_us = min(max(wanted_us, shortest_us), LOOK_US)
+            if ship_after_us is None or ship_after_us >= LOOK_US:
+                self.interval_us = LOOK_US
+            else:
+                self.interval_us = min(max(wanted_us, SHORTEST_US, ship_after_us), LONGEST_US)
         return self.interval_us
