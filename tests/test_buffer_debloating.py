@@ -19,7 +19,7 @@ TARGET_US = 15_000
 class Sender:
     """One output whose receiver takes everything at once, in a time that the test sets."""
 
-    def __init__(self, *, keyed: bool, ship_after_us: int | None = None) -> None:
+    def __init__(self, *, keyed: bool, ship_after_us: int | None = None, largest: int = LARGEST) -> None:
         self.now_us = 1
         targets = 2 if keyed else 1
         self.channels = [Channel("e", "a[0]", f"b[{i}]", 2, Waker(), Waker()) for i in range(targets)]
@@ -29,7 +29,7 @@ class Sender:
             KeyPartitioner(["key"], SCHEMA, 2) if keyed else None,
             None,
             lambda: self.now_us,
-            LARGEST,
+            largest,
             ship_after_us,
             TARGET_US,
         )
@@ -109,3 +109,19 @@ def test_a_buffer_never_holds_more_than_the_buffer_size() -> None:
     sender.output.buffer_size = 1
     sender.send(50)
     assert set(sender.taken()) == {1}
+
+
+def test_a_channel_of_which_nothing_is_known_takes_little_memory_and_grows_when_it_must() -> None:
+    sender = Sender(keyed=True, ship_after_us=50_000, largest=262_144)
+    before = pa.total_allocated_bytes()
+    sender.now_us += 1_000
+    sender.send(10)
+    assert 0 < pa.total_allocated_bytes() - before < 2 * 16_384 * 2 * 8 + 10_000  # two channels of a key, without times
+    for _ in range(8):
+        sender.now_us += 1_000
+        sender.send(200_000)
+    assert sender.taken()[-1] > 100_000
+    sender.output.buffer_size = 1_000_000
+    assert [partial.size for partial in sender.output.partials] == [16_384, 16_384]
+    sender.output.buffer_size = 100
+    assert [partial.size for partial in sender.output.partials] == [100, 100]

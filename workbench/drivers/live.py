@@ -26,6 +26,11 @@ from workbench.runtime.task import Task
 T = TypeVar("T")
 
 
+def release_unused() -> None:
+    """Give back the memory of buffers that are no more; Arrow keeps it for its next user, who may come much later."""
+    pa.default_memory_pool().release_unused()
+
+
 class LiveDriver:
     """Runs one job on threads; it is the master's stage and does its background work.
 
@@ -80,6 +85,7 @@ class LiveDriver:
 
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
+        release_unused()  # what an attempt that has ended had
         self._halt = threading.Event()
         crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
         slots = [slot for slot in execution.slots if slot.tasks]
@@ -154,5 +160,5 @@ class LiveDriver:
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
             job()
-        pa.default_memory_pool().release_unused()  # Arrow keeps for its next user what the job's buffers were
+        release_unused()
         self.ended.set()  # last of all: nothing of this job touches its files any more

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.runtime.channel import Channel
-from workbench.runtime.partial import Partial
+from workbench.runtime.partial import Partial, first_size
 from workbench.runtime.segments import Spreader
 from workbench.runtime.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
@@ -62,7 +62,8 @@ class EdgeOutput:
         debloat_target_us: int | None = None,
     ) -> None:
         self.channels = tuple(channels)
-        self.partials = tuple(Partial(channel, buffer_size, now_us()) for channel in channels)
+        size = first_size(buffer_size, debloat_target_us)
+        self.partials = tuple(Partial(channel, size, now_us()) for channel in channels)
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
@@ -84,7 +85,7 @@ class EdgeOutput:
             self._seal_all()
             self._buffer_size = size
             for partial in self.partials:
-                partial.size = size
+                partial.size = first_size(size, self.debloat_target_us)
 
     def close(self) -> None:
         """Untie what refers to itself; nothing is sent any more, and what was not shipped is lost with its task."""

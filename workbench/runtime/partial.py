@@ -16,6 +16,11 @@ SMALLEST_BUFFER = 256
 """Records; no buffer is made smaller than this for lack of traffic."""
 
 
+FIRST_BUFFER = 16_384
+"""Records; as long as nothing is known of a channel's traffic, no buffer is larger: a sender has memory for a full
+buffer of each channel, and channels are as many as the square of the parallelism."""
+
+
 class Partial:
     """The unfinished buffer of one channel, and what must follow its records.
 
@@ -102,3 +107,8 @@ class Partial:
             self.channel.push(self.marker)
             self.marker = None
         self.since_us = 0
+
+
+def first_size(buffer_size: int, debloat_target_us: int | None) -> int:
+    """Records in a full buffer before its channel's throughput is known; where much flows it soon grows."""
+    return buffer_size if debloat_target_us is None else min(buffer_size, FIRST_BUFFER)
