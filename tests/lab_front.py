@@ -58,6 +58,44 @@ class Front:
         )
         self.execute("notebook:run-cell", wait=wait)
 
+    def printed(self, index):
+        """What a cell of the current notebook has printed."""
+        return self.page.evaluate(
+            "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.outputs.toJSON()"
+            ".filter(output => output.output_type === 'stream').map(output => output.text).join('')",
+            index,
+        )
+
+    def close(self, path):
+        """Save a notebook and close its tab; its kernel lives on."""
+        self.page.evaluate(
+            """async path => {
+                const shell = window.jupyterapp.shell
+                const notebook = [...shell.widgets('main')].find(widget => widget.context?.path === path)
+                await notebook.context.save()
+                notebook.close()
+            }""",
+            path,
+        )
+
+    def dock(self, *views):
+        """Open views of jobs, all at the same moment, and put them below one another."""
+        self.page.evaluate(
+            """async views => {
+                const { commands, shell } = window.jupyterapp
+                const open = ([job, view]) => commands.execute('workbench:open-view', { job, view })
+                await Promise.all(views.map(open))
+                const docked = [...shell.widgets('main')].filter(widget => widget.hasClass('wb-Dashboard'))
+                const [first, ...rest] = views.map(([job, view]) => docked.find(p => p.job === job && p.view === view))
+                rest.forEach(panel => shell.add(panel, 'main', { mode: 'split-bottom', ref: first.id }))
+            }""",
+            views,
+        )
+
+    def docked(self, job):
+        """The selector of what is docked of a job."""
+        return f".wb-Dashboard[aria-label*='of the streaming job {job} in']"
+
     def restart_kernel(self, path):
         self.page.evaluate(
             """path => [...window.jupyterapp.shell.widgets('main')].find(widget => widget.context?.path === path)

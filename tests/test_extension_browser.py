@@ -32,6 +32,28 @@ for _ in range(600):
         break
 print("seen", job.status()["paused"])
 """
+STEPPED = """%load_ext workbench
+import pyarrow as pa, workbench as wb
+numbers = wb.Stream.from_table(pa.table({"n": list(range(12))})).with_parallelism(2)
+parity = numbers.with_columns(odd="n % 2").with_parallelism(2)
+sums = parity.key_by("odd").aggregate(total=wb.sum("n")).sink_to(wb.TableSink("sums"))
+job = sums.run("hand", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None)
+job.view("stepper")"""
+IN_FLIGHT = """channels = job._master.execution.channels
+records = sum(channel.queued_records for channel in channels)
+print(job.driver.taken, records, sum(len(channel.barriers_ahead()) for channel in channels))"""
+RECORDED = """%load_ext workbench
+import pathlib, time, pyarrow as pa, workbench as wb
+table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
+sums = wb.Stream.from_table(table, rate=20.0).with_parallelism(1).key_by("k").aggregate(total=wb.sum("n"))
+job = sums.sink_to(wb.DiscardSink()).run("kept", driver="stepping", parallelism=2, buffer_size=1)
+job.step(60)
+job.wait()
+job.recording().dashboard()"""
+BUSY_UNTIL_SEEN = """deadline = time.monotonic() + 120
+while not pathlib.Path("seen").exists() and time.monotonic() < deadline:
+    time.sleep(0.05)
+print("seen" if pathlib.Path("seen").exists() else "not seen")"""
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +66,14 @@ def lab(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def engine():
     with chromium() as started:
         yield started
 
 
 @pytest.fixture
-def front(lab, browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+def front(lab, engine):
+    page = engine.new_page(viewport={"width": 1400, "height": 900})
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield Front(page, *lab)
@@ -148,6 +170,98 @@ def test_a_docked_dashboard_survives_reload_and_restart(front):
     front.run_cell(0)
     front.appears(dashboard)
     assert not front.page.locator(".wb-Dashboard-notice").is_visible()
+
+
+def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
+    path, jobs = "pair.ipynb", ("upper", "lower")
+    front.open(path, *(START.format(name=job) for job in jobs))
+
+    def run_both():
+        for cell in range(2):
+            front.run_cell(cell)
+
+    def each_shows_its_own():
+        for job in jobs:
+            front.appears(f"{front.docked(job)} .wb-header", job)
+        assert [front.page.locator(f"{front.docked(job)} .wb-header").count() for job in jobs] == [1, 1]
+
+    def each_says(sentence):
+        for job in jobs:
+            front.appears(f"{front.docked(job)} .wb-Dashboard-notice", sentence.format(job=job))
+        assert front.page.locator(".wb-Dashboard .wb-header").count() == 0
+
+    run_both()
+    front.dock(["upper", "checkpoints"], ["lower", "latency"])
+    each_shows_its_own()
+
+    front.page.wait_for_timeout(1500)  # JupyterLab saves its layout a second after the last change
+    front.page.reload()
+    front.await_restored()
+    each_shows_its_own()
+
+    front.restart_kernel(path)
+    each_says("The kernel was restarted, and the job {job} ended with it.")
+    front.open(path)
+    run_both()
+    each_shows_its_own()
+
+    front.close(path)
+    each_says(f"Open {path} to see the view")
+    front.open(path)
+    front.dock(["upper", "checkpoints"], ["lower", "latency"])  # the notebook has opened in front of one of them
+    each_shows_its_own()
+
+
+def test_the_marbles_of_the_stepper_are_what_is_in_flight(front):
+    page = front.page
+    front.open("hand.ipynb", STEPPED, IN_FLIGHT)
+    front.run_cell(0)
+    front.appears("svg.wb-scene")
+    drawn = """() => {
+        const found = (root, selector) => [root, ...[...root.querySelectorAll("*")].flatMap(element => inside(element))]
+            .flatMap(place => [...place.querySelectorAll(selector)])
+        const inside = element => element.shadowRoot
+            ? [element.shadowRoot, ...[...element.shadowRoot.querySelectorAll("*")].flatMap(inside)] : []
+        const words = found(document, ".wb-words")[0].textContent
+        const marbles = found(document, "svg.wb-scene text.inside").length
+        return [Number(words.match(/Step (\\d+)/)[1]), marbles, found(document, "svg.wb-scene rect.barrier").length]
+    }"""
+    steps = []
+
+    def press(label):
+        page.get_by_role("button", name=label, exact=True).click()
+        page.wait_for_function(f"before => ({drawn})()[0] !== before", arg=steps[-1] if steps else 0)
+        front.run_cell(1)
+        shown = page.evaluate(drawn)
+        assert front.printed(1) == " ".join(map(str, shown)) + "\n", label
+        steps.append(shown[0])
+        return shown
+
+    seen = [press(label) for label in ("record", "record", "10 ▶▶", "trigger checkpoint", "barrier", "barrier")]
+    assert max(records for _, records, _ in seen) > 1
+    assert seen[-1][2] > 0
+    there = seen[-1]
+    press("◀ back")
+    assert steps[-1] == there[0] - 1
+    assert press("step ▶") == there
+
+
+def test_the_slider_of_a_recording_acts_while_a_cell_is_busy(front):
+    front.open("kept.ipynb", RECORDED, BUSY_UNTIL_SEEN)
+    front.run_cell(0, wait=False)
+    front.run_cell(1, wait=False)  # the page opens its way to the kernel when this cell is running already
+    heads = """() => Bokeh.documents.flatMap(document => [...document._all_models.values()])
+        .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+        .map(model => model.get_column("piece 0")[0]).join("")"""
+    handle = front.appears(".noUi-handle")
+    front.page.wait_for_function(f"() => ({heads})().includes('FINISHED')")
+    handle.focus()
+    for _ in range(5):
+        handle.press("ArrowLeft")
+    front.page.wait_for_function(f"() => ({heads})().includes('RUNNING')")
+    (front.root / "seen").touch()
+    front.appears(".jp-OutputArea-output", "seen").wait_for()
+    assert front.printed(1) == "seen\n"
 
 
 def test_the_dashboard_of_a_job_that_is_not_there_is_a_sentence(front):

@@ -165,6 +165,8 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       notebook.sessionContext.iopubMessage.disconnect(this._onMessage, this);
     }
     this._notebook = null;
+    this._turn++; // a notebook that is closed loses its kernel first, and what was asked on that account is void
+    this._pending = false;
     this._dropOutput();
   }
 

@@ -24,10 +24,18 @@ LAST_KNOCK_MS = 32_000
 
 _SCRIPT = """
 (() => {
+  const wanted = %(bokeh)s
+  const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
   %(proxy)s
   if (window.PyViz.comm_manager === undefined) {
     %(comms)s
   }
+  const lines = (plot) => {
+    const document = bokeh()?.index.find_one_by_id(plot)?.model?.document
+    return (document?.roots() ?? []).filter((model) => model.client_comm_id !== undefined)
+  }
+  // What the page sent before the way was open is lost, and Panel waits for the answer to it before it sends more.
+  const release = (plot) => lines(plot).forEach((line) => line.on_ack({metadata: {}}))
   const waiting = window.workbench_plots ??= new Set()
   waiting.add(%(plot)s)
   const manager = window.PyViz.comm_manager
@@ -35,8 +43,11 @@ _SCRIPT = """
     const heard = manager.heard = new Set()
     const register = manager.register_target.bind(manager)
     manager.register_target = (plot, name, listen) => register(plot, name, (...message) => {
+      const first = !heard.has(plot)
       heard.add(plot)
-      return listen(...message)
+      const result = listen(...message)
+      if (first) release(plot)
+      return result
     })
     const connect = manager.get_client_comm.bind(manager)
     manager.get_client_comm = (plot, ...rest) => {
@@ -64,8 +75,6 @@ _SCRIPT = """
       return connect(plot, ...rest)
     }
   }
-  const wanted = %(bokeh)s
-  const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
   const present = () => bokeh()?.Panel !== undefined
   const say = (text) => {
     const note = document.getElementById(%(note)s)
@@ -83,7 +92,7 @@ _SCRIPT = """
     const root = bokeh()?.index.find_one_by_id(%(plot)s)?.model
     const script = root?.document?.get_model_by_id(%(start)s)
     if (script != null) {
-      root.document.roots().filter((model) => model.client_comm_id !== undefined).forEach(hush)
+      lines(%(plot)s).forEach(hush)
       script.execute(root)
     } else if (left-- > 0) setTimeout(start, 50)
   }

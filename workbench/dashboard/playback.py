@@ -120,7 +120,7 @@ class Playback:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         view = self.view()
-        line = Line(view.document(), view.script, view.inputs)
+        line = Line(view.document(), view.script, view.inputs, greet=lambda: view.pulse.beat(over=True))
         self._lines.append(line)
         data, metadata = line.render()
         return {**data, "text/plain": repr(self)}, metadata

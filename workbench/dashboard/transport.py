@@ -69,14 +69,19 @@ class Line:
         document: holds the view's root model alone.
         script: a CustomJS that the root refers to, to be run on the page once it shows the view.
         inputs: the models that the page may change; what else changes there (sizes, colours) is its own affair.
+        greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
+            else is sent by itself.
     """
 
-    def __init__(self, document: Document, script: Any, inputs: Iterable[Any]) -> None:
+    def __init__(
+        self, document: Document, script: Any, inputs: Iterable[Any], greet: Callable[[], None] | None = None
+    ) -> None:
         self.lock = RLock()
         """Held by whoever touches the view's models."""
         self.bytes_sent = 0
         self._document, self._script_id = document, script.id
         self._inputs = frozenset(model.id for model in inputs)
+        self._greet = greet
         self._root = root = document.roots[0]
         self._telemetry = Comms.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
@@ -115,9 +120,10 @@ class Line:
                 comm.close()
 
     def _answer(self, _message: dict[str, Any]) -> None:
-        """Open the way to a page that has opened its own."""
+        """Open the way to a page that has opened its own, and let it hear of that: until then it keeps knocking."""
         _forget(self._telemetry._comm)
         self._telemetry.init()
+        self.push(self._greet)
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
