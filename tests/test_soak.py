@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +18,7 @@ from workbench.cli import main
 from workbench.cli.soak.faults import KINDS
 from workbench.cli.soak.ledger import Ledger
 from workbench.cli.soak.read_rows import ReadRows
+from workbench.cli.soak.resources import settled_mb
 from workbench.cli.soak.result import Recovery, Suffered
 from workbench.cli.soak.watch import Soak
 from workbench.cli.soak.work import BASE_US, GROUPS, KEYS, TOTALS, WINDOW_US, WINDOWS, Work, exact_counts, exact_window
@@ -242,6 +245,18 @@ def test_rows_that_are_read_again_count_once() -> None:
     assert (read.count, read.unbroken, read.furthest) == (37, 20, 55)
     read.add(20, 30)
     assert read.runs().tolist() == [[0, 55]]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are not asked to give memory back")
+def test_what_allocators_keep_for_later_is_no_memory_of_the_job() -> None:
+    before = settled_mb()
+    pieces = [np.ones(12_000) for _ in range(1_000)]  # 96 kB each, too small to be a mapping of its own
+    last = np.ones(12_000)  # behind them, so that they are in the middle of the heap
+    held = settled_mb()
+    del pieces
+    assert held > before + 80
+    assert settled_mb() < before + 20
+    assert last.sum() == 12_000
 
 
 def test_recovery_times_are_told_by_kind() -> None:

@@ -27,8 +27,8 @@ fault every few seconds, drawn from a seed:
 
 Once a second, and at the end, everything that is committed is compared with the exact expectation for the records that
 were really read. The exit code is 1 when a row is lost, wrong, there twice or taken back, when the job does not go on,
-when it leaves a thread, an open file or a socket behind, or when memory grows by more than 5 % after the warm-up (from
-the first quarter of the time to the last, at equal parallelism).
+when it leaves a thread, an open file or a socket behind, or when memory grows by more than 5 % after the warm-up: from
+the first quarter of the time to the last, at equal parallelism, without what allocators keep for later.
 """
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import statistics
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pyarrow as pa
 
 from workbench.cli.bench.memory import GROWTH_MAX, resident_mb
 
@@ -38,6 +41,19 @@ class Held:
         targets = _open_files()
         sockets = sum(target.startswith("socket:") for target in targets)
         return cls(threading.active_count(), len(targets), sockets, round(resident_mb(), 1))
+
+
+def settled_mb() -> float:
+    """Resident memory without what allocators keep for their next user.
+
+    That depends on which threads there have been: each new one may use another of malloc's arenas, a dozen on two
+    cores, until each of them has some megabytes that are free.
+    """
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
+    return round(resident_mb(), 1)
 
 
 def threads_of(job: str) -> int:

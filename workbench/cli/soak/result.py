@@ -76,7 +76,8 @@ class Soaked:
         looks: how often everything committed was compared with what it should be.
         faults: in order.
         before, most, after: what the process held before the job, at most while it ran, and when it had ended.
-        growth: of memory after the warm-up, at equal parallelism, as a share; None when there was none to compare.
+        growth: of memory after the warm-up, at equal parallelism and without what allocators keep for later, as a
+            share; None when there was none to compare.
         violations: what broke a promise.
     """
 

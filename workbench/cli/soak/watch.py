@@ -10,7 +10,7 @@ from random import Random
 from workbench.cli.soak.faults import KINDS, drawn
 from workbench.cli.soak.ledger import Ledger
 from workbench.cli.soak.patient import NAME, Patient
-from workbench.cli.soak.resources import Held, growth, leaks, threads_of, too_much
+from workbench.cli.soak.resources import Held, growth, leaks, settled_mb, threads_of, too_much
 from workbench.cli.soak.result import Soaked, Suffered
 from workbench.cli.soak.work import Work
 from workbench.errors import WorkbenchError
@@ -150,7 +150,7 @@ class Soak:
         self._ledger.look(self._patient.job)
         self._looks += 1
         if now - self._begin > min(WARM_UP_MOST_S, self._seconds / 5):
-            self._resident.append((self._patient.parallelism(), Held.now().rss_mb))
+            self._resident.append((self._patient.parallelism(), settled_mb()))
         self._on_time(now - self._begin)
 
     def _end(self) -> None:
