@@ -483,6 +483,19 @@ def test_a_source_under_backpressure_is_not_idle(two_channels: Job) -> None:
     goes_on_with_both(job)
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_source_is_not_idle_for_backpressure_during_which_it_had_no_step(two_channels: Job, noticed: bool) -> None:
+    job = two_channels
+    source = job.driver.execution.tasks[0]
+    while source.pool.has_room or (noticed and job.driver.step_task("source[0]").outcome != "no credit"):
+        job.driver.step_task("source[0]")
+    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
+    for _ in range(4):
+        job.driver.step_task("filter[0]")
+        job.driver.step_task("filter[1]")
+    goes_on_with_both(job)
+
+
 def drifting(**alignment: Any) -> Iterator[tuple[int, int, list[bool]]]:
     """Two sources, one ten times as fast: at each step how many records each has sent, and which channels are idle."""
     table = pa.table({"t": pa.array([n * SECOND for n in range(40)], pa.timestamp("us"))})

@@ -1,9 +1,9 @@
 """Bugs that are planted into the runtime, one at a time: the checker must find each of them.
 
 Every function patches what the name of the bug says. The traps into which others fell are among them: no checkpoint at
-the end or a commit without one, completions that are said once only, going on behind a committed epoch or an unreadable
-checkpoint, in-flight data of operators without state, timers and positions and
-watermark generators outside of the state, hashes that differ from process to process, and files written in place.
+the end or a commit without one, backpressure that is taken for silence, completions that are said once only, going on
+behind a committed epoch or an unreadable checkpoint, in-flight data of operators without state, timers and positions
+and watermark generators outside of the state, hashes that differ from process to process, and files written in place.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ MUTANTS = [
     Mutant(moving.rebalance_forgets_the_remainder, "rebalanced"),
     Mutant(moving.source_forgets_how_far_event_time_was),
     Mutant(moving.idle_inputs_hold_event_time, "late"),
+    Mutant(moving.a_source_that_waits_for_room_is_marked_idle),
+    Mutant(moving.backpressure_counts_as_silence, "silent"),
     Mutant(moving.keys_go_elsewhere_in_each_attempt),
     Mutant(moving.a_buffer_is_sent_twice),
     Mutant(checkpoints.blocked_channels_are_polled),

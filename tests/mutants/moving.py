@@ -15,6 +15,7 @@ from workbench.runtime.input_gate import WatermarkValve
 from workbench.runtime.output import EdgeOutput, OutputPool
 from workbench.runtime.segments import Spreader
 from workbench.runtime.source_task import SourceTask
+from workbench.runtime.task import Outcome
 from workbench.state.key_groups import KeyPartitioner
 
 Patch = pytest.MonkeyPatch
@@ -161,3 +162,24 @@ def a_buffer_is_sent_twice(patch: Patch) -> None:
             Channel.push(self, element)
 
     patch.setattr(Channel, "push", stammering)
+
+
+def a_source_that_waits_for_room_is_marked_idle(patch: Patch) -> None:
+    advance = SourceTask._advance
+
+    def impatient(self: SourceTask, now_us: int) -> Outcome:
+        outcome = advance(self, now_us)
+        idle_after_us = None if self.watermarks is None else self.watermarks.idle_after_us
+        if outcome is Outcome.NO_CREDIT and idle_after_us is not None and not self.idle:
+            silent = [now_us - time.active_us >= idle_after_us for time in self._times]
+            if silent and all(silent):
+                for time in self._times:
+                    time.idle = True
+                self._set_idle(True)
+        return outcome
+
+    patch.setattr(SourceTask, "_advance", impatient)
+
+
+def backpressure_counts_as_silence(patch: Patch) -> None:
+    patch.setattr(SourceTask, "_stay_active", lambda self, now_us: None)

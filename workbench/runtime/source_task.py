@@ -70,6 +70,7 @@ class SourceTask(Task):
         super().__init__(**rest)
         self.policy = SourceBarriers(self.snapshots, self._hold)
         self._held = False
+        self._kept = False  # from reading, since the last step or before
         self._released = False
         self.reader = reader
         self.watermarks = watermarks
@@ -172,8 +173,11 @@ class SourceTask(Task):
             return Outcome.WAITING
         resting = self._held or now_us < self._not_before_us
         if self.paused or resting or not self.pool.has_room or not self._takes_input:
-            self._stay_active(now_us)
+            self._kept = True
             return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
+        if self._kept:  # until now: while nothing can be read there are hardly any steps in which to notice the time
+            self._kept = False
+            self._stay_active(now_us)
         worked = False
         fetched: Fetched | WaitUntil | Exhausted
         if self.alignment is not None and self.alignment.ahead:
@@ -205,7 +209,12 @@ class SourceTask(Task):
         if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
+        self._kept = not self.pool.has_room  # it may be long before the next step finds some
         return Outcome.PROGRESSED if worked else Outcome.WAITING
+
+    def _send_restored(self) -> Outcome:
+        self._kept = True
+        return super()._send_restored()
 
     def _choose_chunk(self, rows: int, elapsed_us: int) -> None:
         """Read so much at once that a step stays short, whatever the chain does with a record.
@@ -288,13 +297,15 @@ class SourceTask(Task):
         strategy = self.watermarks
         assert strategy is not None
         active = False
+        room = self.pool.has_room  # without it nothing falls silent, and there is none for saying so either
+        idle_after_us = strategy.idle_after_us if room else None
         for time in self._times:
             time.reach(time.generator.ask(now_us))
-            if strategy.idle_after_us is not None and now_us - time.active_us >= strategy.idle_after_us:
+            if idle_after_us is not None and now_us - time.active_us >= idle_after_us:
                 time.idle = True
             active |= not time.idle
         sent = self._send_watermark()
-        if not active and not self.idle and self._times:
+        if not active and not self.idle and self._times and room:
             self._set_idle(True)
             sent = True
         return sent

@@ -20,7 +20,7 @@ from workbench.api import KeyedStream, Stream, WindowedStream
 from workbench.api.pipeline import Pipeline
 from workbench.clock import VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.replay_log import write_log
+from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.expressions import col
@@ -228,6 +228,26 @@ def layered(chance: Random, folder: Path) -> Trial:
 def replayed(chance: Random, folder: Path) -> Trial:
     """Windows over a recorded history, replayed at some pace."""
     disorder = chance.choice((0, 5, 200))
+    log, rows = _recorded(chance, folder, disorder)
+    stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
+    size = _size(chance)
+    return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
+
+
+def silent(chance: Random, folder: Path) -> Trial:
+    """Channels of a recorded history that fall silent, and receivers that keep them waiting, which is not the same."""
+    log, rows = _recorded(chance, folder, 0)
+    stream = Stream.replay(log, speed=chance.choice(("max", "max", 0.1)), idle_after="200us")
+    many = stream.flat_map(
+        lambda row: [{"m": COPIES * row["n"] + copy, "v": row["v"]} for copy in range(COPIES)], _MANY
+    )
+    expected: Rows = Counter((COPIES * row.n + copy, row.v) for row in rows for copy in range(COPIES))
+    # Silence makes records late that come after it, so nothing here looks at event time.
+    received = many.rebalance().filter(col("m") >= 0)
+    return Trial(received.sink_to(TableSink("out")), _equal("out", expected), on_time=False)
+
+
+def _recorded(chance: Random, folder: Path, disorder: int) -> tuple[ReplayLog, list[Row]]:
     rows = draw_rows(chance, disorder)
     arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
     instant = pa.timestamp("us", "UTC")
@@ -242,9 +262,7 @@ def replayed(chance: Random, folder: Path) -> Trial:
         row_group_rows=8,
         clock=VirtualClock(),
     )
-    stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
-    size = _size(chance)
-    return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
+    return log, rows
 
 
 def in_a_database(chance: Random, folder: Path) -> Trial:
@@ -297,6 +315,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "late": late,
     "layered": layered,
     "replayed": replayed,
+    "silent": silent,
     "in a database": in_a_database,
     "poisoned": poisoned,
 }

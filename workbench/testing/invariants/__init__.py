@@ -12,7 +12,8 @@ I3    `channels`,               barriers increase, once per channel; nothing beh
       `consistent_cut`          snapshot
 I4    `event_time`              watermarks grow, an operator's is the minimum over its active inputs, none overtakes a
                                 record
-I5    `event_time`              what was on time at its source is on time everywhere
+I5    `event_time`,             what was on time at its source is on time everywhere; nothing is idle because it is
+      `idleness`                kept from reading
 I6    `recovery`                an operator goes on with the very state of its checkpoint, timers included
 I7    `commits`                 rows become visible only when their checkpoint is durable; in the end they are what a
                                 plain model says

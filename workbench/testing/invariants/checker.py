@@ -13,6 +13,7 @@ from workbench.testing.invariants.channels import OrderOnChannels
 from workbench.testing.invariants.commits import Commits
 from workbench.testing.invariants.consistent_cut import Alignment, ConsistentCut
 from workbench.testing.invariants.event_time import EventTime
+from workbench.testing.invariants.idleness import Idleness
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
 from workbench.testing.invariants.recovery import RestoredState
@@ -38,6 +39,7 @@ class Checker(Probes):
         behind: tuple[Invariant, ...] = (
             ConsistentCut(model, report),
             EventTime(model, report, on_time=on_time),
+            Idleness(model, report),
             Commits(model, report, folders=folders),
             self._buffers,
             Accounting(model, report),
