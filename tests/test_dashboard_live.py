@@ -20,6 +20,7 @@ from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 
 from workbench.dashboard import dashboard, display, pace, steps, transport
+from workbench.dashboard.buffers import columns
 from workbench.dashboard.controls import PAUSE, RESUME
 from workbench.dashboard.graph import box_columns
 from workbench.dashboard.pump import Pump
@@ -142,7 +143,7 @@ class Job:
 
 
 def later(frame, steps_=1, **changes):
-    return replace(frame, sequence=frame.sequence + steps_, time_us=frame.time_us + 200_000 * steps_, **changes)
+    return replace(frame, sequence=frame.sequence + steps_, time_us=frame.time_us + 400_000 * steps_, **changes)
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +276,44 @@ def test_a_message_that_cannot_be_handled_is_answered_all_the_same(monkeypatch, 
     comm._handle_msg({"content": {"data": {"comm_id": "c"}}, "buffers": []})
     assert sent == [{"msg_type": "Ready", "comm_id": "c"}]
     assert "could not be handled" in caplog.text
+
+
+def drawn(page, column):
+    return next(list(m.data[column]) for m in page.document.models if column in (getattr(m, "data", None) or {}))
+
+
+def test_a_part_that_is_not_on_the_screen_is_sent_nothing_and_catches_up_when_it_is_seen(shown):
+    page = shown.page
+    page.change(shown.view.pulse.seen, "data", {"part": ["graph"]})
+    page.receive()
+    before = drawn(page, "receive_right")
+    channels = tuple(replace(c, inputQueueLength=c.inputQueueLength + 1) for c in FRAME.channels)
+    slower = tuple(replace(v, metrics={**v.metrics, "busyTimeMsPerSecond": 123.0}) for v in FRAME.vertices)
+    show(shown, channels=channels, vertices=slower)
+    page.receive()
+    assert drawn(page, "receive_right") == before
+    assert all("busy 12" in text for text in drawn(page, "shares"))
+    page.change(shown.view.pulse.seen, "data", {"part": ["graph", "buffers"]})
+    page.receive()
+    assert drawn(page, "receive_right") == pytest.approx(columns(shown.job.ring[-1])["receive_right"])
+    assert drawn(page, "receive_right") != before
+
+
+def test_tables_change_no_faster_than_one_can_read_but_at_once_when_a_setting_does(shown):
+    show(shown)
+    shown.page.receive()
+    soon = replace(shown.job.ring[-1], sequence=99, time_us=shown.job.ring[-1].time_us + 100_000)
+    busier = tuple(replace(t, metrics={**t.metrics, "backPressuredTimeMsPerSecond": 770.0}) for t in soon.tasks)
+    shown.job.ring.append(replace(soon, tasks=busier))
+    shown.display.show(time.monotonic())
+    shown.page.receive()
+    assert "HIGH 77 %" not in shown.page.texts()
+    shown.job.ring.append(
+        replace(soon, tasks=busier, sequence=100, settings={**soon.settings, "buffer_timeout": "7ms"})
+    )
+    shown.display.show(time.monotonic())
+    shown.page.receive()
+    assert "HIGH 77 %" in shown.page.texts()
 
 
 # controls ---------------------------------------------------------------------------------------------------------
@@ -469,7 +508,7 @@ def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():
 
 
 def test_a_page_gets_its_next_frame_when_it_has_painted_the_last(shown, monkeypatch):
-    now = [time.monotonic()]
+    now = [float(int(time.monotonic()) + 1)]
     monkeypatch.setattr(display, "monotonic", lambda: now[0])
     assert shown.display.is_due(now[0]), "the first frame waits for nothing"
     shown.display.show(now[0])

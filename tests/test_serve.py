@@ -18,6 +18,9 @@ import workbench as wb
 from workbench.cli.checks.machine import find_browser
 from workbench.errors import SettingError
 
+SEEN = """([...Bokeh.documents[0]._all_models.values()].find((model) => model.type === "ColumnDataSource"
+    && model.columns().join() === "part")?.get_column("part") ?? [])"""
+
 
 def start(name):
     table = pa.table({"n": list(range(1000))})
@@ -106,7 +109,12 @@ def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.set_default_timeout(60_000)
         page.goto(served.url)
-        page.get_by_role("button", name="Pause").click()
+        page.wait_for_function(f"{SEEN}.length > 0")
+        seen = page.evaluate(SEEN)
+        assert "graph" in seen
+        assert "controls" not in seen, "it is below what the screen shows"
+        page.get_by_role("button", name="Pause").click()  # it is scrolled to
+        page.wait_for_function(f"{SEEN}.includes('controls')")
         page.get_by_role("button", name="Resume").wait_for()
         assert wb.job("served").status()["paused"]
         page.get_by_role("button", name="Resume").click()

@@ -25,6 +25,7 @@ class ControlsPart(Part):
 
     title = "Controls"
     hint = "act while the job runs"
+    follows_unseen = True
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)

@@ -101,6 +101,7 @@ class Gantt:
     """The figure; its height follows the number of subtasks."""
 
     def __init__(self, paint: Paint) -> None:
+        self._shown: CheckpointFrame | None = None
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._rows, self._time = Range1d(0, 1), Range1d(0, 1)
         self.figure = figure(
@@ -132,6 +133,9 @@ class Gantt:
         paint.plot(self.figure)
 
     def show(self, checkpoint: CheckpointFrame | None) -> None:
+        if checkpoint == self._shown:
+            return
+        self._shown = checkpoint
         made = columns(checkpoint)
         rows = max(1, len(made["y"]))
         if self._rows.end != rows:

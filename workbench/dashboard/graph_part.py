@@ -45,6 +45,7 @@ class GraphPart(Part):
 
     title = "Dataflow"
     hint = KEY_IDLE_BUSY
+    rest_us = 0
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)

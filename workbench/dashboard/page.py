@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS, Plot
@@ -17,12 +18,14 @@ class Pulse:
     Attributes:
         source: columns ``beat`` (a counter) and ``live`` (1 while more is to come).
         echo: the page sets it to the beat whose frame it has painted (or, where it is hidden and paints nothing, seen).
+        seen: the page sets its column ``part`` to the names of the parts that are on the screen.
         count: the last beat.
     """
 
     def __init__(self) -> None:
         self.source = ColumnDataSource({"beat": [0], "live": [1]})
         self.echo = ColumnDataSource({"beat": [0]})
+        self.seen = ColumnDataSource({"part": []})
         self.count = 0
 
     def beat(self, over: bool) -> None:
@@ -31,12 +34,17 @@ class Pulse:
         self.source.data = {"beat": [self.count], "live": [0 if over else 1]}
 
 
-def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint) -> CustomJS:
-    """What runs when the document is ready. `root` must refer to it, for example by its tags."""
+def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapping[str, Any]) -> CustomJS:
+    """What runs when the document is ready. `root` must refer to it, for example by its tags.
+
+    Args:
+        cards: the model that holds each part, by the part's name.
+    """
     pieces = [[name, div] for name, div in texts.divs.items()]
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
-        "painted": paint.painted, "plots": list(root.select({"type": Plot})),
+        "painted": paint.painted, "seen": pulse.seen,
+        "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
     }  # fmt: skip
     return CustomJS(args=args, code=CALM + _PAGE)
 
@@ -58,15 +66,39 @@ const follow = () => {
     model.setv({[attribute]: dark ? in_dark : in_light}, {sync: false})
   classes()
 }
-const calmed = new Set()
-const calm_new_plots = () => {
-  for (const plot of plots) {
-    const view = calmed.has(plot) ? null : cb_context.index.find_one(plot)
-    if (view == null) continue
-    calmed.add(plot)
-    calm(view)
+// Parts that are not on the screen are not painted, and the kernel is told: it does not send what is new in them.
+const in_sight = new Set()
+let told = null
+const tell = () => {
+  const part = document.hidden ? [] : [...in_sight].sort()
+  if (root.document == null || String(part) === told) return
+  told = String(part)
+  for (const [name, , plots] of cards)
+    for (const plot of plots) plot.setv({hold_render: !part.includes(name)}, {sync: false})
+  seen.data = {part}
+}
+const named = new Map()
+const sight = new IntersectionObserver((entries) => {
+  for (const {target, isIntersecting} of entries)
+    isIntersecting ? in_sight.add(named.get(target)) : in_sight.delete(named.get(target))
+  tell()
+}, {rootMargin: "150px"})
+const known = new Set()
+const know_new_views = () => {
+  for (const [name, card, plots] of cards) {
+    for (const model of [card, ...plots]) {
+      const view = known.has(model) ? null : cb_context.index.find_one(model)
+      if (view == null) continue
+      known.add(model)
+      if (model !== card) calm(view)
+      else {
+        named.set(view.el, name)
+        sight.observe(view.el)
+      }
+    }
   }
 }
+document.addEventListener("visibilitychange", tell)
 // Only what differs is touched: the browser keeps the layout of the rest of a table.
 const become = (old, fresh) => {
   let was = old.firstChild, now = fresh.firstChild
@@ -117,7 +149,7 @@ const write_soon = () => {
 }
 const listen = () => {
   heard = Date.now()
-  calm_new_plots()
+  know_new_views()
   const beat = [...pulse.get_column("beat")]
   let answered = false
   const answer = () => {
@@ -139,6 +171,8 @@ const timer = setInterval(() => {
   if (root.document == null) {
     clearInterval(timer)
     observer.disconnect()
+    sight.disconnect()
+    document.removeEventListener("visibilitychange", tell)
     return
   }
   const silent = pulse.get_column("live")[0] === 1 && Date.now() - heard > 6000

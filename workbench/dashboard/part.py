@@ -46,12 +46,17 @@ class Part:
         title, hint: what stands above it; the hint may be HTML, and both are ours.
         models: what it shows, from top to bottom.
         inputs: those of them that a person may change.
+        rest_us: it shows a newer frame of a running job no sooner than so long after the last one. Nobody reads numbers
+            that change more often, and to write and lay them out costs the kernel and the browser most.
+        follows_unseen: it shows frames even where it is not on the screen, as what a person acts on does.
     """
 
     title = ""
     hint = ""
     models: Sequence[Any] = ()
     inputs: tuple[Any, ...] = ()
+    rest_us = 350_000
+    follows_unseen = False
 
     def __init__(self, easel: Easel) -> None:
         self.easel = easel

@@ -85,12 +85,14 @@ class View:
         )
         names = whole if part is None else [check_part(part)]
         self.parts = {name: PARTS[name](easel) for name in names}
-        self.inputs = (self.pulse.echo, *(item for one in self.parts.values() for item in one.inputs))
-        self.root = self._lay_out(
-            self._header.div,
-            (card(one.title, one.hint, list(one.models), name) for name, one in self.parts.items()),
-        )
-        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint)
+        self._shown: dict[str, Frame] = {}
+        self._frame: Frame | None = None
+        self._seen: frozenset[str] | None = None
+        self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
+        self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in self.parts.values() for item in one.inputs))
+        cards = {name: card(one.title, one.hint, list(one.models), name) for name, one in self.parts.items()}
+        self.root = self._lay_out(self._header.div, cards.values())
+        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards)
         self.root.tags = [self.script]
         for frame in spaced(history):
             for one in self.parts.values():
@@ -100,10 +102,10 @@ class View:
         easel.texts.settle()
 
     def update(self, frame: Frame) -> None:
-        """Show a frame."""
+        """Show a frame, on the parts that are seen and have not shown another one just now."""
         for one in self.parts.values():
             one.remember(frame)
-        self._show(frame)
+        self._show(frame, [name for name in self.parts if self._is_due(name, frame)])
 
     def document(self) -> Document:
         """A document of its own for the view."""
@@ -111,11 +113,31 @@ class View:
         document.add_root(self.root)
         return document
 
-    def _show(self, frame: Frame) -> None:
+    def _is_due(self, name: str, frame: Frame) -> bool:
+        if self._seen is not None and name not in self._seen and not self.parts[name].follows_unseen:
+            return False
+        last = self._shown.get(name)
+        if last is None or not self.easel.runs_live():
+            return True
+        if (last.state, last.paused, last.settings) != (frame.state, frame.paused, frame.settings):
+            return True
+        return not 0 <= frame.time_us - last.time_us < self.parts[name].rest_us
+
+    def _look_at(self, names: Iterable[str]) -> None:
+        """From now on these parts are on the screen; those that were not show what they have missed."""
+        self._seen = frozenset(names)
+        if self._frame is not None:
+            behind = [name for name in self._seen & self.parts.keys() if self._shown.get(name) is not self._frame]
+            self._show(self._frame, behind)
+
+    def _show(self, frame: Frame, names: Iterable[str] | None = None) -> None:
+        """Draw a frame on these parts; None: on all."""
+        self._frame = frame
         self._header.update(frame)
         self.easel.errands.settle()
-        for one in self.parts.values():
-            one.update(frame)
+        for name in self.parts if names is None else names:
+            self.parts[name].update(frame)
+            self._shown[name] = frame
         self.easel.window.update(frame)
 
     def _lay_out(self, header: Div, cards: Iterable[Any]) -> Column:

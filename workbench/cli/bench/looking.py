@@ -18,7 +18,6 @@ SECONDS = 8.0
 WARM_UP_S = 5.0
 SETTLING_S = 2.5
 """After the page has been opened or closed."""
-SCREEN = (1440, 900)
 WHOLE_PAGE = (1440, 2400)
 """A screen on which all nine views are seen at once."""
 CELL_EVERY_S = 0.2
@@ -93,6 +92,16 @@ class Phase:
         """Events per CPU second of the kernel's process."""
         return self.events / self.cpu_s
 
+    def followed_by(self, other: Phase) -> Phase:
+        """Both as one measurement."""
+        return Phase(
+            self.seconds + other.seconds,
+            self.events + other.events,
+            self.cpu_s + other.cpu_s,
+            self.feed_cpu_s + other.feed_cpu_s,
+            self.cells_ms + other.cells_ms,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
@@ -103,6 +112,8 @@ class Looked:
         eps_alone, eps_seen: events per wall-clock second without a page and with one.
         eps_cpu_s_alone, eps_cpu_s_seen: per CPU second of the kernel's process.
         kept, kept_cpu: the second of each as a share of the first.
+        alone_again: the speed without a page after it as a share of that before it; as far from 1 as this is, so far
+            other work on the machine disturbs the other ratios.
         frames_per_s: frames that the page has painted.
         bytes_per_s: that the page has received.
         feed_cpu: share of one core that the threads which feed the page took.
@@ -122,6 +133,7 @@ class Looked:
     eps_cpu_s_seen: int
     kept: float
     kept_cpu: float
+    alone_again: float
     frames_per_s: float
     bytes_per_s: int
     feed_cpu: float
@@ -144,7 +156,8 @@ class Looked:
         return "\n".join(
             (
                 f"throughput  {self.kept:.1%} of {self.eps_alone / 1e6:.1f} M events/s with the page open; "
-                f"per CPU second of the kernel {self.kept_cpu:.1%} of {self.eps_cpu_s_alone / 1e6:.1f} M",
+                f"per CPU second of the kernel {self.kept_cpu:.1%} of {self.eps_cpu_s_alone / 1e6:.1f} M "
+                f"(without it again {self.alone_again:.1%} of without it before)",
                 f"page        {self.frames_per_s:.1f} frames/s painted, {self.bytes_per_s / 1e3:.0f} kB/s; "
                 f"{self.feed_cpu:.1%} of a core feeds it, the browser takes {self.browser_cpu:.0%}",
                 f"slider      in force after {self.in_force_ms:.0f} ms (at most {self.in_force_ms_max:.0f}), "
@@ -196,13 +209,41 @@ def look(
         after = _measure(kernel, seconds)
         on_phase("the job ends")
         checked = bool(kernel.ask("shown.end()"))
-    alone = Phase(
-        before.seconds + after.seconds,
-        before.events + after.events,
-        before.cpu_s + after.cpu_s,
-        0.0,
-        before.cells_ms + after.cells_ms,
+    return compare(
+        before=before,
+        seen=seen,
+        after=after,
+        screen=screen,
+        painted=counts["painted"] - counted["painted"],
+        received=counts["bytes"] - counted["bytes"],
+        browser_s=browser_s,
+        tuned=tuned,
+        checked=checked,
     )
+
+
+def compare(
+    before: Phase,
+    seen: Phase,
+    after: Phase,
+    screen: tuple[int, int],
+    painted: int,
+    received: int,
+    browser_s: float,
+    tuned: list[tuple[float, float]],
+    checked: bool,
+) -> Looked:
+    """What follows from the measurements.
+
+    Args:
+        before, seen, after: without a page, with one, and without again.
+        screen: of the page, in pixels.
+        painted, received: frames and bytes of the page meanwhile.
+        browser_s: CPU seconds of the browser meanwhile.
+        tuned: milliseconds of each tuning until it was in force, and until the page said so.
+        checked: the job's results are right.
+    """
+    alone = before.followed_by(after)
     return Looked(
         screen=screen,
         eps_alone=round(alone.eps),
@@ -211,17 +252,18 @@ def look(
         eps_cpu_s_seen=round(seen.eps_cpu_s),
         kept=round(seen.eps / alone.eps, 4),
         kept_cpu=round(seen.eps_cpu_s / alone.eps_cpu_s, 4),
-        frames_per_s=round((counts["painted"] - counted["painted"]) / seen.seconds, 2),
-        bytes_per_s=round((counts["bytes"] - counted["bytes"]) / seen.seconds),
+        alone_again=round(after.eps / before.eps, 4),
+        frames_per_s=round(painted / seen.seconds, 2),
+        bytes_per_s=round(received / seen.seconds),
         feed_cpu=round(seen.feed_cpu_s / seen.seconds, 4),
         browser_cpu=round(browser_s / seen.seconds, 4),
         in_force_ms=round(statistics.median(force for force, _ in tuned), 1),
         in_force_ms_max=round(max(force for force, _ in tuned), 1),
         shown_ms=round(statistics.median(shown for _, shown in tuned), 1),
         cell_ms=round(statistics.median(seen.cells_ms), 2),
-        cell_ms_p99=round(_p99(seen.cells_ms), 2),
+        cell_ms_p99=round(p99(seen.cells_ms), 2),
         cell_alone_ms=round(statistics.median(alone.cells_ms), 2),
-        cell_alone_ms_p99=round(_p99(alone.cells_ms), 2),
+        cell_alone_ms_p99=round(p99(alone.cells_ms), 2),
         checked=checked,
     )
 
@@ -259,6 +301,6 @@ def _tune(kernel: NotebookKernel, page: Chromium, value: str) -> tuple[float, fl
     return force_ms, shown_ms if shown_ms >= 0 else TUNING_PATIENCE_S * 1e3
 
 
-def _p99(values: tuple[float, ...]) -> float:
+def p99(values: tuple[float, ...]) -> float:
     """The value that 99 % stay below or reach; the greatest of fewer than a hundred."""
     return sorted(values)[min(len(values) - 1, int(0.99 * len(values)))]
