@@ -18,8 +18,9 @@ import workbench as wb
 from workbench.cli.checks.machine import find_browser
 from workbench.errors import SettingError
 
-SEEN = """([...Bokeh.documents[0]._all_models.values()].find((model) => model.type === "ColumnDataSource"
-    && model.columns().join() === "part")?.get_column("part") ?? [])"""
+SEEN = """((window.Bokeh?.documents ?? []).flatMap((document) => [...document._all_models.values()])
+    .find((model) => model.type === "ColumnDataSource" && model.columns().join() === "part")
+    ?.get_column("part") ?? [])"""
 
 
 def start(name):
