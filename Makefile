@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks bench simulate kills soak interrupts mutants contention doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks pictures bench simulate kills soak interrupts mutants contention doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -53,6 +53,10 @@ types: install-dev  ## check the types
 notebooks: install-dev  ## run every notebook from top to bottom, without a browser
 	@echo "Running the notebooks."
 	@$(BIN)/jupyter execute notebooks/*.ipynb
+
+pictures: install-dev  ## take the pictures of docs/images anew, in a Chromium (ARGS=lab or ARGS=pages: some of them)
+	@echo "Taking the pictures."
+	@PYTHONPATH=tests $(BIN)/python -m pictures $(ARGS)
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)

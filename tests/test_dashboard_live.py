@@ -558,3 +558,17 @@ def test_what_is_shown_now_can_be_saved_as_a_page_of_its_own(tmp_path):
     page = path.read_text(encoding="utf-8")
     assert "aggregate is the cause (88 % busy)" in page
     assert re.search(r"<(script|link)[^>]+(src|href)=", page) is None, "it would need a network"
+
+
+def test_a_line_that_greets_lets_the_page_hear_that_the_way_is_open():
+    view = View(Job(FRAME), (FRAME,))
+    beat = view.pulse.count
+    silent = Page(SimpleNamespace(line=transport.Line(view.document(), view.script, view.inputs)))
+    assert silent.receive()[0] == 0
+    view = View(Job(FRAME), (FRAME,))
+    line = transport.Line(view.document(), view.script, view.inputs, greet=lambda: view.pulse.beat(over=True))
+    page = Page(SimpleNamespace(line=line))
+    assert page.receive()[0] == 1
+    assert [m.data["beat"] for m in page.document.models if list(getattr(m, "data", ())) == ["beat", "live"]] == [
+        [beat + 1]
+    ]

@@ -11,7 +11,7 @@ from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
 ROW_HEIGHT = 118
-LOWEST = 160
+LOWEST = 190
 COLUMN_WIDTH = 175
 WIDTH = 780
 """Pixels that the graph is laid out for; heights are exact, widths scale."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from bokeh.models import CustomJSTickFormatter, InlineStyleSheet, Slider
 
+from workbench.dashboard.steps import SLIDER_CSS
 from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View
 from workbench.telemetry.frames import Frame
@@ -13,9 +14,8 @@ from workbench.telemetry.frames import Frame
 SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events")
 """The parts that a recording has facts for: it holds no records, and nothing can be asked of it."""
 
-_SLIDER_CSS = """
-:host { width: 100%; padding: 2px 14px 6px; box-sizing: border-box; color: var(--wb-ink); font-size: 12px; }
-.bk-slider-title { color: var(--wb-ink); font-size: 12px; }
+_SLIDER_CSS = f"""{SLIDER_CSS}
+:host {{ width: 100%; padding: 2px 14px 6px; box-sizing: border-box; color: var(--wb-ink); font-size: 12px; }}
 """
 
 
