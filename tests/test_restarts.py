@@ -213,6 +213,25 @@ def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.Job) -> None:
     assert driver.master.coordinator.history[-1].checkpoint_id > taken[-1]
 
 
+def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return() -> None:
+    job = two_regions().run("regions", driver="stepping", buffer_size=10, restart=wb.fixed_delay(1, "50ms"))
+    driver = job.driver
+    begun_us = driver.clock.now_us()
+    driver.run_until(lambda: driver.clock.now_us() >= begun_us + 20_000)
+    job.fail("keep[0]")
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 2)  # type: ignore[union-attr]
+    back_us = driver.clock.now_us() + 50_000
+    job.tune(checkpoint_interval="5ms")
+    assert driver.master.next_due_us() == back_us  # a checkpoint that cannot begin is not what the master waits for
+    assert driver.run_until(lambda: len(driver.master.execution.tasks) == 4, limit=5_000)  # type: ignore[union-attr]
+    assert driver.clock.now_us() == back_us
+    assert driver.next_checkpoint()
+    assert driver.master.coordinator.history[-1].triggered_us == back_us + 5_000
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(job.table("left-rows")["a"].to_pylist()) == list(range(400))
+    assert sorted(job.table("right-rows")["b"].to_pylist()) == list(range(400))
+
+
 def test_a_second_region_that_fails_meanwhile_makes_it_a_restart_of_the_whole(lesson: wb.Job) -> None:
     driver = lesson.driver
     assert driver.next_checkpoint()

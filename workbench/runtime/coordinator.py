@@ -98,8 +98,11 @@ class CheckpointCoordinator:
         return not self.in_progress or not any(record.completing for record in self.in_progress.values())
 
     def reschedule(self, settings: Settings, now_us: int) -> None:
-        """Another interval is in force."""
-        interval = settings.checkpoint_interval_us
+        """Another interval is in force; while no attempt runs nothing is due, and ``start`` counts from its beginning.
+
+        A checkpoint that is due and cannot begin would give the master one idle turn after another.
+        """
+        interval = None if self._attempt is None else settings.checkpoint_interval_us
         self._due_us = None if interval is None else now_us + interval
 
     def next_due_us(self, settings: Settings) -> int | None:

@@ -173,7 +173,7 @@ class Master(MasterFacts):
         """Put other settings in force."""
         interval_changed = settings.checkpoint_interval_us != self.settings.checkpoint_interval_us
         self.settings = settings
-        if interval_changed and self.state == "RUNNING":
+        if interval_changed:
             self.coordinator.reschedule(settings, self._now())
         self._to_all(Apply(settings))
         self.life.tell("tune", text)
