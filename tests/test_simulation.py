@@ -12,8 +12,11 @@ import pytest
 
 from workbench.drivers.crash_points import COORDINATOR
 from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed, faults_named
+from workbench.drivers.serial import CLOCK
 from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, simulate
+from workbench.testing.scenario import Scenario
+from workbench.testing.simulation import Simulation
 from workbench.testing.topologies import STEP_US, _by_window, _source
 
 SEEDS = 160
@@ -55,6 +58,24 @@ def test_a_seed_is_one_run_in_any_process() -> None:
         for hash_seed in ("0", "12345")
     ]
     assert hashes[0] == hashes[1] == [simulate(seed).trace_hash for seed in (1, 2, 3, 5)]
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_in_a_fair_run_time_passes_only_while_nobody_can_do_anything(fair: bool) -> None:
+    """What is slower than the barriers that come to it would otherwise never be done: safety first, then liveness."""
+    hurried = 0
+    for seed in range(8):
+        with Simulation(Scenario(seed, {"united": TOPOLOGIES["united"]}, faults=FaultPlan(()), actions=())) as run:
+            while run.step():
+                driver = run.driver
+                if fair:
+                    driver.be_fair()
+                waiting = bool(driver._awake()) and not driver.ended.is_set()
+                steps = len(run.trace)
+                run.step()
+                hurried += waiting and run.trace[steps:][:1] != [] and run.trace[steps].startswith(f"{CLOCK} ")
+            assert run.master.state == "FINISHED"
+    assert (hurried == 0) == fair
 
 
 def test_an_unknown_pipeline_is_refused() -> None:

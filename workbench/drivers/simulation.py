@@ -37,6 +37,9 @@ from workbench.runtime.task import Outcome, Task
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
 _TIME_PASSES = (0.0, 0.02, 0.2)
 _STEP_US = (0, 0, 3, 40)
+FAIR_AFTER = 10_000
+"""So many steps of a run may be unfair, to find what breaks safety. After that all actors take turns, and the job has
+to end: a task that gets one turn in thirty may be slower than the barriers that come to it, and no job would end."""
 _STALL_US_MAX = 20_000
 """While somebody could be stepped, time jumps no further than this: a machine may be busy for so long."""
 
@@ -97,6 +100,7 @@ class SimulationDriver(SteppingDriver):
         self._elements = _Elements()
         self._acknowledgements = Acknowledgements(faults)
         self.probe = Probes(self._elements, probe, faults)
+        self._fair = False
         self._willing: dict[str, float] = {}
         self._time_passes = chance.choice(_TIME_PASSES)
         self._step_us = chance.choice(_STEP_US)
@@ -143,6 +147,8 @@ class SimulationDriver(SteppingDriver):
         """
         if self.ended.is_set():
             return None
+        if len(self._trace) >= FAIR_AFTER:
+            self.be_fair()
         self._faults.at("step", "")
         self._acknowledgements.step()
         moved = self._elements.moved
@@ -202,7 +208,15 @@ class SimulationDriver(SteppingDriver):
                 return place
         return len(actors) - 1
 
+    def be_fair(self) -> None:
+        """From now on nobody starves, and time passes only while there is nothing to do: now the job has to end."""
+        self._fair = True
+        self._time_passes = 0.0
+        self._willing.clear()
+
     def _draw(self, tasks: list[str]) -> None:
+        if self._fair:
+            return
         self._willing = {actor: self._chance.choice(_WILLINGNESS) for actor in (MASTER, WRITER, *tasks)}
 
     def _crash(self, task: int | str) -> None:
