@@ -59,6 +59,11 @@ BEATS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...documen
 TEXTS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
     .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
     .map(model => model.columns().map(name => model.get_column(name)[0]).join(" ")))"""
+COLLAPSED = """() => {
+    const plots = view => view.model?.type === "Figure" ? [view] : (view.children_views?.() ?? []).flatMap(plots)
+    return [...Bokeh.index].flatMap(plots).filter(plot => plot.el.offsetParent !== null).map(plot => !plot.is_displayed)
+}"""
+"""Of each plot that the page lays out, whether BokehJS takes it for hidden, so that it has no size and stays empty."""
 ROOTS = '() => Bokeh.documents.flatMap(d => d.roots()).filter(r => r.css_classes?.includes("wb-root"))'
 
 
@@ -185,6 +190,8 @@ def test_it_follows_the_theme_while_it_is_open(lab):
         .filter(m => m.type === "DatetimeAxis").map(m => m.major_label_text_color)"""
     assert set(lab.page.evaluate(colours)) == {"#a8b0ba"}
     lab.page.evaluate(change, "JupyterLab Light")
+    lab.until(lambda: lab.page.evaluate(dark) == [False, False], "light again")
+    lab.until(lambda: not any(lab.page.evaluate(COLLAPSED)), "plots that know that they are on the page")
 
 
 def test_cells_answer_under_two_displays(lab):

@@ -83,20 +83,27 @@ const sight = new IntersectionObserver((entries) => {
     isIntersecting ? in_sight.add(named.get(target)) : in_sight.delete(named.get(target))
   tell()
 }, {rootMargin: "150px"})
-const known = new Set()
+const known = new Set(), drawn = []
 const know_new_views = () => {
   for (const [name, card, plots] of cards) {
     for (const model of [card, ...plots]) {
       const view = known.has(model) ? null : cb_context.index.find_one(model)
       if (view == null) continue
       known.add(model)
-      if (model !== card) calm(view)
-      else {
+      if (model !== card) {
+        calm(view)
+        drawn.push(view)
+      } else {
         named.set(view.el, name)
         sight.observe(view.el)
       }
     }
   }
+}
+// A plot that was measured in the moment of a change of the theme, in which the page has no layout, takes itself for
+// hidden; as its size is the same before and after, nothing tells it that it is not.
+const uncover = () => {
+  for (const view of drawn) if (!view.is_displayed && view.el.offsetParent !== null) view.after_resize()
 }
 document.addEventListener("visibilitychange", tell)
 // Only what differs is touched: the browser keeps the layout of the rest of a table.
@@ -150,6 +157,7 @@ const write_soon = () => {
 const listen = () => {
   heard = Date.now()
   know_new_views()
+  uncover()
   const beat = [...pulse.get_column("beat")]
   let answered = false
   const answer = () => {
