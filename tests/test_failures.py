@@ -8,15 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.cli.bench.memory import resident_mb
 from workbench.errors import JobError
 from workbench.kernel.verbs import run_verb
-from workbench.runtime import partial
 from workbench.runtime.deployment import Execution
 
 COUNT = 160
@@ -190,31 +187,3 @@ def test_a_failed_attempt_takes_no_memory(how: dict[str, Any]) -> None:
         gc.enable()
         job.cancel()
         job.wait("60s")
-
-
-def test_the_memory_of_an_ended_attempt_goes_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, also when it was the job's last: Arrow would keep it until something else needs some."""
-    schema = pa.schema([(name, pa.int64()) for name in "abcdef"])
-
-    def rows(first: int, count: int) -> pa.RecordBatch:
-        return pa.record_batch([np.arange(first, first + count) % 100] * 6, schema=schema)
-
-    def sums(limit: int | None) -> wb.Pipeline:
-        records = wb.Stream.from_generator(rows, schema, rate=100_000, limit=limit)
-        return records.key_by("a").aggregate(**{name: wb.sum(name) for name in "bcdef"}).sink_to(wb.DiscardSink())
-
-    sums(1_000).run("small", parallelism=3).wait("60s")  # what is loaded once and for all is no concern of this test
-    pa.default_memory_pool().release_unused()
-    before = resident_mb()
-    monkeypatch.setattr(partial, "FIRST_BUFFER", 262_144)  # in each of nine channels
-    job = sums(None).run("large", parallelism=3)
-    while resident_mb() < before + 60:
-        job._driver.wait_for(job._driver.ended, 0.01)
-    job.rescale(1)  # so that nothing is exchanged any more, and buffered
-    assert resident_mb() < before + 40
-    job.rescale(3)
-    while resident_mb() < before + 60:
-        job._driver.wait_for(job._driver.ended, 0.01)
-    job.stop()
-    job.wait("60s")
-    assert resident_mb() < before + 30

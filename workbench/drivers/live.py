@@ -12,8 +12,6 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-import pyarrow as pa
-
 from workbench.clock import SystemClock
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
@@ -24,11 +22,6 @@ from workbench.runtime.messages import Query
 from workbench.runtime.task import Task
 
 T = TypeVar("T")
-
-
-def release_unused() -> None:
-    """Give back the memory of buffers that are no more; Arrow keeps it for its next user, who may come much later."""
-    pa.default_memory_pool().release_unused()
 
 
 class LiveDriver:
@@ -85,7 +78,6 @@ class LiveDriver:
 
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
-        release_unused()  # what an attempt that has ended had
         self._halt = threading.Event()
         crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
         slots = [slot for slot in execution.slots if slot.tasks]
@@ -160,5 +152,4 @@ class LiveDriver:
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
             job()
-        release_unused()
         self.ended.set()  # last of all: nothing of this job touches its files any more
