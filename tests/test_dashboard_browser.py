@@ -248,7 +248,9 @@ def test_every_control_acts_and_says_so(lab):
 
 def test_a_restored_job_goes_on_in_the_same_display(lab):
     page = lab.page
-    lab.until(lambda: page.get_by_label("Savepoint to restore").input_value() == "monday", "the savepoint in the list")
+    saved = page.get_by_label("Savepoint to restore")
+    saved.scroll_into_view_if_needed()  # what is not on the screen is not kept up to date
+    lab.until(lambda: saved.input_value() == "monday", "the savepoint in the list")
     page.get_by_role("button", name="Restore").click()
     lab.until(lambda: "✓ runs again from savepoint monday" in str(page.evaluate(TEXTS)), "the answer")
     lab.until(lambda: "RUNNING" in lab.heads()[0], "the job that goes on")
