@@ -207,14 +207,19 @@ def test_who_brings_something_to_a_sleeping_slot_wakes_it(
     assert other.bell.wait(0)
 
 
-def test_a_helper_steps_the_slot_itself(
-    two_slots: tuple[SlotThread, SlotThread, Execution, Taken, Crew],
-) -> None:
-    own, other, execution, taken, crew = two_slots
+def bring_to_helped(other: SlotThread, execution: Execution, crew: Crew) -> None:
+    """This thread, which helps, brings a record to a slot that sleeps."""
     asleep(other, execution)
     other.brief = True
     crew.helpers.add(threading.get_ident())
     receiver(execution).gate.channels[0].channel.push(small(1))
+
+
+def test_a_helper_steps_the_slot_itself(
+    two_slots: tuple[SlotThread, SlotThread, Execution, Taken, Crew],
+) -> None:
+    own, other, execution, taken, crew = two_slots
+    bring_to_helped(other, execution, crew)
     assert other.roused
     assert not other.bell.wait(0)
     assert own.help()
@@ -228,10 +233,7 @@ def test_a_slot_that_somebody_steps_is_left_to_him(
     two_slots: tuple[SlotThread, SlotThread, Execution, Taken, Crew],
 ) -> None:
     own, other, execution, taken, crew = two_slots
-    asleep(other, execution)
-    other.brief = True
-    crew.helpers.add(threading.get_ident())
-    receiver(execution).gate.channels[0].channel.push(small(1))
+    bring_to_helped(other, execution, crew)
     with other.stepping:
         assert not own.help()
     assert taken.batches == []
