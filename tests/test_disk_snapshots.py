@@ -66,10 +66,16 @@ class Peak:
     bytes = 0
 
 
+POOLS: list[pa.MemoryPool] = []
+"""Kept as long as the process: an array gives its memory back to the pool that it came from, and caches and threads may
+hold one for longer than a test (without this the process dies of it, many tests later)."""
+
+
 @contextmanager
 def measured() -> Iterator[Peak]:
     """Counts what is allocated inside, beyond what there was before."""
     former, pool, peak = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool()), Peak()
+    POOLS.append(pool)
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
