@@ -217,7 +217,7 @@ def test_the_state_does_not_grow_with_the_windows_and_keys_that_have_passed():
         operator.on_watermark(10 * window + 9, out)
     assert len(out.rows) == 3000
     assert len(operator._entries) <= 10
-    assert len(operator._index) <= 10
+    assert len(operator._entries.index) <= 10
 
 
 def test_many_keys_and_windows_agree_with_pandas():

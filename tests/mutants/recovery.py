@@ -54,7 +54,7 @@ def fired_windows_fire_again_after_recovery(patch: Patch) -> None:
 
     def forgetful(self: Any, snapshots: Any) -> None:
         restore(self, snapshots)
-        self._fired[:] = False
+        self._entries.fired[:] = False
         self._unfired_start = NO_TIME
 
     patch.setattr(window_tumbling.TumblingAggregate, "restore", forgetful)

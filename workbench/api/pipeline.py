@@ -102,6 +102,7 @@ class Pipeline:
         restart: RestartStrategy | str | None = None,
         incremental: bool = True,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
+        local_aggregation: bool = True,
         guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
     ) -> Job:
@@ -145,6 +146,8 @@ class Pipeline:
             incremental: write what has changed in large tables of state since the latest checkpoint, not all of it;
                 this keeps a second copy of them in memory.
             slots_per_taskmanager: slots of one TaskManager, which fail together.
+            local_aggregation: aggregate large batches before they travel to a tumbling window, where that makes them
+                much smaller; results are the same. False: every record travels.
             guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
                 sink that cannot keep it is refused.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
@@ -178,6 +181,7 @@ class Pipeline:
             "retained_checkpoints": retained_checkpoints,
             "speed": speed,
             "slots_per_taskmanager": slots_per_taskmanager,
+            "local_aggregation": local_aggregation,
         }
         if restart is not None:
             settings["restart"] = restart

@@ -63,6 +63,8 @@ class Counters:
     """Ours: records without an event time that reached an event-time operator and were dropped."""
     numRecordsInErrors: int = 0
     """Records that could not be processed and went to the side output for dead letters."""
+    numRecordsInFolded: int = 0
+    """Ours: how many more records than the rows in `numRecordsIn` came, because some were aggregated by their sender."""
     late: LateRecords = field(default_factory=LateRecords)
     """The last of those that were dropped as late."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import Operator
 from workbench.operators.grouping import output_fields
+from workbench.operators.local_aggregate import LocalAggregation
 from workbench.operators.window_contents import Contents, PaneFolder, RunningAggregates
 from workbench.operators.window_functions import AnyAggregation, aggregate_types
 from workbench.operators.window_operator import WindowOperator
@@ -86,6 +87,18 @@ class WindowAggregate:
         aggregates = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
         return f"{self._settings().describe()}: {aggregates}"
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether windows are event time's and fire when that has passed them."""
+        return self.time == "event" and self.trigger in (AT_END, on_event_time())
+
+    def local_aggregation(self) -> LocalAggregation | None:
+        running = tuple(item for _, item in self.aggregates if isinstance(item, Aggregation))
+        single = len(running) < len(self.aggregates) or self.evictor is not None or not self._is_plain
+        if single or not isinstance(self.window, Tumbling):
+            return None
+        return LocalAggregation(self.keys, self.window, running, self.allowed_lateness_us)
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
         settings = self._settings()
@@ -98,7 +111,7 @@ class WindowAggregate:
             if self.evictor is not None:
                 columns = sorted({*columns, *self.evictor.columns})
             contents: Contents = KeptRecords(columns, schema, whole, self.evictor)
-        elif isinstance(self.window, Tumbling) and self.time == "event" and self.trigger in (AT_END, on_event_time()):
+        elif self._is_plain and isinstance(self.window, Tumbling):
             lateness = self.allowed_lateness_us
             return TumblingAggregate(self.window, self.keys, running, lateness, self.late_tag, schema, output)
         else:

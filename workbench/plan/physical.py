@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from workbench.errors import PlanError
+from workbench.operators.local_aggregate import AggregatesLocally, LocalAggregation
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
@@ -32,6 +33,7 @@ class Edge:
         exchange, keys: how records are spread over the target's subtasks.
         schema: of what travels: only the columns that the target reads, where it knows them.
         partitioner: of a custom exchange.
+        local: what may be aggregated before the records travel; None where that is not possible or gains nothing.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Edge:
     keys: tuple[str, ...]
     schema: pa.Schema
     partitioner: Partitioner | None = None
+    local: LocalAggregation | None = None
 
     @property
     def producer_uid(self) -> str:
@@ -187,7 +190,7 @@ def build_physical_graph(
     for vertex in vertices:
         for port, item in enumerate(vertex.nodes[0].inputs):
             schema = travelling(graph, item, vertex.nodes[0])
-            edges.append(_connect(item, home[item.node], vertex, port, edges, schema))
+            edges.append(_connect(graph, item, home[item.node], vertex, port, edges, schema))
     slots = assign_slots(vertices)
     physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, slots_per_taskmanager)
     _lay_out(physical)
@@ -199,7 +202,9 @@ def _chains(item: Input, before: Vertex, width: int, group: str) -> bool:
     return direct and before.parallelism == width and before.slot_sharing_group == group
 
 
-def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge], schema: pa.Schema) -> Edge:
+def _connect(
+    graph: LogicalGraph, item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge], schema: pa.Schema
+) -> Edge:
     exchange: ExchangeKind = item.exchange or ("forward" if source.parallelism == target.parallelism else "rebalance")
     if exchange == "forward" and source.parallelism != target.parallelism:
         raise PlanError(
@@ -209,10 +214,22 @@ def _connect(item: Input, source: Vertex, target: Vertex, port: int, edges: list
         )
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema, item.partitioner)
+    local = _local(graph, item, target, schema) if exchange == "hash" else None
+    edge = Edge(
+        edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema, item.partitioner, local
+    )
     source.outs.append(edge)
     target.ins.append(edge)
     return edge
+
+
+def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) -> LocalAggregation | None:
+    """What may be aggregated before a hash exchange; with a single target nothing is spread, so nothing is saved."""
+    head = target.nodes[0]
+    if target.parallelism == 1 or graph.used_tags(head) or not isinstance(head.spec, AggregatesLocally):
+        return None  # whoever takes the late records wants them one by one
+    local = head.spec.local_aggregation()
+    return local if local is not None and local.keys == item.keys and local.suits(schema) else None
 
 
 def _lay_out(graph: PhysicalGraph) -> None:

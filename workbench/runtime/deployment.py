@@ -341,6 +341,7 @@ class _TaskBuilder:
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
         own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
+        worthwhile = self.settings.local_aggregation
         full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
         output = EdgeOutput(
             own,
@@ -351,6 +352,7 @@ class _TaskBuilder:
             self.settings.buffer_size,
             self.settings.ship_after_us,
             self.settings.buffer_debloat_target_us,
+            None if edge.local is None or worthwhile is None else edge.local.create(edge.schema, worthwhile),
         )
         link = links[edge.producer]
         if edge.tag is None:

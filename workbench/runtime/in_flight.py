@@ -12,8 +12,9 @@ operator of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.base import Json, Snapshot
+from workbench.operators.partials import is_partial
 
 TASK = "$task"
 """Stands for the task itself where a checkpoint lists operators."""
@@ -83,6 +85,7 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
         early: records that are in its state although they came behind the barrier.
     """
     snapshot: Snapshot = {}
+    pieces = [alike for piece in pieces for alike in _of_one_kind(piece)]
     if pieces:
         snapshot[_PIECES] = cast(Json, [[*astuple(piece.flow), piece.held] for piece in pieces])
         for number, piece in enumerate(pieces):
@@ -90,6 +93,12 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
     if early:
         snapshot[_EARLY] = [task, early]
     return snapshot
+
+
+def _of_one_kind(piece: InFlight) -> Iterable[InFlight]:
+    """The same in as many pieces as it turns from records to partials or back: a table holds one or the other."""
+    for _, buffers in groupby(piece.buffers, lambda buffer: is_partial(buffer.batch)):
+        yield replace(piece, buffers=tuple(buffers))
 
 
 def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:

@@ -16,6 +16,7 @@ from workbench.elements import (
     WatermarkStatus,
 )
 from workbench.operators.late_records import Sender
+from workbench.operators.partials import is_partial
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
 from workbench.runtime.policy import OperatorBarriers
 from workbench.runtime.task import LATENCY_SAMPLES, Outcome, Task
@@ -66,13 +67,13 @@ class OperatorTask(Task):
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
         """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
         parts, senders = [records], [first.channel.source]
-        rows = len(records)
+        rows, partial = len(records), is_partial(records.batch)
         behind: tuple[InputChannel, Element] | None = None
         for channel in self.gate.channels:
             if channel is first or channel.port != first.port or not channel.free or rows >= _FEW:
                 continue
             elements = channel.channel.elements
-            if not elements or type(elements[0]) is not Records:
+            if not elements or type(elements[0]) is not Records or is_partial(elements[0].batch) is not partial:
                 continue
             element = channel.channel.poll()
             if type(element) is not Records:  # a barrier has overtaken since: it comes behind what is taken already

@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from workbench.durations import NO_TIME
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
+from workbench.operators.local_aggregate import LocalAggregate
 from workbench.runtime.channel import Channel
+from workbench.runtime.output_pool import OutputPool
 from workbench.runtime.partial import Partial, first_size
 from workbench.runtime.segments import Spreader
 from workbench.runtime.splitters import Splitter
@@ -34,20 +37,28 @@ class EdgeOutput:
         columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
         buffer_size, ship_after_us, debloat_target_us: see `Settings`.
+        local: aggregates batches before they are spread by key.
+
+    Attributes:
+        folded: how many more records were emitted than rows sent, because some were aggregated.
     """
 
     __slots__ = (
         "_buffer_size",
         "_columns",
+        "_local",
         "_next",
         "_now_us",
+        "_partitioner",
         "_spreader",
         "channels",
         "debloat_target_us",
+        "folded",
         "partials",
         "pool",
         "route",
         "ship_after_us",
+        "watermark_us",
     )
 
     def __init__(
@@ -60,6 +71,7 @@ class EdgeOutput:
         buffer_size: int,
         ship_after_us: int | None,
         debloat_target_us: int | None = None,
+        local: LocalAggregate | None = None,
     ) -> None:
         self.channels = tuple(channels)
         size = first_size(buffer_size, debloat_target_us)
@@ -71,7 +83,11 @@ class EdgeOutput:
         self._now_us = now_us
         self._next = 0
         self._spreader: Spreader | None = None
+        self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
+        self._local = local
+        self.folded = 0
+        self.watermark_us = NO_TIME
         self.route: Route = self._strategy(strategy, splitter)
 
     @property
@@ -95,7 +111,8 @@ class EdgeOutput:
 
     def _strategy(self, strategy: str, splitter: Splitter | None) -> Route:
         if isinstance(splitter, KeyPartitioner):
-            return self._hash(splitter)
+            self._partitioner = splitter
+            return self._aggregated(self._hash(splitter))
         if splitter is not None:
             return self._projected(self._cut(splitter))
         if strategy == "broadcast":
@@ -148,12 +165,34 @@ class EdgeOutput:
 
         return hashed
 
+    def _aggregated(self, route: Route) -> Route:
+        local = self._local
+
+        def aggregated(records: Records) -> None:
+            partials = local.fold(records, self.watermark_us)
+            if partials is None:
+                route(records)
+            else:
+                self.folded += len(records) - len(partials)
+                self.send_partials(partials)
+
+        return route if local is None else aggregated
+
+    def send_partials(self, partials: Records) -> None:
+        """Send what is aggregated already to the owners of the keys of a hash exchange."""
+        partitioner = self._partitioner
+        assert partitioner is not None, "only what goes by key is aggregated"
+        self._seal_all()
+        for partial, part in zip(self.partials, partitioner.of(partials.batch.schema).split(partials), strict=True):
+            if part is not None:
+                self._append(partial, part, partials=True)
+
     def _spread(self, spreader: Spreader, count: int) -> None:
         """Write a batch that the spreader has taken into the partial buffers."""
         now = self._now_us()
         partials = self.partials
         for partial in partials:
-            self._let_watermark_go(partial, now)
+            self._make_way(partial, now, partials=False)
         row = 0
         totals = [0] * len(partials)
         while True:
@@ -165,6 +204,7 @@ class EdgeOutput:
             for target, partial in enumerate(partials):
                 if added[target]:
                     totals[target] += added[target]
+                    partial.turn_to(False)
                     partial.rows += added[target]
                     partial.since_us = partial.since_us or now
             if row >= count:
@@ -179,7 +219,7 @@ class EdgeOutput:
         spreader.release()
         for target, partial in enumerate(partials):
             partial.note(totals[target])
-            if partial.rows >= partial.size:
+            if partial.over or partial.rows == partial.size:
                 self._seal(partial, target)
             if partial.rows:
                 self._settle(partial, now)
@@ -193,14 +233,17 @@ class EdgeOutput:
         for target, partial in enumerate(self.partials):
             self._seal(partial, target)
 
-    def _let_watermark_go(self, partial: Partial, now_us: int) -> None:
-        if partial.watermark is not None and partial.rows <= partial.size and self._has_free():
+    def _make_way(self, partial: Partial, now_us: int, *, partials: bool) -> None:
+        """Ship what must not wait behind the next rows, or cannot be in one buffer with them."""
+        other = partial.partials is not partials and partial.rows > 0
+        if (other or partial.watermark is not None) and not partial.over and self._has_free():
             self._ship_and_fit(partial, now_us)
-        # Without room the watermark waits behind the next records too, which is safe.
+        # Without room a watermark waits behind the next rows too, which is safe.
 
-    def _append(self, partial: Partial, records: Records) -> None:
+    def _append(self, partial: Partial, records: Records, *, partials: bool = False) -> None:
         now = self._now_us()
-        self._let_watermark_go(partial, now)
+        self._make_way(partial, now, partials=partials)
+        partial.turn_to(partials)
         partial.parts.append(records)
         partial.note(len(records))
         partial.rows += len(records)
@@ -209,7 +252,7 @@ class EdgeOutput:
 
     def _settle(self, partial: Partial, now_us: int) -> None:
         """Ship what is full, and the rest as well if nothing shall wait."""
-        if partial.rows > partial.size:
+        if partial.over:
             if self.debloat_target_us is not None:
                 partial.size = min(self._buffer_size, max(2 * partial.size, partial.rows))
             self._push_while_room(partial)
@@ -218,8 +261,8 @@ class EdgeOutput:
 
     def _may_go(self, partial: Partial) -> bool:
         """Whether it is full, or nothing shall wait; and its buffer is one of the pool's."""
-        whole = partial.rows == partial.size or (self.ship_after_us == 0 and 0 < partial.rows < partial.size)
-        return whole and (self.pool is None or not self.pool.overdrawn)
+        whole = partial.rows == partial.size or (self.ship_after_us == 0 and partial.rows > 0)
+        return whole and not partial.over and (self.pool is None or not self.pool.overdrawn)
 
     def _fitting(self, partial: Partial, now_us: int) -> int:
         if self.debloat_target_us is None:
@@ -242,7 +285,7 @@ class EdgeOutput:
     def _push_while_room(self, partial: Partial) -> bool:
         """Ship full buffers of a backlog as long as the pool has room; whether there was one."""
         pushed = False
-        while partial.rows > partial.size and self._has_free():
+        while partial.over and self._has_free():
             partial.push_buffer()
             pushed = True
         return pushed
@@ -251,7 +294,7 @@ class EdgeOutput:
         """Ship what has waited for room; whether there was something."""
         drained = False
         for partial in self.partials:
-            if partial.rows >= partial.size:
+            if partial.over or partial.rows == partial.size:
                 drained |= self._push_while_room(partial)
                 if self._may_go(partial):
                     self._ship(partial)
@@ -260,6 +303,7 @@ class EdgeOutput:
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Send a watermark to every channel, behind the records that came before it."""
+        self.watermark_us = watermark.timestamp_us
         for partial in self.partials:
             if partial.rows:
                 partial.watermark = watermark
@@ -307,7 +351,7 @@ class EdgeOutput:
             return False
         shipped = False
         for partial in self.partials:
-            if partial.since_us and now_us - partial.since_us >= timeout and partial.rows <= partial.size:
+            if partial.since_us and now_us - partial.since_us >= timeout and not partial.over:
                 self._ship_and_fit(partial, now_us)
                 shipped = True
         return shipped
@@ -315,85 +359,16 @@ class EdgeOutput:
     def ship_all(self) -> None:
         """Ship every partial buffer that is not waiting for room."""
         for partial in self.partials:
-            if partial.rows <= partial.size:
+            if not partial.over:
                 self._ship(partial)
 
     def next_due_us(self) -> int | None:
         """When the oldest partial buffer's timeout ends; one that waits for room is woken by its receiver."""
         if self.ship_after_us is None:
             return None
-        since = min((part.since_us for part in self.partials if part.since_us and part.rows <= part.size), default=0)
+        since = min((part.since_us for part in self.partials if part.since_us and not part.over), default=0)
         return since + self.ship_after_us if since else None
 
 
 def _nowhere(records: Records) -> None:
     """What a closed output does with records."""
-
-
-class OutputPool:
-    """The bounded output buffers of one task (F2-3): what lies on the sender's side, and the partial buffers.
-
-    A task takes no further input while its pool is used up or a backlog waits. The pool is counted, not allocated:
-    buffers are immutable batches that pass to the receiver without a copy.
-    """
-
-    __slots__ = ("_outputs", "floating", "total")
-
-    def __init__(self, outputs: Sequence[EdgeOutput], floating: int) -> None:
-        self._outputs = tuple(outputs)
-        self.floating = floating
-        channels = sum(len(output.channels) for output in outputs)
-        self.total = 2 * channels + floating if channels else 0
-        for output in outputs:
-            output.pool = self
-
-    @property
-    def used(self) -> int:
-        """Buffers in use: on the sender's side of the channels, plus the partial ones."""
-        used = 0
-        for output in self._outputs:
-            for partial in output.partials:
-                channel = partial.channel
-                beyond = channel.buffers_sent - channel.buffers_received - channel.credit
-                if beyond > 0:
-                    used += beyond
-                if partial.rows:
-                    used += 1
-        return used
-
-    @property
-    def has_free(self) -> bool:
-        """Whether one more buffer may be shipped."""
-        for output in self._outputs:
-            for channel in output.channels:
-                if channel.buffers_sent - channel.buffers_received >= channel.credit:
-                    return self.used < self.total
-        return True
-
-    @property
-    def overdrawn(self) -> bool:
-        """Whether more buffers are in use than there are: one step produced more than there was room for."""
-        return not self.has_free and self.used > self.total
-
-    @property
-    def backlogged(self) -> bool:
-        """Whether some output waits for room."""
-        for output in self._outputs:
-            for partial in output.partials:
-                if partial.rows > partial.size:
-                    return True
-        return False
-
-    @property
-    def waits_for_room(self) -> bool:
-        """Whether some output would ship a full buffer if it might."""
-        for output in self._outputs:
-            for partial in output.partials:
-                if partial.rows >= partial.size:
-                    return True
-        return False
-
-    @property
-    def has_room(self) -> bool:
-        """Whether a step may produce output."""
-        return self.has_free and not self.backlogged

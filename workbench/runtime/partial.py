@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from workbench.elements import LatencyMarker, Records, Watermark
+from workbench.operators.partials import is_partial
 from workbench.runtime.channel import Channel
 
 SMALLEST_BUFFER = 256
@@ -28,14 +29,17 @@ class Partial:
         rows: records in it; more than a buffer's while it holds a backlog.
         size: records in a full buffer, at present.
         since_us: when its first record came; 0 while it is empty.
+        partials: the last rows are aggregated already.
     """
 
     __slots__ = (
         "_arrived",
         "_burst",
         "_measured_us",
+        "_turns",
         "channel",
         "marker",
+        "partials",
         "parts",
         "rows",
         "since_us",
@@ -47,13 +51,27 @@ class Partial:
         self._arrived = 0
         self._burst = 0
         self._measured_us = now_us
+        self._turns = 0
         self.channel = channel
         self.size = size
         self.parts: deque[Records] = deque()
         self.rows = 0
         self.since_us = 0
+        self.partials = False
         self.watermark: Watermark | None = None
         self.marker: LatencyMarker | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether there is more in it than goes into a buffer, which holds either records or partials."""
+        return self.rows > self.size or self._turns > 0
+
+    def turn_to(self, partials: bool) -> None:
+        """The rows that are added next are partials, or records."""
+        if partials is not self.partials:
+            self.partials = partials
+            if self.rows:
+                self._turns += 1
 
     def push_buffer(self) -> None:
         """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
@@ -66,7 +84,7 @@ class Partial:
         while self.parts:
             part = self.parts[0]
             length = len(part)
-            if rows and rows + length > size:
+            if rows and (rows + length > size or self._turned(taken[0], part)):
                 break
             self.parts.popleft()
             if length > size:
@@ -74,10 +92,15 @@ class Partial:
                 part, length = part.slice(0, size), size
             taken.append(part)
             rows += length
+        if self._turns and (not self.parts or self._turned(taken[0], self.parts[0])):
+            self._turns -= 1
         self.channel.push(Records.concat(taken))
         self.rows -= rows
         if not self.rows:
             self.since_us = 0
+
+    def _turned(self, before: Records, behind: Records) -> bool:
+        return self._turns > 0 and is_partial(before.batch) is not is_partial(behind.batch)
 
     def note(self, rows: int) -> None:
         """A step has added so many records."""

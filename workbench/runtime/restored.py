@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
 from workbench.errors import CheckpointError
+from workbench.operators.partials import RECORDS, is_partial
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.runtime.chain import Link
 from workbench.runtime.in_flight import Flow, InFlight
@@ -130,7 +131,14 @@ def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> Callable[[Records], 
                 f"{flow.receivers} and rescale the running job, or start from a savepoint"
             )
         return lambda records: output.send_to(flow.receiver, _fitted(records, edge.schema))
-    return lambda records: output.route(_fitted(records, edge.schema))
+    return lambda records: _send(edge, output, records)
+
+
+def _send(edge: Edge, output: EdgeOutput, records: Records) -> None:
+    if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_partial(records.batch):
+        output.send_partials(records)  # they are merged whether or not batches are aggregated before the exchange now
+    else:
+        output.route(_fitted(records, edge.schema))
 
 
 def _fitted(records: Records, schema: pa.Schema) -> Records:

@@ -10,6 +10,7 @@ from workbench.connectors.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
+from workbench.operators.local_aggregate import Worthwhile
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 
@@ -57,6 +58,7 @@ class Settings:
         restart: whether and when a failed job starts again.
         slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
         stalled: the operators that somebody has stopped taking records.
+        local_aggregation: which batches are aggregated before the exchange to a window; None: none.
         guarantee: what the job was asked to keep; a mode that cannot is refused.
     """
 
@@ -81,6 +83,7 @@ class Settings:
     restart: RestartStrategy = DEFAULT_STRATEGY
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
+    local_aggregation: Worthwhile | None = Worthwhile()
     guarantee: Guarantee | None = None
 
     @property
@@ -153,6 +156,8 @@ class Settings:
             return replace(self, parallelism=_positive(value, name))
         if name == "slots_per_taskmanager":
             return replace(self, slots_per_taskmanager=_positive(value, name))
+        if name == "local_aggregation":
+            return replace(self, local_aggregation=Worthwhile() if value else None)
         if name == "restart":
             return replace(self, restart=parse_restart(value))
         raise SettingError(unknown("setting", name, TUNABLE))

@@ -121,8 +121,9 @@ class Snapshots:
 
     @property
     def records_in(self) -> int:
-        """Records that the task has received."""
-        return self._links[0].counters.numRecordsIn
+        """Records that the task has received, singly or aggregated by their sender."""
+        counters = self._links[0].counters
+        return counters.numRecordsIn + counters.numRecordsInFolded
 
     @property
     def last_id(self) -> int:

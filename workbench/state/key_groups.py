@@ -46,7 +46,7 @@ class KeyPartitioner:
         [3, None]
     """
 
-    __slots__ = ("_target_of_group", "_widths", "keys", "max_parallelism", "parallelism", "schema")
+    __slots__ = ("_other", "_target_of_group", "_widths", "keys", "max_parallelism", "parallelism", "schema")
 
     def __init__(self, keys: Sequence[str], schema: pa.Schema, parallelism: int, max_parallelism: int = 128) -> None:
         if not 1 <= parallelism <= max_parallelism:
@@ -60,7 +60,14 @@ class KeyPartitioner:
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
         self._target_of_group = subtask_of_group(parallelism, max_parallelism)
+        self._other: KeyPartitioner | None = None
         self._widths = [fixed_width(field.type) for field in schema]
+
+    def of(self, schema: pa.Schema) -> KeyPartitioner:
+        """One that sends other records with the same keys to the same targets."""
+        if self._other is None or not self._other.schema.equals(schema):
+            self._other = KeyPartitioner(self.keys, schema, self.parallelism, self.max_parallelism)
+        return self._other
 
     def split(self, records: Records) -> list[Records | None]:
         """The rows for each target, in their order; None where there are none. Columns are copied at most once."""

@@ -85,6 +85,11 @@ class KeyTable:
         """Make room for as many keys again."""
         self._resize(self._bits + 1)
 
+    def clear(self) -> None:
+        """Forget all keys, but keep the room."""
+        self._slots[:] = 0
+        self._count = 0
+
     def keys(self) -> Int64s:
         """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
         return self._key_of_code[: self._count]

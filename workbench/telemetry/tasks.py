@@ -198,6 +198,7 @@ class ChannelSampler:
 
 def _counts(task: Task, now_us: int) -> _Counts:
     records_out = sum(link.counters.numRecordsOut for link in task.links if link.edges)
+    records_out -= sum(output.folded for output in task.outputs)  # what travels are the rows that they became
     # A link that leads nowhere is a sink: what it took is what it sent outside.
     records_out += sum(
         link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)

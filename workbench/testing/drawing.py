@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from workbench.operators.local_aggregate import Worthwhile
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.testing.checkpointing import draw_checkpointing
@@ -24,6 +25,16 @@ def draw_settings(chance: Random, durable: bool) -> Settings:
         restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
     )
     return draw_checkpointing(chance, settings)
+
+
+def draw_aggregation(chance: Random) -> Worthwhile | None:
+    """Whether even single records are aggregated before they travel to a window, some of them, or none.
+
+    Example:
+        >>> sorted({draw_aggregation(Random(seed)).rows for seed in range(20) if draw_aggregation(Random(seed))})
+        [1, 3]
+    """
+    return chance.choice((Worthwhile(1, 1, 0), Worthwhile(1, 1, 0), Worthwhile(3, 2, 1), None))
 
 
 def describe(settings: Settings, durable: bool) -> str:

@@ -38,7 +38,7 @@ from workbench.testing.checkpointing import verify_counted_twice
 from workbench.testing.committed import committed
 from workbench.testing.comparing import Outputs
 from workbench.testing.damage import Damage, damage
-from workbench.testing.drawing import describe, draw_settings
+from workbench.testing.drawing import describe, draw_aggregation, draw_settings
 from workbench.testing.inputs import Chance
 from workbench.testing.invariants import Checker
 from workbench.testing.person import Person, draw_actions
@@ -128,7 +128,8 @@ class Simulation:
         plan = scenario.chance("plan")
         lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
         self.durable = bool(self.trial.folders or self.trial.outside) or lasting
-        settings = draw_settings(plan, self.durable)
+        aggregation = draw_aggregation(scenario.chance("aggregation"))
+        settings = replace(draw_settings(plan, self.durable), local_aggregation=aggregation)
         self.settings = settings if scenario.settings is None else scenario.settings
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
         actions = draw_actions(plan, may_stop=self.durable)

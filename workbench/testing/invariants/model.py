@@ -44,8 +44,8 @@ class OutputModel:
 
     @property
     def emitted(self) -> int:
-        """Records that the operator has emitted, with their copies."""
-        return self.link.counters.numRecordsOut * self.copies
+        """Records that the operator has emitted, with their copies; one for all that were aggregated into it."""
+        return self.link.counters.numRecordsOut * self.copies - self.output.folded
 
 
 @dataclass(slots=True)
