@@ -215,6 +215,19 @@ def test_only_what_can_be_merged_is_aggregated_before_the_exchange(make, possibl
         assert (edge.local is not None) == (possible and parallelism == 2)
 
 
+def test_the_local_step_is_shown_in_the_chain_as_long_as_it_is_on():
+    pipeline = counted(wb.Stream.from_table(TABLE, event_time="t").filter("v > 0")).sink_to(wb.TableSink("out"))
+    plan = pipeline.explain(parallelism=2)
+    assert "table x 2: table -> filter -> local aggregate\n" in repr(plan)
+    assert [row["operators"] for row in plan.vertices] == ["table, filter, local aggregate", "aggregate, out"]
+    assert "local aggregate" in plan.svg
+    assert "local aggregate" not in repr(pipeline.explain(parallelism=1))
+    for on, chain in ((True, ("table", "filter", "local aggregate")), (False, ("table", "filter"))):
+        job = pipeline.run(f"shown-{on}", parallelism=2, local_aggregation=on)
+        job.wait("60s")
+        assert job.recorder.latest().vertices[0].chain == chain
+
+
 # the sending end ---------------------------------------------------------------------------------------------------
 
 
@@ -317,8 +330,9 @@ def test_nothing_is_lost_between_records_and_partials(batches, channels, size, t
         for channel in edge.channels:
             take(channel)
     edge.ship_all()
-    while any([take(channel) for channel in edge.channels]):
-        pass
+    for channel in edge.channels:
+        while take(channel):
+            pass
     assert found == wanted
 
 

@@ -19,7 +19,8 @@ from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.encoding import decode, encode
 from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
-from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.output_pool import OutputPool
 from workbench.runtime.storage import DirectoryStorage, Manifest
 from workbench.state.key_groups import KeyPartitioner
 from workbench.telemetry.sampler import Sampler

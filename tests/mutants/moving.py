@@ -12,7 +12,8 @@ from workbench.elements import CheckpointBarrier, Records
 from workbench.operators.watermarks import Marks
 from workbench.runtime.channel import Channel
 from workbench.runtime.input_gate import WatermarkValve
-from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.output_pool import OutputPool
 from workbench.runtime.segments import Spreader
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.task import Outcome

@@ -139,7 +139,12 @@ def start_job(
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
-    graph = build_physical_graph(logical, settings.parallelism, settings.slots_per_taskmanager)
+    graph = build_physical_graph(
+        logical,
+        settings.parallelism,
+        settings.slots_per_taskmanager,
+        local_aggregation=settings.local_aggregation is not None,
+    )
     prepare_kernels()
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
 

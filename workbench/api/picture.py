@@ -12,6 +12,7 @@ LINE_HEIGHT = 15
 GAP = 96
 MARGIN = 10
 NAME_LENGTH = 28
+_LOCAL = "large batches are aggregated by key and window before they travel"
 
 _STYLE = """
 .wb-graph{max-width:100%;height:auto;font-family:system-ui,sans-serif;color:var(--jp-ui-font-color1,#333)}
@@ -63,13 +64,14 @@ def graph_svg(graph: PhysicalGraph, title: str, frame: Frame | None = None) -> s
 
 
 def _height(vertex: Vertex) -> int:
-    return 12 + LINE_HEIGHT * (len(vertex.nodes) + 1)
+    return 12 + LINE_HEIGHT * (len(vertex.chain) + 1)
 
 
 def _box(vertex: Vertex, x: float, y: float, height: int, live: VertexFrame | None) -> list[str]:
     parts = [f"<rect class='box' x='{x}' y='{y:.0f}' width='{BOX_WIDTH}' height='{height}'/>"]
-    for index, (uid, node) in enumerate(zip(vertex.uids, vertex.nodes, strict=True)):
-        about = node.spec.describe()
+    abouts = [node.spec.describe() for node in vertex.nodes]
+    abouts += [_LOCAL] * (len(vertex.chain) - len(abouts))
+    for index, (uid, about) in enumerate(zip(vertex.chain, abouts, strict=True)):
         tip = escape(f"{uid}: {about}")
         line = y + 17 + index * LINE_HEIGHT
         parts.append(

@@ -47,7 +47,7 @@ class PlanView:
             [
                 {
                     "vertex": vertex.name,
-                    "operators": ", ".join(vertex.uids),
+                    "operators": ", ".join(vertex.chain),
                     "parallelism": vertex.parallelism,
                     "slot_sharing_group": vertex.slot_sharing_group,
                     "slots": ", ".join(name(slot) for slot in vertex.slots),
@@ -80,7 +80,7 @@ class PlanView:
             f"{_count(tasks, 'task')} in {_count(graph.slots, 'slot')} of {_count(managers, 'TaskManager')}, "
             f"{_count(self.channels, 'channel')}, {_count(self.buffers, 'buffer')} granted by the receivers"
         ]
-        lines += [f"  {vertex.name} x {vertex.parallelism}: {' -> '.join(vertex.uids)}" for vertex in graph.vertices]
+        lines += [f"  {vertex.name} x {vertex.parallelism}: {' -> '.join(vertex.chain)}" for vertex in graph.vertices]
         lines += [
             f"  {edge.source.name} -> {edge.target.name}: {_kind(edge)}, {edge.source.parallelism} x "
             f"{edge.target.parallelism} subtasks, {_count(len(edge.pairs), 'channel')}"

@@ -93,7 +93,13 @@ def plan_for(job: str, master: Master, parallelism: int) -> PhysicalGraph:
     check_rescalable(job, master.logical)
     if master.state not in ("RUNNING", "RESTARTING"):
         raise JobError(f"the job {job!r} is {master.state}: rescale it while it runs")
-    return build_physical_graph(master.logical, parallelism, master.settings.slots_per_taskmanager)
+    settings = master.settings
+    return build_physical_graph(
+        master.logical,
+        parallelism,
+        settings.slots_per_taskmanager,
+        local_aggregation=settings.local_aggregation is not None,
+    )
 
 
 def _rates(value: object, sources: list[str]) -> dict[str, float | None]:

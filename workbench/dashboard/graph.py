@@ -123,11 +123,12 @@ def rates(vertex: VertexFrame) -> str:
 
 def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
     """Two lines that say what runs in a vertex: the chain's names, or the one operator's kind and description."""
-    if len(vertex.operators) == 1:
+    chain = vertex.chain or tuple(uid for uid, _, _ in vertex.operators)
+    if len(chain) == 1:
         _, kind, description = vertex.operators[0]
         return wording.fit(kind, pixels, 11), wording.fit(description, pixels, 11)
     lines = [""]
-    for position, (uid, _, _) in enumerate(vertex.operators):
+    for position, uid in enumerate(chain):
         piece = uid if position == 0 else f"→ {uid}"
         if lines[-1] and len(f"{lines[-1]} {piece}") * 11 * 0.55 > pixels:
             lines.append(piece)

@@ -81,7 +81,9 @@ def subtasks(frame: Frame, expanded: Collection[str]) -> Frame:
         for place, task in enumerate(own):
             spread = (place + 0.5) / len(own) - 0.5
             y = 0.5 + spread if alone else vertex.y + spread * 0.5
-            boxes.append(VertexFrame(task.name, task.name, vertex.operators, 1, task.metrics, vertex.x, y))
+            boxes.append(
+                VertexFrame(task.name, task.name, vertex.operators, 1, task.metrics, vertex.x, y, vertex.chain)
+            )
     edges: list[EdgeFrame] = []
     for edge in frame.edges:
         if edge.source not in expanded and edge.target not in expanded:

@@ -64,7 +64,7 @@ class Counters:
     numRecordsInErrors: int = 0
     """Records that could not be processed and went to the side output for dead letters."""
     numRecordsInFolded: int = 0
-    """Ours: how many more records than the rows in `numRecordsIn` came, because some were aggregated by their sender."""
+    """Ours: how many more records came than the rows in `numRecordsIn`, because their sender aggregated some."""
     late: LateRecords = field(default_factory=LateRecords)
     """The last of those that were dropped as late."""
 

@@ -1,8 +1,8 @@
 """Aggregating before the exchange: of a large batch only one row for each key and window travels.
 
 Windows in event time that compute counts, sums, minima, maxima and means need no single records: a batch can be
-aggregated where it is, and what arrives is merged. Nothing is kept from one batch to the next, so snapshots, barriers and
-watermarks have nothing to do with it; what a window holds, and which records are late, is the same as without.
+aggregated where it is, and what arrives is merged. Nothing is kept from one batch to the next, so snapshots, barriers
+and watermarks have nothing to do with it; what a window holds, and which records are late, is the same as without.
 
 Where records are few, single ones travel, and can be looked at. So do batches with a record that is late already where
 they are, and those that would hardly become smaller.
@@ -45,6 +45,10 @@ class Worthwhile:
     rows: int = 1_024
     shrinks: int = 8
     pause: int = 15
+
+
+WORTHWHILE = Worthwhile()
+"""As a rule."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
 
+LOCAL_AGGREGATE = "local aggregate"
+"""How what is done before an exchange is called where the operators of a chain are named."""
+
 MAX_PARALLELISM = 128
 """Number of key groups: the finest that keyed state can be split."""
 
@@ -112,6 +115,12 @@ class Vertex:
         """The names of its subtasks, ``"aggregate[0]"``."""
         return [f"{self.name}[{subtask}]" for subtask in range(self.parallelism)]
 
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The uids of its operators, and `LOCAL_AGGREGATE` behind them where large batches are aggregated."""
+        local = any(edge.local is not None for edge in self.outs)
+        return (*self.uids, LOCAL_AGGREGATE) if local else tuple(self.uids)
+
     def partner(self) -> Vertex | None:
         """The vertex that hands this one its records subtask by subtask, with no exchange between subtasks."""
         return next((edge.source for edge in self.ins if edge.exchange == "forward"), None)
@@ -162,9 +171,19 @@ class PhysicalGraph:
 
 
 def build_physical_graph(
-    graph: LogicalGraph, parallelism: int, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
+    graph: LogicalGraph,
+    parallelism: int,
+    slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
+    *,
+    local_aggregation: bool = True,
 ) -> PhysicalGraph:
     """Choose exchanges, chain operators, place subtasks in slots, and lay the drawing out.
+
+    Args:
+        graph: what is to run.
+        parallelism: of all operators that name none.
+        slots_per_taskmanager: slots of one TaskManager.
+        local_aggregation: aggregate batches before they travel, where that is possible.
 
     Raises:
         PlanError: a parallelism that is not between 1 and MAX_PARALLELISM.
@@ -190,7 +209,8 @@ def build_physical_graph(
     for vertex in vertices:
         for port, item in enumerate(vertex.nodes[0].inputs):
             schema = travelling(graph, item, vertex.nodes[0])
-            edges.append(_connect(graph, item, home[item.node], vertex, port, edges, schema))
+            local = _local(graph, item, vertex, schema) if local_aggregation else None
+            edges.append(_connect(item, home[item.node], vertex, port, edges, schema, local))
     slots = assign_slots(vertices)
     physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, slots_per_taskmanager)
     _lay_out(physical)
@@ -203,7 +223,13 @@ def _chains(item: Input, before: Vertex, width: int, group: str) -> bool:
 
 
 def _connect(
-    graph: LogicalGraph, item: Input, source: Vertex, target: Vertex, port: int, edges: list[Edge], schema: pa.Schema
+    item: Input,
+    source: Vertex,
+    target: Vertex,
+    port: int,
+    edges: list[Edge],
+    schema: pa.Schema,
+    local: LocalAggregation | None,
 ) -> Edge:
     exchange: ExchangeKind = item.exchange or ("forward" if source.parallelism == target.parallelism else "rebalance")
     if exchange == "forward" and source.parallelism != target.parallelism:
@@ -214,7 +240,6 @@ def _connect(
         )
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    local = _local(graph, item, target, schema) if exchange == "hash" else None
     edge = Edge(
         edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema, item.partitioner, local
     )
@@ -226,7 +251,9 @@ def _connect(
 def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) -> LocalAggregation | None:
     """What may be aggregated before a hash exchange; with a single target nothing is spread, so nothing is saved."""
     head = target.nodes[0]
-    if target.parallelism == 1 or graph.used_tags(head) or not isinstance(head.spec, AggregatesLocally):
+    if item.exchange != "hash" or target.parallelism == 1 or not isinstance(head.spec, AggregatesLocally):
+        return None
+    if graph.used_tags(head):
         return None  # whoever takes the late records wants them one by one
     local = head.spec.local_aggregation()
     return local if local is not None and local.keys == item.keys and local.suits(schema) else None

@@ -46,7 +46,6 @@ class EdgeOutput:
     __slots__ = (
         "_buffer_size",
         "_columns",
-        "_local",
         "_next",
         "_now_us",
         "_partitioner",
@@ -85,10 +84,9 @@ class EdgeOutput:
         self._spreader: Spreader | None = None
         self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
-        self._local = local
         self.folded = 0
         self.watermark_us = NO_TIME
-        self.route: Route = self._strategy(strategy, splitter)
+        self.route: Route = self._strategy(strategy, splitter, local)
 
     @property
     def buffer_size(self) -> int:
@@ -109,10 +107,11 @@ class EdgeOutput:
         self._spreader = None
         self.route = _nowhere
 
-    def _strategy(self, strategy: str, splitter: Splitter | None) -> Route:
+    def _strategy(self, strategy: str, splitter: Splitter | None, local: LocalAggregate | None) -> Route:
         if isinstance(splitter, KeyPartitioner):
             self._partitioner = splitter
-            return self._aggregated(self._hash(splitter))
+            route = self._hash(splitter)
+            return route if local is None else self._aggregated(local, route)
         if splitter is not None:
             return self._projected(self._cut(splitter))
         if strategy == "broadcast":
@@ -165,9 +164,7 @@ class EdgeOutput:
 
         return hashed
 
-    def _aggregated(self, route: Route) -> Route:
-        local = self._local
-
+    def _aggregated(self, local: LocalAggregate, route: Route) -> Route:
         def aggregated(records: Records) -> None:
             partials = local.fold(records, self.watermark_us)
             if partials is None:
@@ -176,7 +173,7 @@ class EdgeOutput:
                 self.folded += len(records) - len(partials)
                 self.send_partials(partials)
 
-        return route if local is None else aggregated
+        return aggregated
 
     def send_partials(self, partials: Records) -> None:
         """Send what is aggregated already to the owners of the keys of a hash exchange."""

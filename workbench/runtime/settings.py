@@ -10,7 +10,7 @@ from workbench.connectors.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
-from workbench.operators.local_aggregate import Worthwhile
+from workbench.operators.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 
@@ -83,7 +83,7 @@ class Settings:
     restart: RestartStrategy = DEFAULT_STRATEGY
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
-    local_aggregation: Worthwhile | None = Worthwhile()
+    local_aggregation: Worthwhile | None = WORTHWHILE
     guarantee: Guarantee | None = None
 
     @property
@@ -157,7 +157,7 @@ class Settings:
         if name == "slots_per_taskmanager":
             return replace(self, slots_per_taskmanager=_positive(value, name))
         if name == "local_aggregation":
-            return replace(self, local_aggregation=Worthwhile() if value else None)
+            return replace(self, local_aggregation=WORTHWHILE if value else None)
         if name == "restart":
             return replace(self, restart=parse_restart(value))
         raise SettingError(unknown("setting", name, TUNABLE))

@@ -35,7 +35,8 @@ from workbench.runtime.messages import (
     Report,
     Trigger,
 )
-from workbench.runtime.output import EdgeOutput, OutputPool
+from workbench.runtime.output import EdgeOutput
+from workbench.runtime.output_pool import OutputPool
 from workbench.runtime.policy import TaskPolicy
 from workbench.runtime.queries import Question
 from workbench.runtime.restored import Restored

@@ -138,6 +138,8 @@ class VertexFrame:
         metrics: of all its subtasks: sums of counts and rates, means of the three time shares (per subtask, so they sum
             to 1000), maxima of pool usages, minimum of watermarks.
         x, y: place in the drawing layout, 0 to 1; sources left, sinks right.
+        chain: what runs in it, by name: the operators and, where large batches are aggregated before they leave, the
+            ``"local aggregate"``.
     """
 
     id: str
@@ -147,6 +149,7 @@ class VertexFrame:
     metrics: dict[str, float | int | bool | None]
     x: float
     y: float
+    chain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,4 +62,4 @@ def _vertex(vertex: Vertex, tasks: Sequence[TaskFrame]) -> VertexFrame:
     operators = tuple(
         (uid, node.spec.kind, node.spec.describe()) for uid, node in zip(vertex.uids, vertex.nodes, strict=True)
     )
-    return VertexFrame(vertex.id, vertex.name, operators, vertex.parallelism, metrics, vertex.x, vertex.y)
+    return VertexFrame(vertex.id, vertex.name, operators, vertex.parallelism, metrics, vertex.x, vertex.y, vertex.chain)
