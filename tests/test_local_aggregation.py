@@ -259,7 +259,7 @@ def test_a_buffer_holds_records_or_partials_and_their_order_is_kept():
     edge.emit_event(CheckpointBarrier(1, 0))
     found = [told(element) for element in iter(edge.channels[0].poll, None)]
     assert found == [("v", [10]), (RECORDS, [3, 2, 2]), "Watermark", ("v", [20, 21]), "CheckpointBarrier"]
-    assert edge.folded == 4  # 7 records in 3 rows
+    assert edge.travelled == 6  # 10 records
     assert edge.watermark_us == 5
 
 

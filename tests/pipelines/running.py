@@ -27,6 +27,7 @@ from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.state import states_on_disk
+from workbench.testing.drawing import draw_aggregation
 from workbench.testing.person import Person, draw_actions
 
 from .draft import Draft
@@ -148,6 +149,7 @@ class _Simulation:
             checkpoint_interval_us=chance.choice((None, None, 2_000, 20_000)),
             watermark_interval_us=chance.choice((100, 1_000, 20_000)),
             restart=FixedDelay(10, 0),
+            local_aggregation=draw_aggregation(chance),
         )
         self._person: Person | None = None
         if chance.random() < 0.4:

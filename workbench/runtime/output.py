@@ -40,7 +40,7 @@ class EdgeOutput:
         local: aggregates batches before they are spread by key.
 
     Attributes:
-        folded: how many more records were emitted than rows sent, because some were aggregated.
+        travelled: rows that were sent, if that may be fewer than the records that were emitted; else None.
     """
 
     __slots__ = (
@@ -52,11 +52,11 @@ class EdgeOutput:
         "_spreader",
         "channels",
         "debloat_target_us",
-        "folded",
         "partials",
         "pool",
         "route",
         "ship_after_us",
+        "travelled",
         "watermark_us",
     )
 
@@ -84,7 +84,7 @@ class EdgeOutput:
         self._spreader: Spreader | None = None
         self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
-        self.folded = 0
+        self.travelled = None if local is None else 0
         self.watermark_us = NO_TIME
         self.route: Route = self._strategy(strategy, splitter, local)
 
@@ -170,8 +170,9 @@ class EdgeOutput:
             if partials is None:
                 route(records)
             else:
-                self.folded += len(records) - len(partials)
                 self.send_partials(partials)
+            assert self.travelled is not None
+            self.travelled += len(records if partials is None else partials)
 
         return aggregated
 

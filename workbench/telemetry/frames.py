@@ -109,6 +109,7 @@ class TaskFrame:
             usedMemorySegments, totalMemorySegments (buffers of the output pool, used and allowed),
             currentInputWatermark, currentOutputWatermark (us or None), watermarkLag (us or None),
             numLateRecordsDropped, numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
+            In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.
         splits: of a source: watermark of each split, None where idle or none yet.

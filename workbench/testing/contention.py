@@ -30,6 +30,7 @@ from workbench.runtime.settings import Settings
 from workbench.runtime.storage import DirectoryStorage
 from workbench.testing.checkpointing import draw_checkpointing
 from workbench.testing.committed import committed
+from workbench.testing.drawing import draw_aggregation
 from workbench.testing.inputs import Chance
 from workbench.testing.invariants.leaks import Resources
 from workbench.testing.scenario import DrawTrial
@@ -145,7 +146,7 @@ def _draw_settings(chance: Random) -> Settings:
         latency_interval_us=2_000,
         restart=FixedDelay(5, 0, counts_injected=False),
     )
-    drawn = draw_checkpointing(chance, settings)
+    drawn = replace(draw_checkpointing(chance, settings), local_aggregation=draw_aggregation(chance))
     # At least once would give some rows twice, and only a simulation knows which.
     return settings if drawn.checkpoint_mode == "at-least-once" else drawn
 

@@ -23,6 +23,7 @@ from workbench.drivers.faults import POINTS, Fault, FaultPlan, Kind
 from workbench.elements import CheckpointMode
 from workbench.expressions import col
 from workbench.operators import aggregations
+from workbench.operators.local_aggregate import Worthwhile
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
 from workbench.testing.comparing import equal
@@ -193,6 +194,7 @@ def _calm(name: str, mode: CheckpointMode, seed: int) -> Scenario:
         retained_checkpoints=1,
         watermark_interval_us=100,
         restart=FixedDelay(3, 0, counts_injected=False),
+        local_aggregation=Worthwhile(rows=1, shrinks=1, pause=0),
     )
     draw = five if name == "five" else _two_wide(TOPOLOGIES[name])
     return Scenario(seed, {name: draw}, faults=FaultPlan(), actions=(), settings=settings, durable=True)

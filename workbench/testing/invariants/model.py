@@ -44,8 +44,9 @@ class OutputModel:
 
     @property
     def emitted(self) -> int:
-        """Records that the operator has emitted, with their copies; one for all that were aggregated into it."""
-        return self.link.counters.numRecordsOut * self.copies - self.output.folded
+        """Records that the operator has emitted, with their copies; where they are aggregated, what they became."""
+        travelled = self.output.travelled
+        return self.link.counters.numRecordsOut * self.copies if travelled is None else travelled
 
 
 @dataclass(slots=True)
