@@ -37,13 +37,14 @@ class Worthwhile:
 
     Attributes:
         rows: it has so many at least.
-        shrinks: it becomes so many times smaller, at least.
+        shrinks: it becomes so many times smaller, at least; with many keys finding their entries twice costs more than
+            moving the records does.
         pause: so many batches travel as they are after one for which the work was in vain, so that looking costs a few
             percent at most.
     """
 
     rows: int = 1_024
-    shrinks: int = 8
+    shrinks: int = 16
     pause: int = 15
 
 
