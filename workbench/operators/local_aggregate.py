@@ -107,7 +107,8 @@ class LocalAggregate:
         >>> schema = pa.schema({"k": pa.string(), "n": pa.int64()})
         >>> local = LocalAggregation(("k",), Tumbling(10), (sum("n"),), 0).create(schema, Worthwhile(rows=4, shrinks=2))
         >>> batch = pa.record_batch([["a", "b", "a", "a"], [1, 2, 3, 4]], schema=schema)
-        >>> local.fold(Records(batch, np.array([5, 6, 7, 8])), 0).batch.to_pylist()
+        >>> partials = local.fold(Records(batch, np.array([5, 6, 7, 8])), 0).batch
+        >>> partials.select(["k", "cell:sum(n)", "$records"]).to_pylist()
         [{'k': 'a', 'cell:sum(n)': 8, '$records': 3}, {'k': 'b', 'cell:sum(n)': 2, '$records': 1}]
     """
 
