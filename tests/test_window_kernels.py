@@ -36,8 +36,11 @@ def ints(values) -> np.ndarray:
     st.integers(0, 299),
     st.integers(-300, 300),
     st.booleans(),
+    st.booleans(),
 )
-def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(rows, size, offset, closed, coded):
+def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(
+    rows, size, offset, closed, coded, counting
+):
     offset %= size
     times = ints([time for time, _ in rows])
     numbers, windows, entries = KeyTable(), KeyTable(), KeyTable()
@@ -48,10 +51,11 @@ def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(ro
     progress = np.zeros(8, np.int64)
     progress[places.FIRST_START] = MAX_TIME
     recent, fired, got = np.full((99, 2), -1), np.ones(500, np.uint8), np.empty(len(rows), np.int64)
+    counts = np.zeros(500 * counting, np.int64)
     none = (np.empty((0, 2), np.int64), np.empty(0, np.int64), 0)
     while True:
         layouts = (*(none if coded else numbers.layout()), *windows.layout(), *entries.layout())
-        kernels.place_in_tumbling(times, keys, size, offset, closed, progress, *layouts, recent, fired, got)
+        kernels.place_in_tumbling(times, keys, size, offset, closed, progress, *layouts, recent, fired, counts, got)
         for at, table in tables.items():
             table.extended(int(progress[at]))
         if not progress[places.FULL]:
@@ -67,6 +71,7 @@ def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(ro
     assert [progress[places.LATE_COUNT], progress[places.TIMELESS_COUNT]] == [wanted.count(-1), wanted.count(-2)]
     assert progress[places.FIRST_START] == min((start for start, _ in known), default=MAX_TIME)
     assert fired.tolist() == [0] * len(known) + [1] * (500 - len(known))
+    assert counts.tolist() == [wanted.count(entry) for entry in range(len(counts))]
     both = entries.keys()
     key_of = keys if coded else numbers.keys()
     decoded = [(windows.keys()[b >> 32], b & 0xFFFFFFFF if coded else key_of[b & 0xFFFFFFFF]) for b in both]

@@ -65,6 +65,7 @@ def _code(key: int, slots: Int64s, key_of_code: Int64s, count: int, shift: int) 
     INT_ROWS,
     BYTES,
     INTS,
+    INTS,
 )
 def place_in_tumbling(
     times: Int64s,
@@ -84,6 +85,7 @@ def place_in_tumbling(
     entry_shift: int,
     recent: Int64s,
     fired: Bytes,
+    counts: Int64s,
     entries: Int64s,
 ) -> None:
     """Find or add the entry of each record, until a table is full.
@@ -101,9 +103,11 @@ def place_in_tumbling(
         recent: shape (at least as many as there may be keys, 2): by key code, the start of the window of its last
             record and the entry, or -1 where there is none.
         fired: shape (at least as many as there may be entries,), set to 0 for every entry that gets a record.
+        counts: of the same shape, one more for every record of an entry; of length 0: nobody wants to know.
         entries: shape (n,), filled with entries, LATE or TIMELESS.
     """
     known = len(key_slots) == 0
+    counting = len(counts) > 0
     key_count = progress[KEYS]
     window_count = progress[WINDOWS]
     entry_count = progress[ENTRIES]
@@ -162,6 +166,8 @@ def place_in_tumbling(
             recent[key, 0] = start
             recent[key, 1] = entry
         fired[entry] = 0
+        if counting:
+            counts[entry] += 1
         entries[row] = entry
         row += 1
     progress[ROW] = row

@@ -176,14 +176,21 @@ class Accumulators:
         self._ints = self._ints[slots]
         self._floats = self._ints.view(np.float64)
 
-    def update(self, slots: Int64s, batch: pa.RecordBatch) -> None:
+    def update(self, slots: Int64s, batch: pa.RecordBatch, rows_of: Int64s | None = None) -> None:
         """Fold each row of `batch` into its slot.
+
+        Args:
+            slots: shape (n,).
+            batch: n rows.
+            rows_of: by slot, how many rows it has in `batch`, where that is known: then they are not counted again.
 
         Raises:
             RecordError: a sum of integers left the range of int64.
         """
         for cell, values, at in self._inputs(batch):
-            if values.floats is not None and cell.float:
+            if rows_of is not None and cell.operation == COUNT and cell.column is None:
+                self._ints[: len(rows_of), at] += rows_of
+            elif values.floats is not None and cell.float:
                 fold_floats(cell.operation, slots, values.floats, values.valid, self._floats, at)
             elif fold_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at):
                 raise _overflow(cell)

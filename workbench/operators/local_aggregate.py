@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.durations import NO_TIME
-from workbench.elements import Records
+from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.partials import RECORDS, Folding, is_partial
@@ -112,7 +112,17 @@ class LocalAggregate:
         [{'k': 'a', 'cell:sum(n)': 8, '$records': 3}, {'k': 'b', 'cell:sum(n)': 2, '$records': 1}]
     """
 
-    __slots__ = ("_entries", "_folding", "_keys", "_lateness_us", "_pause", "_schema", "_window", "_worthwhile")
+    __slots__ = (
+        "_entries",
+        "_folding",
+        "_groups",
+        "_keys",
+        "_lateness_us",
+        "_pause",
+        "_schema",
+        "_window",
+        "_worthwhile",
+    )
 
     def __init__(self, what: LocalAggregation, schema: pa.Schema, worthwhile: Worthwhile) -> None:
         self._window = what.window
@@ -121,8 +131,12 @@ class LocalAggregate:
         self._schema = schema
         self._worthwhile = worthwhile
         self._folding = Folding(what.aggregations, schema)
-        self._entries = TumblingEntries(what.window, what.keys, schema)
+        self._entries = self._none()
+        self._groups: Int64s = np.empty(0, np.int64)
         self._pause = 0
+
+    def _none(self) -> TumblingEntries:
+        return TumblingEntries(self._window, self._keys, self._schema, counting=True)
 
     def fold(self, records: Records, watermark_us: int) -> Records | None:
         """The partials of a batch in the order of their first records; None where the batch is to travel as it is.
@@ -146,16 +160,19 @@ class LocalAggregate:
         assert times is not None
         entries = self._entries
         if len(entries.index) > _KNOWN_KEYS:
-            entries = self._entries = TumblingEntries(self._window, self._keys, self._schema)
+            entries = self._entries = self._none()
         entries.clear()
         closed_start = max(NO_TIME, watermark_us - self._window.size_us + 1 - self._lateness_us)
-        groups = np.empty(len(records), np.int64)
+        if len(self._groups) < len(records):
+            self._groups = np.empty(len(records), np.int64)
+        groups = self._groups[: len(records)]
         placed = entries.place(batch, times, closed_start, groups, most)
         if placed is None or placed.late or placed.timeless or len(entries) > most:
             return None
         starts, keys = entries.starts_and_keys()
         earliest = np.maximum(starts, times.min())
         try:
-            return self._folding.fold(batch, groups, entries.index.keys_table(keys), earliest)
+            sizes = entries.counts[: len(entries)]
+            return self._folding.fold(batch, groups, sizes, entries.index.keys_table(keys), earliest)
         except RecordError:
             return None  # one sum of these alone leaves its range: whether that of all does is not for here to say

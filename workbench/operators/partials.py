@@ -55,13 +55,15 @@ class Folding:
         self._accumulators = Accumulators([*aggregations, count()], schema)
         self._fields = self._accumulators.state_fields()
 
-    def fold(self, batch: pa.RecordBatch, groups: Int64s, keys: pa.RecordBatch, times: Int64s) -> Records:
+    def fold(
+        self, batch: pa.RecordBatch, groups: Int64s, sizes: Int64s, keys: pa.RecordBatch, times: Int64s
+    ) -> Records:
         """The partials of a batch.
 
         Args:
             batch: n records.
-            groups: shape (n,), the group of each, from 0 to ``len(times) - 1``; each has a record.
-            keys, times: of each group.
+            groups: shape (n,), the group of each, from 0 to ``len(times) - 1``.
+            sizes, keys, times: of each group, how many records it has, its key and its event time.
 
         Raises:
             RecordError: a sum of integers left the range of int64.
@@ -69,7 +71,7 @@ class Folding:
         accumulators = self._accumulators
         accumulators.retain(np.empty(0, np.int64))
         accumulators.grow(len(times))
-        accumulators.update(groups, batch)
+        accumulators.update(groups, batch, sizes)
         cells = accumulators.first_state_columns(len(times))
         at = self._fields.index(_COUNTED)
         columns = [*keys.columns, *cells[:at], *cells[at + 1 :], cells[at]]

@@ -50,10 +50,12 @@ class TumblingEntries:
         window: the windows.
         keys: names of the key columns; none means one group.
         schema: of the batches.
+        counting: whether records are counted as well.
 
     Attributes:
         index: the codes of the keys.
         fired: by entry, with room to grow: whether its window has fired since its last record.
+        counts: by entry, with room to grow: its records; of length 0 where they are not counted.
 
     Example:
         >>> schema = pa.schema({"k": pa.int64()})
@@ -66,14 +68,16 @@ class TumblingEntries:
         (array([ 0, 10]), array([0, 1]))
     """
 
-    __slots__ = ("_entries", "_recent", "_window", "_windows", "fired", "index")
+    __slots__ = ("_counting", "_entries", "_recent", "_window", "_windows", "counts", "fired", "index")
 
-    def __init__(self, window: Tumbling, keys: Sequence[str], schema: pa.Schema) -> None:
+    def __init__(self, window: Tumbling, keys: Sequence[str], schema: pa.Schema, *, counting: bool = False) -> None:
         self._window = window
         self.index = KeyIndex(keys, schema)
         self._windows = KeyTable()  # window start -> window code
         self._entries = KeyTable()  # window code and key code -> entry
         self.fired = np.zeros(0, np.bool_)
+        self.counts = np.zeros(0, np.int64)
+        self._counting = counting
         self._recent = _NONE_RECENT  # by key code, with room to grow: the start and entry of its last record
 
     def __len__(self) -> int:
@@ -108,9 +112,8 @@ class TumblingEntries:
             self._grow(len(by_entry[1]), max(len(self.index), len(by_key[1])))
             flags = self.fired.view(np.uint8)
             layouts = (*by_key, *self._windows.layout(), *by_entry)
-            place_in_tumbling(
-                times, keys, size_us, offset_us, closed_start, progress, *layouts, self._recent, flags, entries
-            )
+            marks = self._recent, flags, self.counts
+            place_in_tumbling(times, keys, size_us, offset_us, closed_start, progress, *layouts, *marks, entries)
             for at, table in tables.items():
                 table.extended(int(progress[at]))
             full = int(progress[FULL])
@@ -126,6 +129,10 @@ class TumblingEntries:
             fired = np.zeros(max(entries, 2 * len(self.fired)), np.bool_)
             fired[: len(self.fired)] = self.fired
             self.fired = fired
+            if self._counting:
+                counts = np.zeros(len(fired), np.int64)
+                counts[: len(self.counts)] = self.counts
+                self.counts = counts
         if keys > len(self._recent):
             recent = np.full((max(keys, 2 * len(self._recent)), 2), -1)
             recent[: len(self._recent)] = self._recent
@@ -153,10 +160,12 @@ class TumblingEntries:
         self._windows, self._entries = KeyTable(), KeyTable()
         self._entries.codes(self._windows.codes(starts) << 32 | codes[keys])
         self.fired = fired
+        self.counts = self.counts[entries] if self._counting else self.counts
         self._recent = _NONE_RECENT
 
     def clear(self) -> None:
         """Forget all entries, but neither the codes of keys nor the room that there is."""
+        self.counts[: len(self)] = 0
         self._windows.clear()
         self._entries.clear()
         self._recent[: len(self.index)] = -1
