@@ -176,7 +176,7 @@ def test_nothing_that_a_cell_prints_is_lost_while_pages_answer(lab):
 
 def test_the_other_display_follows_what_the_first_one_set(lab):
     positions = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-        .filter(m => m.type === "Slider" && m.title === "Buffer timeout").map(m => m.value)"""
+        .filter(m => m.name === "buffer_timeout").map(m => m.value)"""
     lab.until(lambda: lab.page.evaluate(positions) == [10, 10], "both sliders at 1s")
 
 

@@ -176,7 +176,7 @@ def control(shown, label):
 
 
 def slider(shown, title):
-    return find(shown, Slider, title=title)
+    return find(shown, Slider, html_attributes={"role": "group", "aria-label": title})
 
 
 # the wire ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from workbench.dashboard.errands import MOST, Errands
 from workbench.dashboard.latency import Sample, changes
 from workbench.dashboard.pump import Pump
 from workbench.dashboard.show import Dashboard
-from workbench.dashboard.sink_part import Latest, html, series
+from workbench.dashboard.sink_part import Latest, Series, html, numbers, series
 from workbench.dashboard.state_part import Held
 from workbench.dashboard.view import PARTS
 from workbench.errors import JobError, SettingError
@@ -333,6 +333,19 @@ def test_hostile_names_and_data_are_text_everywhere(evil):
     assert [one.name for one in series(rows, "n")] == [wording.plain(evil, 24)]
     assert "null" in html(rows, 5)
     assert len(html(rows, 5)) < 5_000, "cells are cut"
+
+
+def test_results_of_windows_are_plotted_by_their_keys():
+    ends = pa.array([60, 60, 120], pa.timestamp("s"))
+    rows = pa.table({"room": [1, 2, 1], "floor": [0, 0, 0], "window_start": ends, "window_end": ends, "n": [7, 8, 9]})
+    latest = Latest(3, rows)
+    assert numbers(rows) == ["n"], "a key is no result"
+    assert series(latest, "n") == [
+        Series("1 · 0", (60_000.0, 120_000.0), (7.0, 9.0)),
+        Series("2 · 0", (60_000.0,), (8.0,)),
+    ]
+    whole = Latest(3, rows.select(["window_start", "window_end", "n"]))
+    assert [(one.name, one.y) for one in series(whole, "n")] == [("n", (7.0, 8.0, 9.0))]
 
 
 def test_null_is_told_apart_from_the_text():

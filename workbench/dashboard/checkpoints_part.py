@@ -93,7 +93,7 @@ class CheckpointsPart(Part):
 
 _CSS = """
 p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }
-p.line .bar { flex: 0 0 80px; } p.line .muted { margin-left: auto; padding-left: 8px; }
+p.line .bar { flex: 0 1 80px; min-width: 20px; } p.line .muted { margin-left: auto; padding-left: 8px; }
 p.wait { color: var(--wb-muted); font-size: 11px; min-height: 16px; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
 p.wait.bad { color: var(--wb-bad); }

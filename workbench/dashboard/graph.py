@@ -13,8 +13,9 @@ BOX_HEIGHT = 104
 ROW_HEIGHT = 118
 LOWEST = 190
 COLUMN_WIDTH = 175
-WIDTH = 780
-"""Pixels that the graph is laid out for; heights are exact, widths scale."""
+WIDTHS = (470, 470, 705, 760)
+"""Pixels that a graph of one, two, three or four columns is laid out for; beyond these each has a column's width.
+Heights are exact, widths scale."""
 CROWDED = 16
 """With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
 CLOSE = 44
@@ -49,12 +50,14 @@ def columns(frame: Frame) -> int:
 
 def width(frame: Frame) -> int:
     """The least pixels that the graph needs; texts are cut to fit them."""
-    return max(WIDTH, columns(frame) * COLUMN_WIDTH)
+    count = columns(frame)
+    return WIDTHS[count - 1] if count <= len(WIDTHS) else count * COLUMN_WIDTH
 
 
 def half_width(frame: Frame) -> float:
     """Half the width of a box, as a share of the drawing's width."""
-    return min(0.29, 0.7 / columns(frame)) / 2
+    count = columns(frame)
+    return min(0.38, (0.78 if count <= 3 else 0.7) / count) / 2
 
 
 def places(frame: Frame) -> dict[str, tuple[float, float]]:

@@ -25,7 +25,7 @@ from workbench.dashboard.graph import (
     BOX_NAMES,
     EDGE_NAMES,
     LOWEST,
-    WIDTH,
+    WIDTHS,
     box_columns,
     details,
     edge_columns,
@@ -66,7 +66,7 @@ class GraphPart(Part):
         self._boxes.selected.on_change("indices", lambda _attribute, _old, new: self._tapped(new))
         self.figure = figure(
             height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
-            x_axis_type=None, y_axis_type=None, min_width=WIDTH,
+            x_axis_type=None, y_axis_type=None, min_width=WIDTHS[0],
             html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
         )  # fmt: skip
         paint.plot(self.figure)

@@ -74,7 +74,8 @@ def html(frame: Frame, name: str) -> str:
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
-        f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>{numbers}</div>"
+        f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>"
+        f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
 
@@ -123,11 +124,12 @@ _CSS = """
   max-width: 420px; }
 .badge { font-size: 12px; font-weight: 650; letter-spacing: .02em; padding: 2px 10px; border-radius: 999px;
   border: 1.5px solid currentColor; white-space: nowrap; }
+.figs { display: flex; flex-wrap: wrap; gap: 2px 22px; }
 .fig { display: flex; flex-direction: column; min-width: 74px; line-height: 1.15; }
 .fig b { font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .fig i { font-style: normal; font-size: 12px; font-weight: 400; color: var(--wb-muted); padding-left: 1px; }
 .fig small { font-size: 11px; color: var(--wb-muted); white-space: nowrap; max-width: 130px; overflow: hidden;
-  text-overflow: ellipsis; }
+  text-overflow: ellipsis; line-height: 1.4; }
 .next { display: flex; flex-wrap: wrap; gap: 2px 22px; align-items: center; margin-top: 5px; font-size: 13px;
   min-height: 20px; }
 .pressure { flex: 1 1 320px; }

@@ -55,9 +55,22 @@ class Series:
     y: tuple[float, ...]
 
 
+def keys(table: pa.Table) -> list[str]:
+    """The columns that tell whose row it is: those in front of ``window_start``, else the first text column."""
+    names: list[str] = table.column_names
+    if "window_start" in names:
+        return names[: names.index("window_start")]
+    return [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)][:1]
+
+
 def numbers(table: pa.Table) -> list[str]:
     """The columns that can be plotted."""
-    return [item.name for item in table.schema if (pa.types.is_integer(item.type) or pa.types.is_floating(item.type))]
+    own = keys(table)
+    return [
+        item.name
+        for item in table.schema
+        if item.name not in own and (pa.types.is_integer(item.type) or pa.types.is_floating(item.type))
+    ]
 
 
 def time_column(table: pa.Table) -> str | None:
@@ -67,23 +80,22 @@ def time_column(table: pa.Table) -> str | None:
 
 
 def series(latest: Latest, y: str) -> list[Series]:
-    """The plotted column by the first text column, at most five lines; all in one where there is none.
+    """The plotted column by key, at most five lines, those with the most points; all in one where there is no key.
 
     x is milliseconds since 1970 where a column tells a time, else the number of the row. Points are in the order of x:
     rows come as the sink's subtasks commit them. Rows in which the value or the time is missing are left out.
     """
     table = latest.table
     when = time_column(table)
-    texts = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    by = texts[0] if texts else None
     found: dict[str, tuple[list[float], list[float]]] = {}
     first = latest.rows - table.num_rows
-    names = table.column(by).to_pylist() if by is not None else [y] * table.num_rows
+    own = [[wording.plain(key, 24) for key in table.column(name).to_pylist()] for name in keys(table)]
+    names = [" · ".join(parts) for parts in zip(*own, strict=True)] if own else [y] * table.num_rows
     times = table.column(when).to_pylist() if when is not None else [None] * table.num_rows
     for place, (name, time, value) in enumerate(zip(names, times, table.column(y).to_pylist(), strict=True)):
         if value is None or value != value or (when is not None and time is None):
             continue
-        points = found.setdefault(wording.plain(name, 24), ([], []))
+        points = found.setdefault(name, ([], []))
         points[0].append(_milliseconds(time) if when is not None else float(first + place))
         points[1].append(float(value))
     fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]

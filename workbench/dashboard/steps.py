@@ -151,7 +151,8 @@ class StepSlider:
         self._asked_at = 0.0
         self._following = False
         self.slider = Slider(
-            start=0, end=len(knob.steps) - 1, step=1, value=0, title=knob.title, sizing_mode="stretch_width", margin=0,
+            start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.setting, show_value=False, margin=0,
+            sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
             format=CustomJSTickFormatter(args={"steps": list(knob.steps)}, code="return steps[Math.round(tick)]"),
             stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
             html_attributes={"role": "group", "aria-label": knob.title},
@@ -164,8 +165,13 @@ class StepSlider:
             children=[self._note.div, self.exact], sizing_mode="stretch_width", margin=0,
             stylesheets=[InlineStyleSheet(css=_BELOW_CSS)],
         )  # fmt: skip
+        name = texts.piece(f"Name of {knob.title}", css=_NAME_CSS, role="note")
+        name.write(wording.html_text(knob.title))
         self.model = Column(
-            children=[self.slider, below, answer.div], sizing_mode="stretch_width", css_classes=["wb-knob"], margin=0
+            children=[name.div, self.slider, below, answer.div],
+            sizing_mode="stretch_width",
+            css_classes=["wb-knob"],
+            margin=0,
         )
 
     @property
@@ -220,6 +226,7 @@ SLIDER_CSS = """
 .noUi-handle:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 2px; }
 """
 
+_NAME_CSS = ":host { margin-bottom: 6px; }"
 _NOTE_CSS = """
 :host { font-size: 11px; color: var(--wb-muted); flex: 1 1 60px; width: auto; min-width: 0; }
 b { color: var(--wb-ink); overflow-wrap: anywhere; }

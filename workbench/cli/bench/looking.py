@@ -51,7 +51,7 @@ _READY = f"""window.Bokeh?.documents?.length > 0 && (() => {{
   return true
 }})()"""
 _TUNE = """new Promise((resolve) => {
-  const slider = %s.find((model) => model.type === "Slider" && model.title === "Buffer timeout")
+  const slider = %s.find((model) => model.name === "buffer_timeout")
   const texts = %s.find((model) => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
   const wanted = `in force: <b>${%s}</b>`, begin = Date.now()
   const seen = () => texts.columns().some((name) => texts.get_column(name)[0] === wanted)
