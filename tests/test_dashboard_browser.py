@@ -59,6 +59,8 @@ BEATS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...documen
 TEXTS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
     .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
     .map(model => model.columns().map(name => model.get_column(name)[0]).join(" ")))"""
+POSITIONS = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
+    .filter(m => m.name === "buffer_timeout").map(m => m.value)"""
 COLLAPSED = """() => {
     const plots = view => view.model?.type === "Figure" ? [view] : (view.children_views?.() ?? []).flatMap(plots)
     return [...Bokeh.index].flatMap(plots).filter(plot => plot.el.offsetParent !== null).map(plot => !plot.is_displayed)
@@ -175,9 +177,24 @@ def test_nothing_that_a_cell_prints_is_lost_while_pages_answer(lab):
 
 
 def test_the_other_display_follows_what_the_first_one_set(lab):
-    positions = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-        .filter(m => m.name === "buffer_timeout").map(m => m.value)"""
-    lab.until(lambda: lab.page.evaluate(positions) == [10, 10], "both sliders at 1s")
+    lab.until(lambda: lab.page.evaluate(POSITIONS) == [10, 10], "both sliders at 1s")
+
+
+def test_what_the_kernel_moves_is_not_sent_back_to_it(lab):
+    listen = """() => {
+        window.sent = []
+        for (const line of Bokeh.documents.flatMap(d => d.roots()).filter(r => r.client_comm_id !== undefined)) {
+            const send = line.process_events.bind(line)
+            line.process_events = () => { window.sent.push(...line._event_buffer.map(e => e.model?.type)); send() }
+        }
+    }"""
+    lab.page.evaluate(listen)
+    lab.rewrite(3, 'job.tune(buffer_timeout="20ms");')
+    lab.run(3)
+    lab.until(lambda: lab.page.evaluate(POSITIONS) == [5, 5], "both sliders at 20ms")
+    before = len(lab.page.evaluate("() => window.sent"))
+    lab.until(lambda: len(lab.page.evaluate("() => window.sent")) >= before + 10, "ten more answers to pictures")
+    assert set(lab.page.evaluate("() => window.sent")) == {"ColumnDataSource"}
 
 
 def test_it_follows_the_theme_while_it_is_open(lab):

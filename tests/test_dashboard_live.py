@@ -85,18 +85,19 @@ class Page:
             self.document.apply_json_patch(message)
         return len(messages), total
 
-    def change(self, model, attribute, value):
-        event = {"kind": "ModelChanged", "model": {"id": model.id}, "attr": attribute, "new": value}
-        self._send(event)
+    def change(self, *changes):
+        """Send changes in one message: a model, an attribute and its value, again and again."""
+        triples = zip(changes[::3], changes[1::3], changes[2::3], strict=True)
+        self._send(*({"kind": "ModelChanged", "model": {"id": m.id}, "attr": a, "new": v} for m, a, v in triples))
 
     def press(self, button):
         value = {"type": "map", "entries": [["model", {"id": button.id}]]}
         event = {"type": "event", "name": "button_click", "values": value}
         self._send({"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event})
 
-    def _send(self, event):
+    def _send(self, *events):
         header = {"msgid": "1", "msgtype": "PATCH-DOC"}
-        self.line._control.on_msg({"header": header, "metadata": {}, "content": {"events": [event]}, "_buffers": {}})
+        self.line._control.on_msg({"header": header, "metadata": {}, "content": {"events": events}, "_buffers": {}})
 
     def texts(self):
         found = next(m for m in self.document.models if getattr(m, "data", None) and "piece 0" in m.data)
@@ -365,6 +366,27 @@ def test_a_slider_waits_for_what_was_asked_and_then_follows_what_is_in_force(sho
     show(shown)
     assert moved.value == BUFFER_TIMEOUT.steps.index("100ms"), "what was asked never came"
     assert shown.job.asked == [{"buffer_timeout": "5ms"}, {"buffer_timeout": "0ms"}], "following must not tune"
+
+
+@pytest.mark.parametrize("seen_first", [True, False])
+def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_slider_back(shown, seen_first):
+    moved, seen = slider(shown, "Buffer timeout"), shown.view.pulse.seen
+    show(shown)
+    assert moved.value == BUFFER_TIMEOUT.steps.index("50ms")
+    shown.view._shown.pop("controls")  # as if it had missed the last frame
+    hand, sight = (moved, "value", 3), (seen, "data", {"part": ["controls"]})
+    shown.page.change(*(sight + hand if seen_first else hand + sight))
+    assert moved.value == 3
+    assert shown.job.asked == [{"buffer_timeout": "5ms"}]
+
+
+def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_timeline_back(shown):
+    replay = replace(FRAME.replay, position_us=FRAME.replay.start_us)
+    show(shown, replay=replay)
+    place = slider(shown, "Place in the history")
+    shown.view._shown.pop("controls")
+    shown.page.change(shown.view.pulse.seen, "data", {"part": ["controls"]}, place, "value", place.end)
+    assert place.value == place.end
 
 
 def test_a_refusal_is_a_sentence_and_the_slider_goes_back(shown):

@@ -251,6 +251,19 @@ def test_what_is_refused_is_said_beside_the_control():
     assert "✗ speed is &lt;img" in view.page.texts()
 
 
+def test_savepoints_are_listed_anew_after_a_restart_for_what_the_coordinator_before_completed_last():
+    view = shown(Job(FRAME), "controls")
+    listed = view.view.parts["controls"].savepoints
+    settled(view)
+    assert listed.options == ["before-fix"]
+    view.job.savepoints = lambda: ["before-fix", "monday"]
+    restarts = int(FRAME.metrics["numRestarts"]) + 1
+    view.view.update(later(view.job.ring[-1], 9, metrics={**FRAME.metrics, "numRestarts": restarts}))
+    await_true(lambda: not view.view.easel.errands.is_running("savepoints"))
+    view.view.easel.errands.settle()
+    assert listed.options == ["before-fix", "monday"]
+
+
 def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
     job, feeder = Job(FRAME), Pump(look_s=0.01)
     again = Job(replace(FRAME, backpressure="I am the job that goes on."))

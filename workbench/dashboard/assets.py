@@ -84,7 +84,8 @@ _SCRIPT = """
   const hush = (manager) => {
     const tell = manager._document_changed.bind(manager)
     manager._document_changed = (event) => {
-      if (event.kind === "MessageSent" || acted.has(event.model?.id)) tell(event)
+      for (const one of event.events ?? [event])
+        if (one.sync && (one.kind === "MessageSent" || acted.has(one.model?.id))) tell(one)
     }
   }
   let left = 1200
@@ -142,8 +143,8 @@ def loader_html(plot_id: str, script_id: str, inputs: Iterable[str]) -> str:
     Args:
         plot_id: id of the view's root model.
         script_id: id of a CustomJS that the root refers to.
-        inputs: ids of the models that a person acts on. Panel's comm manager would send back every change of the
-            others too, and those are what the kernel has just sent.
+        inputs: ids of the models that a person acts on. Panel's comm manager would send back every change of every
+            model, also what the kernel has just sent: a slider that follows would tune the job.
     """
     note = f"wb-note-{plot_id}"
     script = _SCRIPT % {

@@ -29,7 +29,8 @@ class ControlsPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._paused, self._stalled, self._kept = False, frozenset[str](), -1
+        self._paused, self._stalled = False, frozenset[str]()
+        self._kept: object = None
         self.knobs = {
             knob.setting: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
             for knob in KNOBS
@@ -182,9 +183,13 @@ class ControlsPart(Part):
     # shown -------------------------------------------------------------------------------------------------------
 
     def _offer_savepoints(self, frame: Frame) -> None:
-        """The savepoints are listed anew, off the pump, when one has been completed since they were listed last."""
+        """The savepoints are listed anew, off the pump, when one has been completed since they were listed last.
+
+        A new coordinator does not know what the one before completed last, so they are listed after a restart as well.
+        """
         complete = sum(c.kind == "savepoint" and c.state == "COMPLETED" for c in frame.checkpoints)
-        if complete == self._kept:
+        known = complete, frame.metrics.get("numRestarts")
+        if known == self._kept:
             return
 
         def listed(names: Any, problem: str | None) -> None:
@@ -192,7 +197,7 @@ class ControlsPart(Part):
                 offer(self.savepoints, list(names), last=True)
 
         if self.easel.errands.run("savepoints", self.easel.job.savepoints, listed):
-            self._kept = complete
+            self._kept = known
 
     def _show_slowness(self, frame: Frame) -> None:
         slowed, stalled = frame.settings.get("slow_down"), frame.settings.get("stall")

@@ -150,6 +150,7 @@ class StepSlider:
         self._asked: str | None = None
         self._asked_at = 0.0
         self._following = False
+        self._place: float = 0
         self.slider = Slider(
             start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.setting, show_value=False, margin=0,
             sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
@@ -195,9 +196,11 @@ class StepSlider:
         self._show(nearest(self._knob, in_force))
 
     def _show(self, index: int) -> None:
+        if self.slider.value != self._place:  # a hand has moved it, and what was to hear of that has yet to be called
+            return
         self._following = True
         try:
-            self.slider.value = index
+            self._place = self.slider.value = index
         finally:
             self._following = False
 
@@ -211,6 +214,7 @@ class StepSlider:
         self._asked, self._asked_at = (value, monotonic()) if self._ask(value) else (None, 0.0)
 
     def _moved(self, _attribute: str, _old: float, new: float) -> None:
+        self._place = new
         if self._following:
             return
         step = self._knob.steps[max(0, min(len(self._knob.steps) - 1, round(new)))]

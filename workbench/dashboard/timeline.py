@@ -29,6 +29,7 @@ class Timeline:
         self.answer = answer
         self._held_at = 0.0
         self._following = False
+        self._place: float = 0
         self.slider = Slider(
             start=0, end=1, step=1, value=0, title="History: seek", sizing_mode="stretch_width", margin=0,
             format=CustomJSTickFormatter(code=_INSTANT), stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
@@ -51,14 +52,16 @@ class Timeline:
         start, end = replay.start_us // 1_000_000, max(replay.start_us // 1_000_000 + 1, replay.end_us // 1_000_000)
         if (self.slider.start, self.slider.end) != (start, end):
             self.slider.update(start=start, end=end)
-        if monotonic() - self._held_at > PATIENCE_S:
+        untold = self.slider.value != self._place  # a hand has moved it: what was to hear of that has yet to be called
+        if not untold and monotonic() - self._held_at > PATIENCE_S:
             self._following = True
             try:
-                self.slider.value = max(start, min(end, replay.position_us // 1_000_000))
+                self._place = self.slider.value = max(start, min(end, replay.position_us // 1_000_000))
             finally:
                 self._following = False
 
-    def _touched(self, _attribute: str, _old: object, _new: object) -> None:
+    def _touched(self, _attribute: str, _old: object, new: float) -> None:
+        self._place = new
         if not self._following:
             self._held_at = monotonic()
 
