@@ -58,4 +58,4 @@ def test_pairs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_case_says_how_to_find_it() -> None:
     case = next(_singles("latest", "unaligned"))
     assert isinstance(case, Case)
-    assert str(case).startswith("latest, unaligned, seed 1: crash at acknowledge of ")
+    assert str(case).startswith(f"latest, unaligned, seed {case.seed}: crash at acknowledge of ")

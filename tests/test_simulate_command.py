@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from workbench.cli import main
+from workbench.cli.headway import Headway
 from workbench.connectors.tables import Tables
 from workbench.errors import JobError, SettingError
 from workbench.testing import Scenario, replay, run_scenario, shrink, simulate
@@ -62,9 +65,34 @@ def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["simulate", "--seeds", "3", "--first", "7"]) == 0
     said = capsys.readouterr().out
     assert re.fullmatch(
-        r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s, \d+ seeds a second\.\n",
+        r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s, \d+ seeds a second,"
+        r" \d+ per CPU second\.\n",
         said,
     )
+
+
+def test_the_command_tells_its_pace_by_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "60", "--pace"]) == 0
+    said = capsys.readouterr().out
+    results = [simulate(seed) for seed in range(60)]
+    for name in {result.pipeline for result in results}:
+        steps = [result.steps for result in results if result.pipeline == name]
+        (row,) = [line for line in said.splitlines() if line.startswith(f"│ {name} ")]
+        cells = [cell.strip() for cell in row.split("│")[1:-1]]
+        assert cells[:3] == [name, str(len(steps)), f"{sum(steps) / len(steps):,.0f}"]
+        assert int(cells[3]) > 0
+
+
+def test_where_there_is_no_bar_a_line_tells_of_every_tenth() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with Headway(console, "looking") as headway:
+        headway.advance()
+        headway.expect("simulating", 40)
+        for _ in range(39):
+            headway.advance()
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert [line.partition(" after ")[0] for line in lines] == [f"simulating: {done} of 40" for done in range(4, 40, 4)]
 
 
 @pytest.mark.usefixtures("committed_twice")

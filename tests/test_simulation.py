@@ -6,18 +6,22 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from workbench.connectors.replay_log import ReplayLog
 from workbench.drivers.crash_points import COORDINATOR
 from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed, faults_named
 from workbench.drivers.serial import CLOCK
 from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, simulate
+from workbench.testing.inputs import STEP_US, Chance
+from workbench.testing.recorded import recorded
 from workbench.testing.scenario import Scenario
 from workbench.testing.simulation import Simulation
-from workbench.testing.topologies import STEP_US, _by_window, _source
+from workbench.testing.topologies import _by_window, _source
 
 SEEDS = 160
 CHUNK = 20
@@ -111,6 +115,43 @@ def test_faults_are_asked_for_by_name() -> None:
         faults_named(["slow disc"])
 
 
+def test_each_kind_that_is_asked_for_is_as_likely_as_the_others() -> None:
+    chance = Random(4)
+    plans = [FaultPlan.draw(chance, kills=True, only=["kill", "flipped bit"]) for _ in range(300)]
+    kinds = Counter(fault.kind for plan in plans for fault in plan.faults)
+    assert kinds.keys() == {"kill", "flipped"}  # a kill can happen at 26 places, a flipped bit at one
+    assert min(kinds.values()) > 0.4 * kinds.total()
+    assert len({fault.point for plan in plans for fault in plan.faults if fault.kind == "kill"}) > 20
+
+
+def test_inputs_are_mostly_short_and_sometimes_long() -> None:
+    lengths = Counter(len(_source(Random(seed))[1]) for seed in range(400))
+    assert lengths.keys() == {0, 1, 2, 3, 4, 6, 8, 10, 12, 20, 40}
+    assert 4 < lengths[20] + lengths[40] < 40  # one of twenty
+    assert {len(_source(Chance(str(seed), long=True))[1]) for seed in range(20)} == {20, 40}
+    assert {len(_source(Chance(str(seed), 3, long=True))[1]) for seed in range(20)} == {3}
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_history_is_copied_for_each_run(long: bool, tmp_path: Path) -> None:
+    for copy in ("first", "second"):
+        for seed in range(12):
+            folder = tmp_path / copy / str(seed)
+            log, rows = recorded(Chance(str(seed)), folder, 5, long=long)
+            log.verify()
+            read = [row for channel in range(log.channels) for row in _read(log, channel)]
+            assert sorted(read) == [(row.n, row.key, row.v) for row in rows]
+            assert not long or len(rows) >= 20
+
+
+def _read(log: ReplayLog, channel: int) -> list[tuple[object, ...]]:
+    cursor = log.cursor(channel)
+    found: list[tuple[object, ...]] = []
+    while (batch := cursor.read(100)) is not None:
+        found += [(row["n"], row["key"], row["v"]) for row in batch.to_pylist()]
+    return found
+
+
 def test_every_crash_point_of_the_list_is_there() -> None:
     listed = (
         "before trigger, after trigger, barrier emission, first barrier, end of alignment, synchronous part, mid-file,"
@@ -151,7 +192,7 @@ def test_the_input_is_disordered_within_its_bound() -> None:
 
 def test_the_model_of_windows() -> None:
     chance = Random(3)
-    _, rows = next((s, r) for s, r in (_source(chance, disorder=0) for _ in range(50)) if len(r) == 7)
+    _, rows = next((s, r) for s, r in (_source(chance, disorder=0) for _ in range(50)) if len(r) == 8)
     expected: Counter[tuple[str | None, int]] = Counter()
     for row in rows:
         if row.t is not None:

@@ -18,7 +18,8 @@ from workbench.clock import VirtualClock
 from workbench.connectors.replay_log import write_log
 from workbench.connectors.table_sink import TableSink
 from workbench.testing import simulate
-from workbench.testing.topologies import STEP_US, TOPOLOGIES, Row, Trial, _by_window, _equal, _windowed
+from workbench.testing.inputs import STEP_US, Row
+from workbench.testing.topologies import TOPOLOGIES, Trial, _by_window, _equal, _windowed
 
 SIZE = 70
 SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])

@@ -119,7 +119,7 @@ def an_unreadable_checkpoint_is_passed_over(patch: Patch) -> None:
 
 def files_are_written_in_place(patch: Patch) -> None:
     def write(path: Any, pieces: Any) -> None:
-        with path.open("wb") as file:
+        with open(path, "wb") as file:
             for piece in pieces:
                 DISK.get().write(file, path, piece)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.table import Table
 
 from workbench.api.job import Job
 from workbench.cli.command import Commands, count, one_of
+from workbench.cli.headway import Headway
+from workbench.cli.outcome import right_align
 from workbench.drivers.faults import FAULTS
 from workbench.testing.exhaustive import pairs_of_crashes, run_cases, single_crashes
+from workbench.testing.pace import Pace, Paces, together
 from workbench.testing.replaying import replay
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import Scenario
@@ -52,6 +54,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of six pipelines")
     parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
+    parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
     parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")
 
 
@@ -65,43 +68,57 @@ def run(options: argparse.Namespace) -> int:
     if options.replay is not None:
         return show(console, search.scenario(options.replay))
     seeds = range(options.first, options.first + options.seeds)
-    begun = time.monotonic()
     steps = faults = 0
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        bar = progress.add_task("simulating", total=len(seeds))
+    paces: dict[str, Pace] = {}
+    failed: SimulationResult | None = None
+    with Headway(console, "simulating", len(seeds)) as headway:
         for block in run_blocks(search, seeds, jobs=options.jobs):
-            if block.failed is not None:
-                progress.stop()
-                print_failure(console, block.failed, search)
-                return 1
+            failed = block.failed
+            if failed is not None:
+                break
             steps += block.steps
             faults += block.faults
-            progress.advance(bar, block.seeds)
-    seconds = time.monotonic() - begun
+            paces = together([paces, block.paces])
+            headway.advance(block.seeds)
+    if failed is not None:
+        print_failure(console, failed, search)
+        return 1
+    seconds = headway.seconds
+    whole = sum(paces.values(), Pace())
     console.print(
         f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other"
-        f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second."
+        f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second,"
+        f" {whole.per_cpu_s:.0f} per CPU second."
     )
+    if options.pace:
+        console.print(pace_table(paces))
     return 0
+
+
+def pace_table(paces: Paces) -> Table:
+    """How fast each pipeline was simulated."""
+    shown = Table("pipeline", "simulations", "steps each", "per CPU second")
+    right_align(shown)
+    for name, pace in sorted(paces.items()):
+        shown.add_row(name, f"{pace.simulations:,}", f"{pace.steps / pace.simulations:,.0f}", f"{pace.per_cpu_s:,.0f}")
+    return shown
 
 
 def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
     """Run every single crash, or every pair; the exit code."""
-    begun = time.monotonic()
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        bar = progress.add_task("looking for the places", total=None)
+    with Headway(console, "looking for the places") as headway:
         cases = pairs_of_crashes() if pairs else single_crashes()
-        progress.update(bar, description="simulating", total=len(cases))
+        headway.expect("simulating", len(cases))
         reached = broken = 0
         for outcome in run_cases(cases, jobs=jobs):
             reached += outcome.reached
             broken += bool(outcome.violations)
-            progress.advance(bar)
+            headway.advance()
             if outcome.violations:
                 console.print("\n  ".join([outcome.case, *outcome.violations]))
     what = "pairs of crashes" if pairs else "crashes"
     console.print(
-        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {time.monotonic() - begun:.0f} s."
+        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {headway.seconds:.0f} s."
     )
     return 1 if broken else 0
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 from contextvars import ContextVar
-from pathlib import Path
 from typing import IO, Any
 
 
 class Disk:
     """The system's files."""
 
-    def write(self, file: IO[bytes], path: Path, data: Any) -> None:
+    def write(self, file: IO[bytes], path: str, data: Any) -> None:
         """Append bytes (any buffer) to a file that will be `path`."""
         file.write(data)
 
-    def sync(self, file: IO[bytes], path: Path) -> None:
+    def sync(self, file: IO[bytes], path: str) -> None:
         """Make what was written to a file that will be `path` survive a power failure."""
         file.flush()
         os.fsync(file.fileno())
 
-    def rename(self, source: Path, target: Path) -> None:
+    def rename(self, source: str, target: str) -> None:
         """Give a file another name, in whose place nothing may be missing at any moment."""
-        source.replace(target)
+        os.replace(source, target)
 
 
 DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state

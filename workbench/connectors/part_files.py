@@ -31,7 +31,7 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def sync_path(path: Path) -> None:
+def sync_path(path: str | Path) -> None:
     """Make a file's content, or the names in a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -49,21 +49,22 @@ def write_durably(path: Path, data: Any) -> None:
     write_pieces_durably(path, (data,))
 
 
-def write_pieces_durably(path: Path, pieces: Iterable[Any]) -> None:
+def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
     """Do so with buffers, one behind the other, each of which is let go before the next is taken.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
     """
-    temporary = path.with_name(path.name + ".tmp")
+    place = os.fspath(path)
+    temporary = place + ".tmp"
     try:
         disk = DISK.get()
-        with temporary.open("wb") as file:
+        with open(temporary, "wb") as file:
             for piece in pieces:
-                disk.write(file, path, piece)
-            disk.sync(file, path)
-        disk.rename(temporary, path)
-        sync_path(path.parent)
+                disk.write(file, place, piece)
+            disk.sync(file, place)
+        disk.rename(temporary, place)
+        sync_path(os.path.dirname(place) or ".")
     except OSError as error:
         raise SinkError(
             f"cannot write {path}: {error.strerror or error}; free some space or choose another folder"

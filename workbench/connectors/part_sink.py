@@ -127,7 +127,7 @@ class _Pending:
             if target.exists():
                 raise SinkError(f"{target} exists and would be overwritten by {source.name}: choose another path")
             try:
-                DISK.get().rename(source, target)
+                DISK.get().rename(str(source), str(target))
             except OSError as error:
                 raise SinkError(
                     f"cannot rename {source} to {target.name}: {error.strerror}; mend it and resume"

@@ -14,6 +14,9 @@ from workbench.connectors.replay_manifest import LogFile, Manifest, checked_arri
 from workbench.elements import Int64s
 from workbench.errors import HistoryError
 
+_FEW = 4_096
+"""So many records are read by one thread: handing their columns to others takes longer than reading them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -156,10 +159,10 @@ class Cursor:
             return
         path = self._folder / place.file.name
         try:
-            table = self._open(place.file, path).read_row_group(place.index)
-            batch = pa.RecordBatch.from_struct_array(
-                table.cast(self._manifest.schema).to_struct_array().combine_chunks()
-            )
+            table = self._open(place.file, path).read_row_group(place.index, use_threads=place.rows > _FEW)
+            if not table.schema.equals(self._manifest.schema):
+                table = table.cast(self._manifest.schema)
+            batch = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
         except FileNotFoundError:
             raise HistoryError(f"{path} is gone: the replay log was deleted or written anew; open it again") from None
         except (OSError, pa.ArrowException) as error:

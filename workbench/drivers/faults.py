@@ -94,8 +94,8 @@ _NAMES: dict[str, tuple[Kind, ...]] = {
 FAULTS: tuple[str, ...] = (*_NAMES, *POINTS)
 """Names that a person asks for: kinds of faults, and places."""
 
-_RARE: dict[FaultPoint, int] = {"step": 250, "process": 40, "source read": 20, "restore read": 6, "restart": 2}
-_USUAL = 12
+_RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
+_USUAL = 9
 _ON_DISK: frozenset[FaultPoint] = frozenset({"mid-file", "fsync", "rename", "metadata rename", "cleanup", "restart"})
 _NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "full", "broken", "slow"})
 _ERRORS: dict[Kind, int] = {"full": errno.ENOSPC, "broken": errno.EIO}
@@ -158,8 +158,12 @@ class FaultPlan:
         choices = faults_named(only, on_disk=kills)
         faults = []
         for _ in range(chance.randint(min(len(only), 1), most) if choices else 0):
-            point = chance.choice(sorted({point for point, _ in choices}))
-            kind = chance.choice([kind for own, kind in choices if own == point])
+            if only:  # each kind that was asked for is as likely as the others, at however many places it can happen
+                kind = chance.choice(sorted({kind for _, kind in choices}))
+                point = chance.choice([point for point, own in choices if own == kind])
+            else:
+                point = chance.choice(sorted({point for point, _ in choices}))
+                kind = chance.choice([kind for own, kind in choices if own == point])
             occurrence = chance.randint(1, _RARE.get(point, _USUAL))
             faults.append(Fault(point, occurrence, kind, chance.randrange(16)))
         return cls(tuple(faults))
@@ -239,8 +243,9 @@ class FaultInjector(Probe):
 
     def at(self, point: FaultPoint, owner: str) -> None:
         """Count the place, and let what is due there happen."""
-        for fault in self.due(point, owner):
-            self._happen(fault, owner)
+        if point in self._awaited or self._census:
+            for fault in self.due(point, owner):
+                self._happen(fault, owner)
 
     def due(self, point: FaultPoint, owner: str) -> list[Fault]:
         """Count the place; the faults that are due there, which count as happened."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import IO, Any
 
 from workbench.connectors.disk import Disk
@@ -19,18 +18,18 @@ class ProbedDisk(Disk):
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
 
-    def write(self, file: IO[bytes], path: Path, data: Any) -> None:
+    def write(self, file: IO[bytes], path: str, data: Any) -> None:
         content = memoryview(data)
         half = len(content) // 2
         file.write(content[:half])
         file.flush()
-        self._probe.reached("mid-file", str(path), half)
+        self._probe.reached("mid-file", path, half)
         file.write(content[half:])
 
-    def sync(self, file: IO[bytes], path: Path) -> None:
-        self._probe.reached("fsync", str(path), 0)
+    def sync(self, file: IO[bytes], path: str) -> None:
+        self._probe.reached("fsync", path, 0)
         super().sync(file, path)
 
-    def rename(self, source: Path, target: Path) -> None:
-        self._probe.reached("rename", str(target), 0)
+    def rename(self, source: str, target: str) -> None:
+        self._probe.reached("rename", target, 0)
         super().rename(source, target)

@@ -52,7 +52,13 @@ rows become visible, in the writer and within the files that it writes, and in a
 
 
 class Probe:
-    """Is told what happens; every hook has a do-nothing default. An exception that it raises happens at that point."""
+    """Is told what happens; every hook has a do-nothing default. An exception that it raises happens at that point.
+
+    Attributes:
+        points: of which it is told; None: of all.
+    """
+
+    points: frozenset[Point] | None = None
 
     def attached(self, execution: Execution) -> None:
         """An attempt is about to be stepped."""
@@ -88,7 +94,8 @@ class Probes(Probe):
         self._attached = [probe.attached for probe in probes]
         self._sent = [hook for probe in probes for hook in _listening(probe, "sent")]
         self._received = [hook for probe in probes for hook in _listening(probe, "received")]
-        self._reached = [hook for probe in probes for hook in _listening(probe, "reached")]
+        self._at = [(hook.__self__.points, hook) for probe in probes for hook in _listening(probe, "reached")]
+        self._reached: dict[Point, list[Any]] = {}  # as far as they were looked for
         self._snapshot_taken = [hook for probe in probes for hook in _listening(probe, "snapshot_taken")]
         self._state_read = [hook for probe in probes for hook in _listening(probe, "state_read")]
 
@@ -113,14 +120,17 @@ class Probes(Probe):
             hook(task, states)
 
     def reached(self, point: Point, owner: str, number: int) -> None:
-        for hook in self._reached:
+        hooks = self._reached.get(point)
+        if hooks is None:
+            hooks = self._reached[point] = [hook for points, hook in self._at if points is None or point in points]
+        for hook in hooks:
             hook(point, owner, number)
 
 
 def _listening(probe: Probe, name: str) -> list[Any]:
     """The hooks of that name that do something; several probes in one are taken apart."""
     if type(probe).__dict__.get(name) is None and isinstance(probe, Probes):
-        return list(getattr(probe, f"_{name}"))
+        return [hook for _, hook in probe._at] if name == "reached" else list(getattr(probe, f"_{name}"))
     return [] if getattr(type(probe), name) is getattr(Probe, name) else [getattr(probe, name)]
 
 

@@ -36,7 +36,7 @@ from workbench.runtime.task import Outcome, Task
 
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
 _TIME_PASSES = (0.0, 0.02, 0.2)
-_STEP_US = (0, 0, 3, 40)
+_STEP_US = (0, 0, 20, 40)
 FAIR_AFTER = 10_000
 """So many steps of a run may be unfair, to find what breaks safety. After that all actors take turns, and the job has
 to end: a task that gets one turn in thirty may be slower than the barriers that come to it, and no job would end."""
@@ -52,9 +52,6 @@ _LETTERS: dict[type[Element], str] = {
     EndOfInFlight: "f",
     EndOfStream: "end",
 }
-
-
-_WORDS = {outcome: outcome.value for outcome in Outcome}
 
 
 class _Elements(Probe):
@@ -136,17 +133,15 @@ class SimulationDriver(SteppingDriver):
         Raises:
             Killed: a fault ended the process.
         """
-        outcome = self.advance()
+        outcome = None if self.ended.is_set() else self.advance()
         return None if outcome is None else self._took(self.actor, outcome)
 
     def advance(self) -> str | None:
-        """Take one step as `step` does, and say no more than how it ended: a search takes millions of them.
+        """Take one step of a job that is not over, and say no more than how it ended: a search takes millions of them.
 
         Raises:
             Killed: a fault ended the process.
         """
-        if self.ended.is_set():
-            return None
         if len(self._trace) >= FAIR_AFTER:
             self.be_fair()
         self._faults.at("step", "")
@@ -160,53 +155,65 @@ class SimulationDriver(SteppingDriver):
         self._trace.append(f"{self.actor} {outcome} {now_us} {''.join(moved)}")
         if self._step_us:
             self._pass_time(now_us + self._step_us)
-        self._after()
+        if self.actor == MASTER:  # on whose turn alone a job comes to its end
+            self._after()
+        else:
+            self._on_step()
         return outcome
 
     def _choose_and_step(self) -> tuple[str, str]:
         tasks = self._awake()
-        actors = [task.name for task in tasks]
-        if self._master_ready():
-            actors.append(MASTER)
+        willing = self._willing
+        shares = [willing.get(task.name, 1.0) for task in tasks]
+        ready = self._master_ready()
+        if ready:
+            shares.append(willing.get(MASTER, 1.0))
         if self._work:
-            actors.append(WRITER)
-        if not actors and self._acknowledgements.deliver_all():
+            shares.append(willing.get(WRITER, 1.0))
+        if not shares and self._acknowledgements.deliver_all():
             return MASTER, "mail"
-        if not actors or (self._time_passes and self._chance.random() < self._time_passes):
+        if not shares or (self._time_passes and self._chance.random() < self._time_passes):
             due = self._next_due_us()
-            if due is None and not actors:
+            if due is None and not shares:
                 return "", ""
-            if due is not None and (not actors or due - self.clock.now_us() <= _STALL_US_MAX):
+            if due is not None and (not shares or due - self.clock.now_us() <= _STALL_US_MAX):
                 self._pass_time(due)
                 return CLOCK, "passed"
-        place = self._pick(actors)
+        place = self._pick(shares)
         if place < len(tasks):
-            outcome = self._step_task(tasks[place])
-            return actors[place], "failed" if outcome is None else _WORDS[outcome]
-        if actors[place] == MASTER:
+            task = tasks[place]
+            outcome = self._step_task(task)
+            return task.name, "failed" if outcome is None else outcome._value_
+        if ready and place == len(tasks):
             self.master.step()
             return MASTER, self.master.state
         self._work.popleft()()
         return WRITER, "wrote"
 
     def _step_task(self, task: Task) -> Outcome | None:
+        """Step a task; one that has no news then goes to sleep at once, as under a slot's thread: that there is nothing
+        to do need not be found out in a step of its own."""
         self._faults.in_task = True
         try:
-            return super()._step_task(task)
+            outcome = super()._step_task(task)
         finally:
             self._faults.in_task = False
+        if outcome is Outcome.PROGRESSED and not task.finished and not task.has_news:
+            due = task.next_due_us()
+            if due is None or due > self.clock.now_us():
+                self._asleep[task.name] = due
+        return outcome
 
-    def _pick(self, actors: list[str]) -> int:
-        """The place of the actor whose turn it is."""
-        if len(actors) == 1:
+    def _pick(self, shares: list[float]) -> int:
+        """The place of the actor whose turn it is, drawn in proportion to how willing each is."""
+        if len(shares) == 1:
             return 0
-        willing = [self._willing.get(actor, 1.0) for actor in actors]
-        left = self._chance.random() * sum(willing)
-        for place, share in enumerate(willing):
+        left = self._chance.random() * sum(shares)
+        for place, share in enumerate(shares):
             left -= share
             if left < 0:
                 return place
-        return len(actors) - 1
+        return len(shares) - 1
 
     def be_fair(self) -> None:
         """From now on nobody starves, and time passes only while there is nothing to do: now the job has to end."""

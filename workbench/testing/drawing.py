@@ -20,8 +20,8 @@ def draw_settings(chance: Random, durable: bool) -> Settings:
         checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
         checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
         retained_checkpoints=chance.choice((1, 3)),
-        watermark_interval_us=chance.choice((100, 1_000, 100_000)),
-        latency_interval_us=chance.choice((2_000, 200_000)),
+        watermark_interval_us=chance.choice((100, 1_000, 1_000, 100_000)),
+        latency_interval_us=chance.choice((2_000, 200_000, 200_000)),
         restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
     )
     return draw_checkpointing(chance, settings)

@@ -197,7 +197,7 @@ def _calm(name: str, mode: CheckpointMode, seed: int) -> Scenario:
         local_aggregation=Worthwhile(rows=1, shrinks=1, pause=0),
     )
     draw = five if name == "five" else _two_wide(TOPOLOGIES[name])
-    return Scenario(seed, {name: draw}, faults=FaultPlan(), actions=(), settings=settings, durable=True)
+    return Scenario(seed, {name: draw}, faults=FaultPlan(), actions=(), long=True, settings=settings, durable=True)
 
 
 def _two_wide(draw: DrawTrial) -> DrawTrial:

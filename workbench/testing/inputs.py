@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -13,8 +12,11 @@ from workbench.api import Stream
 STEP_US = 10
 """From one record's event time to the next one's."""
 
-_ROWS = (0, 1, 2, 4, 7, 10, 15, 20, 40)
+_ROWS = (0, 1, 2, 3, 4, 6, 8, 10, 12)
 """Few: what breaks a promise nearly always shows with a handful of records, and many runs find more than long ones."""
+_MANY_ROWS = (20, 40)
+_MANY = 0.05
+"""How many of the inputs are long ones nevertheless: what shows late shows there."""
 
 SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
 
@@ -25,18 +27,19 @@ class Chance(Random):
     Args:
         seed: of everything that is drawn.
         rows_max: no input has more records; None: as many as are drawn.
+        long: every input is one of the long ones.
     """
 
-    def __new__(cls, seed: str, rows_max: int | None = None) -> Chance:
+    def __new__(cls, seed: str, rows_max: int | None = None, *, long: bool = False) -> Chance:
         return super().__new__(cls)
 
-    def __init__(self, seed: str, rows_max: int | None = None) -> None:
+    def __init__(self, seed: str, rows_max: int | None = None, *, long: bool = False) -> None:
         super().__init__(seed)
         self.rows_max = rows_max
+        self.long = long
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One record of the input: its number, key, event time (None: it has none) and value."""
 
     n: int
@@ -91,8 +94,8 @@ def draw_rows(chance: Random, disorder: int) -> list[Row]:
 
 
 def _count(chance: Random) -> int:
-    rows = chance.choice(_ROWS)
-    most = chance.rows_max if isinstance(chance, Chance) else None
+    long, most = (chance.long, chance.rows_max) if isinstance(chance, Chance) else (False, None)
+    rows = chance.choice(_MANY_ROWS if long or chance.random() < _MANY else _ROWS)
     return rows if most is None else min(rows, most)
 
 

@@ -14,7 +14,7 @@ from workbench.runtime.rescaling import Rescale
 from workbench.testing.checkpointing import draw_exactly_once
 
 _MOST_ACTIONS = 6
-_LAST_STEP = 200
+_LAST_STEP = 150
 
 Deed = Literal["tune", "checkpoint", "savepoint", "pause", "speed", "rescale", "stop"]
 
@@ -84,13 +84,14 @@ class Person:
         self._steps += 1
         while self._plan and self._plan[0].step <= self._steps:
             self._do(self._plan.pop(0), master)
-        if self._steps > self._paused_at + 50 and master.paused:
+        if self._paused_at and self._steps > self._paused_at + 50:
             self.resumes(master)
 
     def resumes(self, master: Master) -> bool:
         """Resume a paused job; whether it was paused."""
         if master.paused:
             master.call(lambda: master.sources.set_paused(False))
+            self._paused_at = 0
             return True
         return False
 

@@ -27,6 +27,7 @@ class Scenario:
         faults: instead of those that would be drawn.
         actions: of people, instead of those that would be drawn.
         rows_max: no input has more records.
+        long: every input is one of the long ones.
         settings: instead of those that would be drawn.
         census: whether to count how often each crash point is reached.
         durable: whether checkpoints are on disk, where that is not left to chance.
@@ -38,6 +39,7 @@ class Scenario:
     faults: FaultPlan | None = None
     actions: tuple[Action, ...] | None = None
     rows_max: int | None = None
+    long: bool = False
     settings: Settings | None = None
     durable: bool | None = None
     census: bool = False

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from workbench.errors import SettingError, unknown
+from workbench.kernels import warm_up
+from workbench.testing.pace import Paces, timed, together
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import run_scenario
@@ -50,24 +52,29 @@ class Block:
         steps: taken in all.
         faults: that happened.
         failed: the first that broke a promise; those behind it were not run.
+        paces: of the simulations, by pipeline.
     """
 
     seeds: int
     steps: int
     faults: int
     failed: SimulationResult | None
+    paces: Paces
 
 
 def run_block(search: Search, seeds: Sequence[int]) -> Block:
     """Run seeds until one fails."""
+    warm_up()
     steps = faults = 0
+    paces: list[Paces] = []
     for number, seed in enumerate(seeds, 1):
-        result = run_scenario(search.scenario(seed))
+        result, pace = timed(partial(run_scenario, search.scenario(seed)))
         steps += result.steps
         faults += len(result.faults)
+        paces.append({result.pipeline: pace})
         if not result.ok:
-            return Block(number, steps, faults, result)
-    return Block(len(seeds), steps, faults, None)
+            return Block(number, steps, faults, result, together(paces))
+    return Block(len(seeds), steps, faults, None, together(paces))
 
 
 def run_blocks(search: Search, seeds: range, *, jobs: int = 1) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,9 +18,7 @@ import pyarrow as pa
 
 from workbench.api import KeyedStream, Stream, WindowedStream
 from workbench.api.pipeline import Pipeline
-from workbench.clock import VirtualClock
 from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.expressions import col
@@ -30,8 +28,9 @@ from workbench.testing.comparing import Outputs, Rows, some
 from workbench.testing.comparing import differences as _differences
 from workbench.testing.comparing import equal as _equal
 from workbench.testing.databases import read_database
-from workbench.testing.inputs import SCHEMA, STEP_US, Row, draw_rows, input_columns
+from workbench.testing.inputs import Row
 from workbench.testing.inputs import source as _source
+from workbench.testing.recorded import recorded
 from workbench.windows import Tumbling
 
 COPIES = 8
@@ -47,7 +46,7 @@ class Trial:
     Attributes:
         pipeline: what is run.
         verify: sentences on how the committed rows differ from what must come out.
-        parallelisms: from which every start of the job draws.
+        parallelisms: from which every start of the job draws; mostly few tasks, of which all orders can be tried.
         on_time: no record is late.
         folders: of its ParquetSinks, by uid.
         outside: reads what is committed outside of the job, by the sink's uid.
@@ -57,7 +56,7 @@ class Trial:
 
     pipeline: Pipeline
     verify: Callable[[Outputs], list[str]]
-    parallelisms: tuple[int, ...] = (1, 2, 3)
+    parallelisms: tuple[int, ...] = (1, 1, 2, 2, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
     outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
@@ -228,7 +227,7 @@ def layered(chance: Random, folder: Path) -> Trial:
 def replayed(chance: Random, folder: Path) -> Trial:
     """Windows over a recorded history, replayed at some pace."""
     disorder = chance.choice((0, 5, 200))
-    log, rows = _recorded(chance, folder, disorder)
+    log, rows = recorded(chance, folder, disorder)
     stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
     size = _size(chance)
     return Trial(_windowed(stream.key_by("key"), size).sink_to(TableSink("out")), _equal("out", _by_window(rows, size)))
@@ -236,7 +235,7 @@ def replayed(chance: Random, folder: Path) -> Trial:
 
 def silent(chance: Random, folder: Path) -> Trial:
     """Channels of a recorded history that fall silent, and receivers that keep them waiting, which is not the same."""
-    log, rows = _recorded(chance, folder, 0)
+    log, rows = recorded(chance, folder, 0, long=chance.random() < 0.5)
     stream = Stream.replay(log, speed=chance.choice(("max", "max", 0.1)), idle_after="200us")
     many = stream.flat_map(
         lambda row: [{"m": COPIES * row["n"] + copy, "v": row["v"]} for copy in range(COPIES)], _MANY
@@ -245,24 +244,6 @@ def silent(chance: Random, folder: Path) -> Trial:
     # Silence makes records late that come after it, so nothing here looks at event time.
     received = many.rebalance().filter(col("m") >= 0)
     return Trial(received.sink_to(TableSink("out")), _equal("out", expected), on_time=False)
-
-
-def _recorded(chance: Random, folder: Path, disorder: int) -> tuple[ReplayLog, list[Row]]:
-    rows = draw_rows(chance, disorder)
-    arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
-    instant = pa.timestamp("us", "UTC")
-    columns = [column.cast(instant) if name == "t" else column for name, column in input_columns(rows)]
-    table = pa.table([*columns, arrivals], names=[*SCHEMA.names, "arrived"])
-    log = write_log(
-        table,
-        folder / "history.log",
-        event_time="t",
-        arrival_time="arrived",
-        channels=chance.choice((1, 2, 3)),
-        row_group_rows=8,
-        clock=VirtualClock(),
-    )
-    return log, rows
 
 
 def in_a_database(chance: Random, folder: Path) -> Trial:
@@ -294,7 +275,7 @@ def poisoned(chance: Random, folder: Path) -> Trial:
     made = stream.map(inverse, {"n": pa.int64(), "inverse": pa.int64()}, on_error="dead_letter")
     letters = made.dead_letters().select("record", "key")
     good = Counter((row.n, 60 // (row.v - bad)) for row in rows if row.v is not None and row.v != bad)
-    dead = Counter((as_json(asdict(row)), None) for row in rows if row.v is None or row.v == bad)
+    dead = Counter((as_json(row._asdict()), None) for row in rows if row.v is None or row.v == bad)
 
     def verify(outputs: Outputs) -> list[str]:
         return [*_differences("good", outputs["good"], good), *_differences("dead", outputs["dead"], dead)]

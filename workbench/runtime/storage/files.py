@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, islice
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,68 +78,81 @@ class LocalFiles:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.shown = str(root)
+        self._root = str(self.root)
 
     def write(self, path: str, pieces: Iterable[Any]) -> None:
-        target = self._path(path)
-        if not target.parent.is_dir():
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target = self.path_of(path)
+        folder = os.path.dirname(target)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, exist_ok=True)
         write_pieces_durably(target, pieces)
 
     def read(self, path: str, running: RunningChecksum) -> Any:
-        source = self._path(path)
-        with source.open("rb") as content:  # read, not mapped, so that what the disk cannot read is an error
+        source = self.path_of(path)
+        with open(source, "rb") as content:  # read, not mapped, so that what the disk cannot read is an error
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
-        with pa.memory_map(str(source)) as file:  # the system reads it when it is looked at, and may forget it again
+        with pa.memory_map(source) as file:  # the system reads it when it is looked at, and may forget it again
             return file.read_buffer()
 
     def exists(self, path: str) -> bool:
-        return self._path(path).exists()
+        return os.path.exists(self.path_of(path))
 
     def folders(self, path: str = "") -> Sequence[str]:
-        folder = self._path(path)
-        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else ()
+        try:
+            with os.scandir(self.path_of(path)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
 
     def files(self, path: str) -> Sequence[str]:
-        return [str(found.relative_to(self.root)) for found in self._path(path).rglob("*") if found.is_file()]
+        below = len(self._root) + 1
+        return [
+            f"{folder[below:]}/{name}"
+            for folder, _, names in os.walk(self.path_of(path))
+            for name in names
+            if os.path.isfile(f"{folder}/{name}")
+        ]
 
     def delete(self, path: str) -> None:
-        self._path(path).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self.path_of(path))
 
     def delete_folder(self, path: str) -> None:
-        shutil.rmtree(self._path(path), ignore_errors=True)
+        shutil.rmtree(self.path_of(path), ignore_errors=True)
 
     def take(self, source: Files, path: str, to: str) -> None:
         if not isinstance(source, LocalFiles):
             self.write(to, (source.read(path, RunningChecksum()),))
             return
-        old, new = source._path(path), self._path(to)
-        new.parent.mkdir(parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)
+        old, new = source.path_of(path), self.path_of(to)
+        folder = os.path.dirname(new)
+        os.makedirs(folder, exist_ok=True)
+        self.delete(to)
         try:
             os.link(old, new)
         except FileNotFoundError:
             raise
         except OSError:  # another disk, or one without links
-            with old.open("rb") as content:
+            with open(old, "rb") as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
-        sync_path(new.parent)
+        sync_path(folder)
 
     def path_of(self, path: str) -> str:
-        return str(self._path(path))
-
-    def _path(self, path: str) -> Path:
-        found = self.root / path
         if not self._is_inside(path):
             raise CheckpointError(f"{path!r} is outside of the checkpoint directory")
-        return found
+        return f"{self._root}/{path}" if path else self._root
 
     def _is_inside(self, path: str) -> bool:
         """Whether a path leads nowhere else: a plain one does not, and only one with links on the way is followed to
         its end, which takes a while."""
         names = path.split("/")
-        if names[0] and ".." not in names:
-            places = accumulate(names, lambda folder, name: f"{folder}/{name}", initial=str(self.root))
-            if not any(map(os.path.islink, islice(places, 1, None))):
+        if (names[0] or not path) and ".." not in names:
+            place = self._root
+            for name in names:
+                place = f"{place}/{name}"
+                if os.path.islink(place):
+                    break
+            else:
                 return True
         return (self.root / path).resolve().is_relative_to(self.root.resolve())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from workbench.elements import Element, Records
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
+from workbench.runtime.task import Task
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
 
@@ -33,12 +34,11 @@ class Buffers(Invariant):
             if pool.total and pool.used >= pool.total:
                 self.violated("I12", f"{channel.target} takes records with {pool.used} of {pool.total} buffers used")
 
-    def after_step(self, actor: str) -> None:
-        task = self.model.tasks.get(actor)
-        if task is None or not task.outputs:
+    def after_step(self, task: Task) -> None:
+        if not task.outputs:
             return
         seen = channels = 0
-        for output in self.model.outputs_of[actor]:
+        for output in self.model.outputs_of[task.name]:
             for line, partial in zip(output.lines, output.output.partials, strict=True):
                 channels += 1
                 if line.buffers > line.channel.credit:
@@ -47,10 +47,10 @@ class Buffers(Invariant):
                     seen += 1
         used, total = task.pool.used, task.pool.total
         if used != seen:
-            self.violated("I10", f"{actor}: {used} buffers counted as in use, {seen} are")
+            self.violated("I10", f"{task.name}: {used} buffers counted as in use, {seen} are")
         # A barrier or a watermark that must go may ship one more buffer on each channel.
         if used > total + channels:
-            self.violated("I12", f"{actor}: {used} buffers in use of a pool of {total}")
+            self.violated("I12", f"{task.name}: {used} buffers in use of a pool of {total}")
         if used - total > self.overshoot:
             self.overshoot = used - total
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from workbench.drivers.probes import Probes
 from workbench.runtime.master import Master
+from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.source_task import SourceTask
+from workbench.runtime.task import Task
 from workbench.testing.invariants.accounting import Accounting
 from workbench.testing.invariants.buffers import Buffers
 from workbench.testing.invariants.channels import OrderOnChannels
@@ -47,7 +50,11 @@ class Checker(Probes):
         )
         super().__init__(*before, model, *behind)
         self._invariants = (*before, *behind)
-        self._after_step = [i.after_step for i in self._invariants if type(i).after_step is not Invariant.after_step]
+        looking = [i for i in self._invariants if type(i).after_step is not Invariant.after_step]
+        kinds: tuple[type[Task], ...] = (SourceTask, OperatorTask)
+        self._after_step = {
+            kind: tuple(i.after_step for i in looking if issubclass(kind, i.steps_of)) for kind in kinds
+        }
 
     @property
     def overshoot(self) -> int:
@@ -60,15 +67,21 @@ class Checker(Probes):
         for invariant in self._invariants:
             invariant.process_begins()
 
+    @property
+    def master(self) -> Master:
+        """That runs the job, as far as the checker knows."""
+        return self._model.master
+
     def obey(self, master: Master) -> None:
         """The job's master now, another one when it has failed."""
         self._model.master = master
 
     def after_step(self, actor: str) -> None:
         """Compare a task that was stepped with its model."""
-        if actor in self._model.tasks:
-            for check in self._after_step:
-                check(actor)
+        task = self._model.tasks.get(actor)
+        if task is not None:
+            for check in self._after_step[type(task)]:
+                check(task)
 
     def finished(self) -> None:
         """Check what must hold when a job has read everything."""

@@ -10,12 +10,16 @@ from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.messages import SnapshotTaken
 from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.task import Task
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Line, Model, OutputModel
 
 
 class Alignment(Invariant):
     """Stands before the model: what a task takes between a barrier and its snapshot."""
+
+    points = frozenset[Point](("snapshot begins",))
+    steps_of = OperatorTask
 
     def received(self, channel: Channel, element: Element) -> None:
         model = self.model
@@ -30,8 +34,6 @@ class Alignment(Invariant):
         self.violated("I3", f"{line}: {type(element).__name__} taken between barrier {waiting} and its snapshot")
 
     def reached(self, point: Point, owner: str, number: int) -> None:
-        if point != "snapshot begins":
-            return
         task = owner.partition("/")[0]
         before = self.model.snapshots[task]
         if before == number:
@@ -45,9 +47,9 @@ class Alignment(Invariant):
             if not line.finished and line.barrier_received < number:
                 self.violated("I3", f"{task}: snapshot {number} before its barrier came from {line}")
 
-    def after_step(self, actor: str) -> None:
-        task = self.model.tasks.get(actor)
-        if not isinstance(task, OperatorTask) or task.restored is not None:
+    def after_step(self, task: Task) -> None:
+        assert isinstance(task, OperatorTask)
+        if task.restored is not None:
             return
         for item in task.gate.channels:
             if item.blocked and not task.mailbox:

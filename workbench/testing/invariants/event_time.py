@@ -11,6 +11,7 @@ from workbench.elements import Element, EndOfStream, Records, Watermark, Waterma
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.task import Task
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
 
@@ -23,6 +24,8 @@ class EventTime(Invariant):
     Args:
         on_time: whether no record of the run is late at its source, so that none may be late anywhere.
     """
+
+    steps_of = OperatorTask
 
     def __init__(self, model: Model, report: Callable[[str], None], *, on_time: bool) -> None:
         super().__init__(model, report)
@@ -57,10 +60,9 @@ class EventTime(Invariant):
         if earliest is not None and earliest <= task.valve.output_us:
             self.violated("I5", f"{line}: a record of {earliest} is late, {task.name} is at {task.valve.output_us}")
 
-    def after_step(self, actor: str) -> None:
-        task = self.model.tasks.get(actor)
-        if not isinstance(task, OperatorTask):
-            return
+    def after_step(self, task: Task) -> None:
+        assert isinstance(task, OperatorTask)
+        actor = task.name
         expected = self._watermarks[actor]
         if actor in self._stirred:
             self._stirred.remove(actor)

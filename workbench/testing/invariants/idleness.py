@@ -8,12 +8,15 @@ from workbench.elements import Element
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.source_task import SourceTask
+from workbench.runtime.task import Task
 from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
 
 
 class Idleness(Invariant):
     """Measures by itself since when a source could read: only so long can one of its splits have been silent."""
+
+    steps_of = SourceTask
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         super().__init__(model, report)
@@ -33,10 +36,11 @@ class Idleness(Invariant):
             if self.model.tasks[channel.source].pool.has_room:
                 self._full.remove(channel.source)
 
-    def after_step(self, actor: str) -> None:
-        task = self.model.tasks.get(actor)
-        if not isinstance(task, SourceTask) or task.watermarks is None or task.watermarks.idle_after_us is None:
+    def after_step(self, task: Task) -> None:
+        assert isinstance(task, SourceTask)
+        if task.watermarks is None or task.watermarks.idle_after_us is None:
             return
+        actor = task.name
         now_us = self._now_us()
         if actor in self._full:  # since its step before this one
             self._kept_until_us[actor] = now_us

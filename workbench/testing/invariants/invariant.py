@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.drivers.probes import Probe
+from workbench.runtime.task import Task
 from workbench.testing.invariants.model import Model
 
 
@@ -15,7 +16,12 @@ class Invariant(Probe):
         model: of the attempt; an invariant that stands before it in the checker's list sees it as it was before an
             element, one behind it as it is afterwards.
         report: takes one sentence on each violation.
+
+    Attributes:
+        steps_of: the tasks whose steps it looks at.
     """
+
+    steps_of: type[Task] = Task
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         self.model = model
@@ -28,8 +34,8 @@ class Invariant(Probe):
     def process_begins(self) -> None:
         """A new process runs the job; what an earlier one kept in memory is gone."""
 
-    def after_step(self, actor: str) -> None:
-        """Somebody was stepped."""
+    def after_step(self, task: Task) -> None:
+        """A task was stepped."""
 
     def finished(self) -> None:
         """The job has read everything and has ended."""

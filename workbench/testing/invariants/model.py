@@ -100,6 +100,8 @@ class Model(Probe):
         attempt_of: the attempt that took a checkpoint.
     """
 
+    points = frozenset[Point](("snapshot begins",))
+
     def __init__(self) -> None:
         self._master: Master | None = None
         self.tasks: dict[str, Task] = {}
@@ -206,10 +208,9 @@ class Model(Probe):
             line.finished = True
 
     def reached(self, point: Point, owner: str, number: int) -> None:
-        if point == "snapshot begins":
-            task = owner.partition("/")[0]
-            if self.snapshots[task] != number:
-                for line in self.inputs[task]:
-                    line.received_before[number] = line.buffers_received
-            self.snapshots[task] = number
-            self.attempt_of[number] = self.attempt
+        task = owner.partition("/")[0]
+        if self.snapshots[task] != number:
+            for line in self.inputs[task]:
+                line.received_before[number] = line.buffers_received
+        self.snapshots[task] = number
+        self.attempt_of[number] = self.attempt

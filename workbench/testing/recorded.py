@@ -1,0 +1,60 @@
+"""Recorded histories for simulated replays: a process writes each of them once, and copies it for every run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from workbench.clock import VirtualClock
+from workbench.connectors.replay_log import ReplayLog, write_log
+from workbench.connectors.replay_manifest import Manifest
+from workbench.testing.inputs import SCHEMA, STEP_US, Chance, Row, draw_rows, input_columns
+
+HISTORIES = 30
+"""So many are drawn from: writing one takes as long as half a run on it, and no fault comes before it is written."""
+
+
+def recorded(chance: Random, folder: Path, disorder: int, *, long: bool = False) -> tuple[ReplayLog, list[Row]]:
+    """A history in a folder of its own, and its records.
+
+    Args:
+        chance: draws one of the histories.
+        folder: where it is put.
+        disorder: by how many microseconds event times are out of order.
+        long: it has many records.
+    """
+    always, most = (chance.long, chance.rows_max) if isinstance(chance, Chance) else (False, None)
+    rows, manifest, files = _history(chance.randrange(HISTORIES), disorder, most, long or always)
+    place = folder / "history.log"
+    for name, content in files:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    return ReplayLog(place, manifest), rows
+
+
+@lru_cache(maxsize=256)
+def _history(
+    number: int, disorder: int, rows_max: int | None, long: bool
+) -> tuple[list[Row], Manifest, tuple[tuple[str, bytes], ...]]:
+    """The records of a history, what is known of it, and its files."""
+    chance = Chance(f"history {number}", rows_max, long=long)
+    rows = draw_rows(chance, disorder)
+    arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    instant = pa.timestamp("us", "UTC")
+    columns = [column.cast(instant) if name == "t" else column for name, column in input_columns(rows)]
+    with TemporaryDirectory(prefix="workbench-history-") as folder:
+        log = write_log(
+            pa.table([*columns, arrivals], names=[*SCHEMA.names, "arrived"]),
+            Path(folder, "history.log"),
+            event_time="t",
+            arrival_time="arrived",
+            channels=chance.choice((1, 2, 3)),
+            row_group_rows=8,
+            clock=VirtualClock(),
+        )
+        files = tuple((file.name, (log.path / file.name).read_bytes()) for file in log.manifest.files)
+    return rows, log.manifest, files
