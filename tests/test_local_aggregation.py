@@ -441,7 +441,7 @@ def test_simulated_jobs_keep_every_promise_with_partials(monkeypatch):
             if not run.result().ok:
                 broken.append(str(run.result()))
     assert broken == []
-    assert min(seen["records"], seen["shrunk"]) > 100
+    assert min(seen["records"], seen["shrunk"]) > 50
     assert seen["both wait"] > 0
 
 

@@ -30,6 +30,7 @@ from workbench.operators.join_columns import (
     without_null_keys,
 )
 from workbench.operators.join_rows import Bools, TimedRows
+from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.saved_rows import owned_rows_of
 from workbench.state import KeyIndex
 
@@ -107,6 +108,7 @@ class _IntervalJoin(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._past = PastWatermarks(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records.timestamps is None:
@@ -114,9 +116,12 @@ class _IntervalJoin(Operator):
                 "records without event times reached an interval join: name the event-time column at the source "
                 "(event_time=)"
             )
-        records = self._usable(records, port)
-        if not len(records):
-            return
+        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
+            usable = self._usable(part, port, watermark_us)
+            if len(usable):
+                self._take(usable, port, out)
+
+    def _take(self, records: Records, port: int, out: Output) -> None:
         batch, times = records.batch, records.timestamps
         assert times is not None
         codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
@@ -133,18 +138,18 @@ class _IntervalJoin(Operator):
                 out.emit(Records(pair, later[some]))
         self._sides[port].add(batch, codes, times, matched)
 
-    def _usable(self, records: Records, port: int) -> Records:
+    def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
         """The records that are in time and can have a partner, or come out without one."""
         times = records.timestamps
         assert times is not None
         kept: Bools | None = None
-        if int(times.min(initial=MAX_TIME)) <= self._watermark:  # NO_TIME is before every watermark
-            kept = times > self._watermark
+        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
+            kept = times > watermark_us
             late = ~kept & (times != NO_TIME)
             counters = self._context.counters
             counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
             counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.late.note(records.batch, times, late, self._watermark, self._keys[port])
+            counters.late.note(records.batch, times, late, watermark_us, self._keys[port])
         if port == RIGHT or not self._keeps_left:
             complete = without_null_keys(records.batch, self._keys[port])
             if complete is not None:
@@ -175,13 +180,12 @@ class _IntervalJoin(Operator):
             right.renumber(new_codes)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}
+        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
         pieces |= {side: rows.saved() for side, rows in zip(SIDES, self._sides, strict=True)}
         return cast("Snapshot", pieces)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._watermark = self._past.restore(snapshots)
         self._forget()
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)

@@ -22,6 +22,7 @@ from workbench.elements import Int64s, Records
 from workbench.operators.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, without_null_keys
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
+from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_sessions import SessionPlaces
@@ -72,20 +73,25 @@ class SessionJoinLogic(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._past = PastWatermarks(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
+            self._take(part, port, watermark_us)
+
+    def _take(self, records: Records, port: int, watermark_us: int) -> None:
         counters = self._context.counters
         batch, times = with_times(records, counters)
         complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
         if complete is not None:
             batch, times = batch.filter(pa.array(complete)), times[complete]
-        placed = self._places.place(self._codes(batch, port), times, self._closed_end, batch)
+        placed = self._places.place(self._codes(batch, port), times, _closed_end(watermark_us), batch)
         self._into.grow(len(self._places))
         for _, kept, gone in placed.moves.tolist():
             self._into["session"][gone] = kept
         if placed.late is not None:
             counters.numLateRecordsDropped += int(np.count_nonzero(placed.late))
-            counters.late.note(batch, times, placed.late, self._watermark, self._keys[port])
+            counters.late.note(batch, times, placed.late, watermark_us, self._keys[port])
             batch = batch.filter(pa.array(~placed.late))
         if len(batch):
             self._kept[port].append(_Kept(batch, placed.entries))
@@ -94,18 +100,13 @@ class SessionJoinLogic(Operator):
     def _codes(self, batch: pa.RecordBatch, port: int) -> Int64s:
         return self._index.codes(key_batch(batch, self._keys[port], self._keys[LEFT]))
 
-    @property
-    def _closed_end(self) -> int:
-        """Sessions that end here or earlier are over."""
-        return NO_TIME if self._watermark == NO_TIME else min(MAX_TIME, self._watermark + 1)
-
     # time --------------------------------------------------------------------------------------------------------
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         reached_us = self._session.reached(watermark_us)
         if reached_us > self._watermark:
             self._watermark = reached_us
-            if self._next_end <= self._closed_end:
+            if self._next_end <= _closed_end(self._watermark):
                 self._fire(out)
         cast("EventTimeOutput", out).emit_watermark(reached_us)
 
@@ -115,7 +116,7 @@ class SessionJoinLogic(Operator):
     def _fire(self, out: Output) -> None:
         """Join and forget the sessions that are over."""
         ends = self._places.windows()[2]
-        over = ends <= self._closed_end
+        over = ends <= _closed_end(self._watermark)
         left, right = (self._all(port) for port in (LEFT, RIGHT))
         due = [self._where(side, over[side.sessions]) for side in (left, right)]
         waiting = [self._where(side, ~over[side.sessions]) for side in (left, right)]
@@ -150,7 +151,7 @@ class SessionJoinLogic(Operator):
     def _pack(self, waiting: Sequence[_Kept]) -> None:
         """Forget sessions that are over or part of others, and their keys, when they are most of all."""
         owners, _, ends = self._places.windows()
-        live = np.flatnonzero((ends > self._closed_end) & (self._into["session"][: len(ends)] == _ITSELF))
+        live = np.flatnonzero((ends > _closed_end(self._watermark)) & (self._into["session"][: len(ends)] == _ITSELF))
         if len(self._places) <= max(_FEW_SESSIONS, 2 * len(live)):
             return
         codes = self._index.retain(np.unique(owners[live]))
@@ -164,7 +165,7 @@ class SessionJoinLogic(Operator):
     # snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}
+        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
         pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
         return cast("Snapshot", pieces)
 
@@ -181,8 +182,7 @@ class SessionJoinLogic(Operator):
         return table
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._watermark = self._past.restore(snapshots)
         batches, windows = [], []
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
@@ -199,3 +199,8 @@ class SessionJoinLogic(Operator):
         for port, some in ((LEFT, sessions[:cut]), (RIGHT, sessions[cut:])):
             if len(some):
                 self._kept[port].append(_Kept(batches[port], some))
+
+
+def _closed_end(watermark_us: int) -> int:
+    """Sessions that end here or earlier are over."""
+    return NO_TIME if watermark_us == NO_TIME else min(MAX_TIME, watermark_us + 1)

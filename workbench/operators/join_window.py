@@ -25,6 +25,7 @@ from workbench.operators.base import Json, Operator, OperatorContext, Output, Sn
 from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, without_null_keys
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.join_session import SessionJoinLogic
+from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.window_settings import WindowSettings
 from workbench.state import KeyIndex
@@ -116,17 +117,22 @@ class _WindowJoin(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._past = PastWatermarks(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
+        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
+            self._take(part, port, watermark_us)
+
+    def _take(self, records: Records, port: int, watermark_us: int) -> None:
         counters = self._context.counters
         batch, times = with_times(records, counters)
         rows, starts, ends = self._window.assign(times)
-        wanted = ends - 1 > self._watermark
+        wanted = ends - 1 > watermark_us
         if not wanted.all():
             late = np.zeros(len(batch), np.bool_)
             late[rows], late[rows[wanted]] = True, False
             counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.late.note(batch, times, late, self._watermark, self._keys[port])
+            counters.late.note(batch, times, late, watermark_us, self._keys[port])
         complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
         if complete is not None:
             wanted &= complete[rows]
@@ -182,7 +188,7 @@ class _WindowJoin(Operator):
         emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(groups), out)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermark": self._watermark}
+        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
         pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
         return cast("Snapshot", pieces)
 
@@ -198,8 +204,7 @@ class _WindowJoin(Operator):
         return table
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._watermark = self._past.restore(snapshots)
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
             self._keep(port, batch, table.column("window_start").to_numpy(), table.column("window_end").to_numpy())

@@ -19,6 +19,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
 from workbench.operators.window_entries import WindowEntries
 from workbench.operators.window_firing import Moment, Waves
@@ -64,6 +65,7 @@ class WindowOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._past = PastWatermarks(context)
 
     # records -----------------------------------------------------------------------------------------------------
 
@@ -73,14 +75,21 @@ class WindowOperator(Operator):
         records, times = self._with_times(records)
         if len(records) == 0:
             return
-        batch, places = records.batch, self._entries.places
+        parts = [(records, self._moment.watermark_us)]
+        if times is records.timestamps:
+            parts = self._past.parts(records, self._keys, self._moment.watermark_us)
+        for part, watermark_us in parts:
+            self._take(part, times if part is records else part.timestamps, watermark_us, out)
+
+    def _take(self, records: Records, times: Int64s | None, watermark_us: int, out: Output) -> None:
+        batch, places, closed_end = records.batch, self._entries.places, self._closed_end(watermark_us)
         keys = self._entries.index.codes(batch)
         folded = None
         if self._panes is not None and times is not None:
             folded = self._panes.fold(keys, times, batch)
-            placement = places.place(folded.keys, folded.times, self._closed_end(), None)
+            placement = places.place(folded.keys, folded.times, closed_end, None)
         else:
-            placement = places.place(keys, times, self._closed_end(), batch)
+            placement = places.place(keys, times, closed_end, batch)
         if placement.late is not None:
             self._put_aside(records, placement.late if folded is None else placement.late[folded.of_row], out)
         if len(placement.entries):
@@ -199,13 +208,13 @@ class WindowOperator(Operator):
     def _pass(self, out: Output) -> None:
         """Time has passed: fire what is due, then forget what is over."""
         self._fire_due(out)
-        self._entries.forget(self._closed_end())
+        self._entries.forget(self._closed_end(self._moment.watermark_us))
 
-    def _closed_end(self) -> int:
+    def _closed_end(self, watermark_us: int) -> int:
         """Windows in time that end here or earlier are over."""
         if self._settings.window.bounds == "position":
             return NO_TIME
-        passed = self._moment.passed_end(self._settings.time)
+        passed = Moment(watermark_us, self._moment.now_us).passed_end(self._settings.time)
         return max(NO_TIME, passed - self._settings.allowed_lateness_us)
 
     def _fire_due(self, out: Output) -> None:
@@ -260,12 +269,12 @@ class WindowOperator(Operator):
     # snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        about = {"watermark": self._moment.watermark_us, "timed": self._timed, "arrived": self._arrived}
+        watermarks = self._past.snapshot(self._moment.watermark_us)
+        about = {"watermarks": watermarks, "timed": self._timed, "arrived": self._arrived}
         return {**self._entries.snapshot(), **about}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._moment.watermark_us = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._moment.watermark_us = self._past.restore(snapshots)
         self._timed = all(snapshot["timed"] for snapshot in snapshots)
         for snapshot in snapshots:
             arrived = snapshot["arrived"]

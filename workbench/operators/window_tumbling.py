@@ -26,6 +26,7 @@ from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, one_key, owned_groups
 from workbench.operators.partials import RECORDS, Merging, is_partial, records_in
+from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.tumbling_entries import TumblingEntries
 from workbench.operators.window_columns import TIME
 from workbench.operators.window_places import Mask
@@ -60,26 +61,33 @@ class TumblingAggregate(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._past = PastWatermarks(context)
 
     def _due_start(self) -> int:
         """Windows that start here or earlier fire: their end - 1 is at or below the watermark."""
         return max(NO_TIME, self._watermark - self._window.size_us + 1)
 
-    def _closed_start(self) -> int:
+    def _closed_start(self, watermark_us: int | None = None) -> int:
         """Windows that start here or earlier are closed: their lateness has passed as well."""
-        return max(NO_TIME, self._watermark - self._window.size_us + 1 - self._allowed_lateness_us)
+        reached_us = self._watermark if watermark_us is None else watermark_us
+        return max(NO_TIME, reached_us - self._window.size_us + 1 - self._allowed_lateness_us)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records.timestamps is None:
             raise RecordError(
                 "records without event times reached a window: name the event-time column at the source (event_time=)"
             )
+        for part, watermark_us in self._past.parts(records, self._keys, self._watermark):
+            self._take(part, watermark_us, out)
+
+    def _take(self, records: Records, watermark_us: int, out: Output) -> None:
         batch = records.batch
+        assert records.timestamps is not None
         partial = self._merging is not None and is_partial(batch)
         if partial:
             self._context.counters.numRecordsInFolded += records_in(batch) - len(records)
         entries = np.empty(len(records), np.int64)
-        placed = self._entries.place(batch, records.timestamps, self._closed_start(), entries)
+        placed = self._entries.place(batch, records.timestamps, self._closed_start(watermark_us), entries)
         assert placed is not None, "any number of entries is welcome"
         if placed.late or placed.timeless:
             self._context.counters.numRecordsWithoutTimestamp += placed.timeless
@@ -171,11 +179,10 @@ class TumblingAggregate(Operator):
         live = np.flatnonzero(starts > self._closed_start())
         details = {"window_start": pa.array(starts[live]).view(TIME), "fired": pa.array(self._entries.fired[live])}
         windows = groups_table(self._entries.index, keys[live], details, self._accumulators, live)
-        return {"windows": windows, "watermark": self._watermark}
+        return {"windows": windows, "watermarks": self._past.snapshot(self._watermark)}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        watermarks = [snapshot["watermark"] for snapshot in snapshots]
-        self._watermark = min((mark for mark in watermarks if isinstance(mark, int)), default=NO_TIME)
+        self._watermark = self._past.restore(snapshots)
         groups = owned_groups(snapshots, "windows", self._keys, self._accumulators, self._context)
         if groups is None:
             return

@@ -4,7 +4,7 @@
 ``key_index`` which dense code a key has. What does not belong here: what is kept per key; the operators decide that.
 """
 
-from workbench.state.key_groups import KeyPartitioner, hash_keys, key_groups_of, owned_rows
+from workbench.state.key_groups import KeyPartitioner, hash_keys, key_groups_of, owned_rows, subtask_of_group
 from workbench.state.key_index import KeyIndex
 
-__all__ = ["KeyIndex", "KeyPartitioner", "hash_keys", "key_groups_of", "owned_rows"]
+__all__ = ["KeyIndex", "KeyPartitioner", "hash_keys", "key_groups_of", "owned_rows", "subtask_of_group"]
