@@ -331,6 +331,17 @@ def test_a_damaged_or_missing_part_is_an_error_by_name(tmp_path: Path, part: int
             job.read(manifest)
 
 
+def test_a_table_whose_files_were_deleted_is_written_whole_again(tmp_path: Path) -> None:
+    table = of_dict({f"t {key}": key for key in range(60)})
+    with closing((job := Job(tmp_path)).storage):
+        place, _ = job.take({"t[0]": table})
+        job.take({"t[0]": table}, "kept")
+        job.storage.discard(place)
+        job.take({"t[0]": table})
+        (manifest,) = job.storage.manifests()
+        assert job.read(manifest)["t[0]"].equals(table)
+
+
 class Checkpoints(RuleBasedStateMachine):
     """Random updates, checkpoints, ends of processes and retention, beside a dictionary for each checkpoint."""
 

@@ -154,7 +154,10 @@ class DirectoryStorage:
         if self._parts is not None:
             needed |= self._parts.give_up(place)
         if needed:  # what sinks add for a checkpoint that is given up stays: the next one lists it again
-            self._delete(needed - self._needed().union(*self._in_use.values()))
+            needless = needed - self._needed().union(*self._in_use.values())
+            self._delete(needless)
+            if self._parts is not None:
+                self._parts.forget(needless)
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         return self._reader.states(manifest, file)

@@ -7,7 +7,7 @@ data path knows nothing of it. A chain begins anew when its changes amount to ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,14 @@ class StateParts:
         """The checkpoint will not be complete; the files that were written for it alone."""
         found = self._pending.pop(place, None)
         return set() if found is None else found.files
+
+    def forget(self, files: Set[str]) -> None:
+        """These files are gone: nothing is compared any more with a table of which they are a part."""
+        self._latest = {
+            key: version
+            for key, version in self._latest.items()
+            if files.isdisjoint(part.path for part in version.parts)
+        }
 
 
 _Chain = tuple[tuple[StatePart, ...], "Sequence[pa.Table | pa.RecordBatchReader]"]
