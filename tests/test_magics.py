@@ -315,8 +315,10 @@ def test_a_cell_starts_its_stream(shell: InteractiveShell, jobs: dict[str, Recor
 
 
 def test_a_cell_may_end_in_a_pipeline(shell: InteractiveShell) -> None:
-    run(shell, "%%stream delays --speed max --slots-per-taskmanager 4 --guarantee exactly-once\npipeline")
+    options = "--speed max --slots-per-taskmanager 4 --guarantee exactly-once --no-local-aggregation"
+    run(shell, f"%%stream delays {options}\npipeline")
     settings = {"resume": False, "speed": "max", "slots_per_taskmanager": 4, "guarantee": "exactly-once"}
+    settings["local_aggregation"] = False
     assert shell.user_ns["pipeline"].runs == [("delays", settings)]
     assert pipelines == []
 

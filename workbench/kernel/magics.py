@@ -85,6 +85,15 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint as a whole"},
     ),
     (
+        ("--no-local-aggregation",),
+        {
+            "dest": "local_aggregation",
+            "action": "store_const",
+            "const": False,
+            "help": "every record travels to its window, also where batches could be aggregated first",
+        },
+    ),
+    (
         ("--standby",),
         {"action": "store_true", "help": "wait while another process runs the job; go on when it dies"},
     ),
@@ -236,7 +245,7 @@ def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
         *("checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
         *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints"),
         *("slots_per_taskmanager", "guarantee", "restart", "driver"),
-        *("restore", "allow_non_restored_state", "incremental"),
+        *("restore", "allow_non_restored_state", "incremental", "local_aggregation"),
     )
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.standby:
