@@ -32,7 +32,7 @@ from workbench.state import KeyPartitioner
 from workbench.testing.comparing import equal
 from workbench.testing.inputs import source
 from workbench.testing.scenario import Scenario
-from workbench.testing.simulation import Simulation
+from workbench.testing.simulation import run_scenario
 from workbench.testing.topologies import Trial
 from workbench.windows import Tumbling
 
@@ -417,6 +417,10 @@ def many_windows(chance: Random, folder: Path) -> Trial:
     return Trial(pipeline, equal("out", expected))
 
 
+def many_windows_drawn_by(seed: int) -> Scenario:
+    return Scenario(seed, {"many windows": many_windows}, long=True)
+
+
 def test_simulated_jobs_keep_every_promise_with_partials(monkeypatch):
     """Crashes, kills, rescaling, savepoints and all modes of checkpoints, while batches of both kinds travel."""
     seen: Counter[str] = Counter()
@@ -428,13 +432,7 @@ def test_simulated_jobs_keep_every_promise_with_partials(monkeypatch):
         return partials
 
     monkeypatch.setattr(LocalAggregate, "fold", folded)
-    broken = []
-    for seed in range(120):
-        with Simulation(Scenario(seed, {"many windows": many_windows}, long=True)) as run:
-            while run.step():
-                pass
-            if not run.result().ok:
-                broken.append(str(run.result()))
+    broken = [result for seed in range(120) if not (result := run_scenario(many_windows_drawn_by(seed))).ok]
     assert broken == []
     assert min(seen["records"], seen["shrunk"]) > 100
 
@@ -450,10 +448,5 @@ def test_simulations_find_partials_that_are_merged_wrongly(monkeypatch, bug):
         merge(self, pa.RecordBatch.from_arrays(columns, schema=partials.schema), into, slots)
 
     monkeypatch.setattr(Merging, "merge", wrong)
-    found = []
-    for seed in range(30):
-        with Simulation(Scenario(seed, {"many windows": many_windows}, long=True)) as run:
-            while run.step():
-                pass
-            found += run.result().violations
-    assert any(text.startswith("I7") for text in found)
+    results = [run_scenario(many_windows_drawn_by(seed)) for seed in range(30)]
+    assert any(text.startswith("I7") for result in results for text in result.violations)
