@@ -39,6 +39,16 @@ parity = numbers.with_columns(odd="n % 2").with_parallelism(2)
 sums = parity.key_by("odd").aggregate(total=wb.sum("n")).sink_to(wb.TableSink("sums"))
 job = sums.run("hand", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None)
 job.view("stepper")"""
+SLOW_TO_SAY_NO = """import threading, workbench as wb
+%load_ext workbench
+known, answer = wb.job, threading.Event()
+def job(name):
+    try:
+        return known(name)
+    except wb.WorkbenchError:
+        answer.wait()
+        raise
+wb.job = job"""
 IN_FLIGHT = """channels = job._master.execution.channels
 records = sum(channel.queued_records for channel in channels)
 print(job.driver.taken, records, sum(len(channel.barriers_ahead()) for channel in channels))"""
@@ -210,6 +220,17 @@ def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
     front.open(path)
     front.dock(["upper", "checkpoints"], ["lower", "latency"])  # the notebook has opened in front of one of them
     each_shows_its_own()
+
+
+def test_a_view_that_was_asked_for_before_its_job_has_started_comes_although_the_answer_is_late(front):
+    start = START.format(name="late")
+    front.open("late.ipynb", SLOW_TO_SAY_NO, f"{start}threading.Timer(1, answer.set).start()")
+    front.run_cell(0)
+    front.execute("workbench:open-view", job="late", view="events")
+    front.appears(".wb-Dashboard-notice", "Asking the kernel")
+    front.open("late.ipynb")
+    front.run_cell(1)  # ends before the kernel says that there was no such job when it was asked
+    front.appears(f"{front.docked('late')} .wb-header", "late")
 
 
 def test_the_marbles_of_the_stepper_are_what_is_in_flight(front):

@@ -2,11 +2,14 @@ import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
+import { UUID } from '@lumino/coreutils';
 import type { Message } from '@lumino/messaging';
 import { Panel, Widget } from '@lumino/widgets';
 
+import { Asking } from './asking';
+import { VIEW_REQUEST, saysCellEnded } from './cells';
 import { dashboardIcon } from './icons';
-import { saysCellEnded, sentence } from './kernelTalk';
+import { sentence } from './kernelTalk';
 import { VIEWS, displayCode } from './views';
 
 /**
@@ -14,7 +17,7 @@ import { VIEWS, displayCode } from './views';
  *
  * The view belongs to the kernel that made it. So the code is executed again when the notebook is opened again, when its
  * kernel was changed, when the job was started anew, and, while there is no such job (as after a restart), after each cell
- * that might have started it.
+ * that might have started it (`Asking`).
  */
 export class DashboardPanel extends MainAreaWidget<Panel> {
   constructor(options: { job: string; view: string; path: string; tracker: INotebookTracker }) {
@@ -55,35 +58,28 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     if (!notebook) {
       return;
     }
-    const turn = ++this._turn;
-    const superseded = () => turn !== this._turn || this.isDisposed;
-    this._pending = true;
+    const turn = this._asking.begin();
     this._say(`Asking the kernel for ${this._lower} of ${this.job} …`);
+    let found = false;
     try {
       await notebook.sessionContext.ready;
-      if (!superseded()) {
-        await this._display(notebook, superseded);
+      if (!this._isVoid(turn)) {
+        found = await this._display(notebook, turn);
       }
     } catch (reason) {
-      if (!superseded()) {
+      if (!this._isVoid(turn)) {
         this._dropOutput();
         this._say(`${this._what} of ${this.job} cannot be shown: ${sentence(reason)}.`);
       }
-    } finally {
-      if (!superseded()) {
-        this._pending = false;
-      }
+    }
+    if (this._asking.answered(turn, found) && !this.isDisposed) {
+      void this.refresh();
     }
   }
 
-  /**
-   * Take note of the run of the job that the kernel tells of, by the time of its start: when a cell has started the job
-   * anew, the view of the earlier run gives way.
-   */
+  /** Take note of the run of the job that the kernel tells of, by the time of its start. */
   follow(run: number): void {
-    const another = this._run !== null && this._run !== run;
-    this._run = run;
-    if (another && !this._pending) {
+    if (this._asking.told(run)) {
       void this.refresh();
     }
   }
@@ -101,42 +97,45 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     this.content.node.focus();
   }
 
-  private async _display(notebook: NotebookPanel, superseded: () => boolean): Promise<void> {
+  /** Whether the kernel has shown it; where the question has become void meanwhile, the answer is of no use. */
+  private async _display(notebook: NotebookPanel, turn: number): Promise<boolean> {
     const kernel = notebook.sessionContext.session?.kernel;
     if (!kernel) {
       this._say(`${this.path} has no kernel. Start one, and the cell that runs ${this.job}.`);
-      return;
+      return false;
     }
     const subshell = await createSubshell(kernel);
     try {
-      if (superseded()) {
-        return;
+      if (this._isVoid(turn)) {
+        return false;
       }
       if (!subshell) {
         this._say(`${this._what} of ${this.job} appears when the running cell has ended.`);
       }
       const output = this._emptyOutput(notebook);
       const future = execute(kernel, displayCode(this.job, this.view), subshell);
-      this._ownRequest = future.msg.header.msg_id;
       output.future = future;
       const { content } = await future.done;
-      if (superseded()) {
-        return;
+      if (this._isVoid(turn)) {
+        return false;
       }
-      this._run = null;
-      this._gone = content.status !== 'ok';
-      if (this._gone) {
-        this._dropOutput();
-        const why = 'evalue' in content ? content.evalue : 'the code was interrupted';
-        this._say(`There is no ${this._lower.replace('the ', '')} of ${this.job}: ${why}. It appears here when a cell has started the job.`);
-      } else {
+      if (content.status === 'ok') {
         this._say('');
+        return true;
       }
+      this._dropOutput();
+      const why = 'evalue' in content ? content.evalue : 'the code was interrupted';
+      this._say(`There is no ${this._lower.replace('the ', '')} of ${this.job}: ${why}. It appears here when a cell has started the job.`);
+      return false;
     } finally {
       if (subshell && !kernel.isDisposed) {
         kernel.requestDeleteSubshell({ subshell_id: subshell }, true);
       }
     }
+  }
+
+  private _isVoid(turn: number): boolean {
+    return this.isDisposed || this._asking.isVoid(turn);
   }
 
   private _bind(): void {
@@ -165,8 +164,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       notebook.sessionContext.iopubMessage.disconnect(this._onMessage, this);
     }
     this._notebook = null;
-    this._turn++; // a notebook that is closed loses its kernel first, and what was asked on that account is void
-    this._pending = false;
+    this._asking.close(); // a notebook that is closed loses its kernel first, and what was asked on that account is void
     this._dropOutput();
   }
 
@@ -182,17 +180,14 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
 
   private _onStatus(_: unknown, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-      this._turn++;
-      this._pending = false;
-      this._gone = true;
+      this._asking.lose();
       this._dropOutput();
       this._say(`The kernel was restarted, and the job ${this.job} ended with it. Run the cell that starts it.`);
     }
   }
 
   private _onMessage(_: unknown, message: KernelMessage.IMessage): void {
-    const ours = (message.parent_header as { msg_id?: string }).msg_id === this._ownRequest;
-    if (this._gone && !this._pending && !ours && saysCellEnded(message)) {
+    if (saysCellEnded(message) && this._asking.cellEnded()) {
       void this.refresh();
     }
   }
@@ -225,18 +220,10 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   /** How sentences that begin with it call what is shown. */
   private readonly _what: string;
   private readonly _notice = new Widget();
+  private readonly _asking = new Asking();
   private _path: string;
   private _notebook: NotebookPanel | null = null;
   private _output: SimplifiedOutputArea | null = null;
-  /** There was no such job when we last looked. */
-  private _gone = false;
-  /** The run that is shown, once the kernel has told of it. */
-  private _run: number | null = null;
-  /** Counts the displays, so that one that was overtaken (by a restart, say) does not speak any more. */
-  private _turn = 0;
-  private _pending = false;
-  /** Id of our newest request, whose end must not be taken for that of a cell. */
-  private _ownRequest = '';
 }
 
 /** A subshell of its own, so that the code runs beside a cell and not after it; empty where the kernel has none. */
@@ -258,6 +245,7 @@ function execute(
   const message = KernelMessage.createMessage<KernelMessage.IExecuteRequestMsg>({
     msgType: 'execute_request',
     channel: 'shell',
+    msgId: VIEW_REQUEST + UUID.uuid4(),
     username: kernel.username,
     session: kernel.clientId,
     subshellId: subshell || null,

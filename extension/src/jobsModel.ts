@@ -4,7 +4,9 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import { KernelTalk, saysCellEnded, sentence } from './kernelTalk';
+import { Asking } from './asking';
+import { isOfCell, saysCellEnded } from './cells';
+import { KernelTalk, sentence } from './kernelTalk';
 import type { JobSummary, Request } from './protocol';
 
 /** While a cell runs, it may load the workbench at any line of it. */
@@ -131,9 +133,11 @@ export class JobsModel implements IDisposable {
   reconnect(): void {
     this._talk?.dispose();
     this._talk = null;
+    this._asking.close();
     window.clearTimeout(this._retryTimer);
     this._jobs = [];
     if (this._watched && this._kernel && isUsable(this._kernel)) {
+      this._turn = this._asking.begin();
       this._talk = new KernelTalk(this._kernel);
       this._talk.jobsArrived.connect(this._onJobs, this);
       this._talk.stateChanged.connect(this._onTalkState, this);
@@ -202,13 +206,12 @@ export class JobsModel implements IDisposable {
   }
 
   private _onMessage(_: ISessionContext, message: KernelMessage.IMessage): void {
-    const absent = this._talk?.state === 'absent' || this._talk?.state === 'failed';
-    if (message.header.msg_type === 'execute_input') {
+    if (message.header.msg_type === 'execute_input' && isOfCell(message)) {
       this._cellRuns = true;
       this._retryWhileCellRuns();
     } else if (saysCellEnded(message)) {
       this._cellRuns = false;
-      if (absent) {
+      if (this._asking.cellEnded()) {
         this.reconnect();
       }
     }
@@ -219,7 +222,11 @@ export class JobsModel implements IDisposable {
     this._changed.emit();
   }
 
-  private _onTalkState(): void {
+  private _onTalkState(talk: KernelTalk): void {
+    if (this._asking.answered(this._turn, talk.state === 'open')) {
+      this.reconnect();
+      return;
+    }
     this._retryWhileCellRuns();
     this._changed.emit();
   }
@@ -240,6 +247,9 @@ export class JobsModel implements IDisposable {
   private _jobs: readonly JobSummary[] = [];
   private _refusal = '';
   private readonly _watchers = new Set<object>();
+  /** Whether the kernel must be asked again: the same question as a docked view's, with the workbench in the job's place. */
+  private readonly _asking = new Asking();
+  private _turn = 0;
   private _cellRuns = false;
   private _retryTimer = 0;
   private _isDisposed = false;

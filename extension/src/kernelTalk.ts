@@ -1,4 +1,4 @@
-import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { Kernel } from '@jupyterlab/services';
 import { PromiseDelegate, type JSONObject } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
@@ -201,17 +201,6 @@ export class KernelTalk implements IDisposable {
   private readonly _waiting = new Map<string, PromiseDelegate<Reply>>();
   private readonly _stateChanged = new Signal<this, TalkState>(this);
   private readonly _jobsArrived = new Signal<this, JobSummary[]>(this);
-}
-
-/** Whether a message says that a cell has ended, in whichever client; code on a subshell is no cell. */
-export function saysCellEnded(message: KernelMessage.IMessage): boolean {
-  const parent = message.parent_header as Partial<KernelMessage.IHeader>;
-  return (
-    message.header.msg_type === 'status' &&
-    (message.content as { execution_state?: string }).execution_state === 'idle' &&
-    parent.msg_type === 'execute_request' &&
-    !parent.subshell_id
-  );
 }
 
 /** What went wrong, in one sentence. */
