@@ -71,7 +71,7 @@ def test_a_chunk_behind_the_end_of_the_block_begins_anew() -> None:
     assert lines[BLOCK - 1].as_py().encode() == events().text[BLOCK - 1].tobytes()
 
 
-chunks = st.lists(st.integers(1, 400_000), min_size=1, max_size=30)
+chunks = st.lists(st.integers(1, 1_300_000), min_size=1, max_size=30)
 
 
 @settings(deadline=None, max_examples=40)

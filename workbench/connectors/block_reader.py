@@ -21,7 +21,7 @@ from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 
-_BLOCK_ROWS_MAX = 262_144
+_BLOCK_ROWS_MAX = 1_048_576
 _SLOW_BLOCK_ROWS_MIN = 256  # a source may be made faster while it runs, and a look takes one block at most
 _BLOCK_US = 50_000
 _BLOCKS_PER_SPLIT = 16
@@ -43,8 +43,8 @@ class Blocks:
 
     @staticmethod
     def dealt(splits: int, total: int | None, rate: float | None = None) -> Blocks:
-        """Blocks of a full buffer; smaller ones where there are few rows, so that each split gets its share, or where
-        they come slowly, so that the splits' rows stay close to each other in time.
+        """Blocks as large as the largest read; smaller ones where there are few rows, so that each split gets its
+        share, or where they come slowly, so that the splits' rows stay close to each other in time.
         """
         block = _BLOCK_ROWS_MAX
         if total is not None:

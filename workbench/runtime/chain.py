@@ -118,6 +118,13 @@ class Link:
         for output in self._outputs:
             output.emit_event(WatermarkStatus(idle))
 
+    @property
+    def rows_sent(self) -> int:
+        """Rows that went to its exchanges: fewer than it emitted where they were aggregated before each of them."""
+        travelled = [edge.travelled for edge in self.edges]
+        fewer = [rows for rows in travelled if rows is not None]
+        return max(fewer) if len(fewer) == len(travelled) else self.counters.numRecordsOut
+
     def walk(self) -> Iterator[Link]:
         """This link and all that follow, in order."""
         yield self

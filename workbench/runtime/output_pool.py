@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,11 @@ class OutputPool:
                 if partial.rows:
                     used += 1
         return used
+
+    @property
+    def free(self) -> int:
+        """How many more buffers may be shipped; without bound where there is nothing to send them to."""
+        return max(0, self.total - self.used) if self.total else sys.maxsize
 
     @property
     def has_free(self) -> bool:

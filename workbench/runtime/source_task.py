@@ -18,14 +18,11 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
 from workbench.runtime.messages import Command, Drained, Trigger
 from workbench.runtime.policy import SourceBarriers
+from workbench.runtime.read_size import ReadSize
 from workbench.runtime.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
-FIRST_CHUNK, SMALLEST_CHUNK, LARGEST_CHUNK = 8_192, 64, 262_144
-"""Records that are read at once: to begin with, at least and at most (and never more than a full buffer has)."""
-LONGEST_STEP_US = 20_000
-"""A step that takes longer makes the source read less at once."""
 
 
 class SplitTime:
@@ -77,7 +74,7 @@ class SourceTask(Task):
         self.alignment: Alignment | None = None
         self.paused = False
         self.drained = False
-        self._chunk = FIRST_CHUNK
+        self._read = ReadSize()
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
         self._times: tuple[SplitTime, ...] = ()
@@ -179,12 +176,15 @@ class SourceTask(Task):
             self._kept = False
             self._stay_active(now_us)
         worked = False
+        read, sent_before = self._read, 0
         fetched: Fetched | WaitUntil | Exhausted
         if self.alignment is not None and self.alignment.ahead:
             self._stay_active(now_us)
             fetched = WaitUntil(now_us + LOOK_AGAIN_US)
         else:
-            fetched = self.reader.poll(min(self._chunk, self.settings.buffer_size))
+            if read.is_large:
+                sent_before = self.rows_sent
+            fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
             case Fetched(records, split, dead_letters, next_us):
                 worked = True
@@ -195,7 +195,8 @@ class SourceTask(Task):
                     self.root.counters.numRecordsInErrors += len(dead_letters)
                     self.root.emit_side(DEAD_LETTERS, dead_letters)
                 self._rest()
-                self._choose_chunk(len(records), self._now_us() - now_us)
+                sent = self.rows_sent - sent_before if read.is_large else 0
+                read.note(len(records), self._now_us() - now_us, sent)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
             case Exhausted():
@@ -215,16 +216,6 @@ class SourceTask(Task):
     def _send_restored(self) -> Outcome:
         self._kept = True
         return super()._send_restored()
-
-    def _choose_chunk(self, rows: int, elapsed_us: int) -> None:
-        """Read so much at once that a step stays short, whatever the chain does with a record.
-
-        Between two steps a task takes commands and barriers; so a slow user function must not get a large chunk.
-        """
-        if elapsed_us > LONGEST_STEP_US:
-            self._chunk = max(SMALLEST_CHUNK, rows * LONGEST_STEP_US // (2 * elapsed_us))
-        elif rows >= self._chunk and elapsed_us < LONGEST_STEP_US // 2:
-            self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
 
     def _has_more(self) -> bool:
         return (

@@ -165,6 +165,11 @@ class Task:
         )
         self.policy: TaskPolicy
 
+    @property
+    def rows_sent(self) -> int:
+        """Rows that its operators have sent to other tasks."""
+        return sum(link.rows_sent for link in self.links if link.edges)
+
     def post(self, command: Command) -> None:
         """Leave a command; it is applied at the start of the next step. Callable from any thread."""
         self.mailbox.append(command)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.chain import Link
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 from workbench.runtime.input_gate import InputChannel
@@ -198,7 +197,7 @@ class ChannelSampler:
 
 
 def _counts(task: Task, now_us: int) -> _Counts:
-    records_out = sum(_records_out(link) for link in task.links if link.edges)
+    records_out = task.rows_sent
     # A link that leads nowhere is a sink: what it took is what it sent outside.
     records_out += sum(
         link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)
@@ -215,13 +214,6 @@ def _counts(task: Task, now_us: int) -> _Counts:
         load.idle_us + (0 if busy or pressed else since_us),
         load.backpressured_us + (since_us if pressed else 0),
     )
-
-
-def _records_out(link: Link) -> int:
-    """Rows that a link has sent: fewer than it emitted where they were aggregated before every exchange behind it."""
-    travelled = [edge.travelled for edge in link.edges]
-    fewer = [rows for rows in travelled if rows is not None]
-    return max(fewer) if len(fewer) == len(travelled) else link.counters.numRecordsOut
 
 
 def _reference_time(execution: Execution, now_us: int) -> int:

@@ -21,7 +21,7 @@ BLOCK = 1_000_000
 SEED = 7
 WIDTH = 100
 """Bytes of a text event."""
-CHUNK_MAX = 262_144
+CHUNK_MAX = 1_048_576
 """No source asks for more rows at once; the block is continued by so many, so that every chunk is one slice."""
 FOLD_AT = 4_096
 
@@ -75,15 +75,17 @@ def events() -> Events:
 
 
 def continued(column: Int64s, shift: int = 0) -> Int64s:
-    """A column of the block, followed by its first rows again, those `shift` larger."""
-    return np.concatenate([column, column[:CHUNK_MAX] + shift])
+    """A column of the block, over and over, `shift` larger each time."""
+    repetition, row = np.divmod(np.arange(BLOCK + CHUNK_MAX), BLOCK)
+    rows: Int64s = column[row] + repetition * shift
+    return rows
 
 
 def continued_text() -> pa.Array:
-    """The text events as strings, followed by the first rows again."""
+    """The text events as strings, over and over."""
     text = events().text
     offsets = np.arange(BLOCK + CHUNK_MAX + 1, dtype=np.int32) * WIDTH
-    data = np.concatenate([text, text[:CHUNK_MAX]])
+    data = np.resize(text, (BLOCK + CHUNK_MAX, WIDTH))
     return pa.StringArray.from_buffers(BLOCK + CHUNK_MAX, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
