@@ -451,3 +451,11 @@ def test_axes_end_above_their_greatest_value_at_a_round_number(value):
 )
 def test_axes_of_time_end_at_round_times(value, end):
     assert ceiling_s(value) == end
+
+
+@pytest.mark.parametrize(("age_s", "shown_s"), [(0, 30), (29, 30), (30, 60), (59, 60), (60, 120), (7_200, 120)])
+def test_charts_of_a_young_job_show_less_time(age_s, shown_s):
+    window = time_chart.TimeWindow()
+    window.update(replace(FRAME, started_us=FRAME.time_us - age_s * 1_000_000))
+    assert window.range.end == FRAME.time_us / 1000 + time_chart.STEP_MS
+    assert window.range.end - window.range.start == shown_s * 1000

@@ -1,4 +1,4 @@
-"""A chart of the last two minutes: a few lines over processing time, with a mark wherever someone tuned the job."""
+"""A chart of at most two minutes: a few lines over processing time, with a mark wherever someone tuned the job."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from workbench.dashboard.wording import fit
 from workbench.telemetry.frames import EventFrame, Frame
 
 WINDOW_MS = 120_000
+YOUNG_MS = (30_000, 60_000)
+"""How much of time is shown of a job that has run no longer, so that its lines are not at the very edge."""
 STEP_MS = 1_000
 SPACING_MS = 400
 """Points closer than this to the last one are left out."""
@@ -69,7 +71,10 @@ def spaced(history: Sequence[Frame]) -> list[Frame]:
 
 
 class TimeWindow:
-    """The stretch of time that all charts of one view show; it moves once a second, for moving it is dear."""
+    """The stretch of time that all charts of one view show; it moves once a second, for moving it is dear.
+
+    It becomes longer with the age of the job, up to two minutes.
+    """
 
     def __init__(self) -> None:
         self.range = Range1d(0, WINDOW_MS)
@@ -77,7 +82,9 @@ class TimeWindow:
     def update(self, frame: Frame) -> None:
         now = frame.time_us / 1000
         if not now < self.range.end <= now + 2 * STEP_MS:
-            self.range.update(start=now + STEP_MS - WINDOW_MS, end=now + STEP_MS)
+            age = now - frame.started_us / 1000
+            shown = next((span for span in YOUNG_MS if age + STEP_MS <= span), WINDOW_MS)
+            self.range.update(start=now + STEP_MS - shown, end=now + STEP_MS)
 
 
 class TimeChart:
