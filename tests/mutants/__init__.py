@@ -78,10 +78,10 @@ MUTANTS = [
     Mutant(recovery.the_newest_checkpoint_is_removed),
     Mutant(sinks.epochs_are_committed_twice, "latest"),
     Mutant(sinks.only_the_newest_epoch_is_committed, "latest"),
-    Mutant(sinks.files_are_committed_without_a_checkpoint, "late"),
-    Mutant(sinks.files_are_not_committed_by_a_restore, "late"),
+    Mutant(sinks.files_are_committed_without_a_checkpoint, "in files"),
+    Mutant(sinks.files_are_not_committed_by_a_restore, "in files"),
     Mutant(sinks.restored_rows_are_not_shown),
     Mutant(sinks.rows_are_committed_at_the_end_without_a_checkpoint),
     Mutant(sinks.a_completion_is_not_said_again, "latest", ("kill",)),
-    Mutant(sinks.a_sink_goes_on_behind_its_last_commit, "late", ("kill",)),
+    Mutant(sinks.a_sink_goes_on_behind_its_last_commit, "in files", ("kill",)),
 ]

@@ -59,6 +59,14 @@ class Probe:
     """
 
     points: frozenset[Point] | None = None
+    _channel_type: type[Channel] | None = None
+
+    @property
+    def channel_type(self) -> type[Channel]:
+        """The class of the channels that tell it."""
+        if self._channel_type is None:
+            self._channel_type = type("ProbedChannel", (_ProbedChannel,), {"__slots__": (), "probe": self})
+        return self._channel_type
 
     def attached(self, execution: Execution) -> None:
         """An attempt is about to be stepped."""
@@ -215,7 +223,7 @@ def unprobed(operator: Operator) -> Operator:
 
 def attach(execution: Execution, probe: Probe) -> None:
     """Probe the channels and operators of an attempt, those of its tasks that have not been stepped yet."""
-    channel_type = type("ProbedChannel", (_ProbedChannel,), {"__slots__": (), "probe": probe})
+    channel_type = probe.channel_type
     for channel in execution.channels:
         if type(channel) is Channel:
             channel.__class__ = channel_type

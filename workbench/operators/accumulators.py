@@ -22,39 +22,17 @@ from workbench.kernels import (
     running_ints,
     warm_up,
 )
-from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM, Float64s, Valid
-from workbench.operators.aggregations import Aggregation, Function, is_time
+from workbench.kernels.accumulate import COUNT, Float64s, Valid
+from workbench.operators.accumulator_layout import Cell, layout_of
+from workbench.operators.aggregations import Aggregation, is_time
 from workbench.operators.rolling import Fold, RollPlan
 from workbench.state.key_table import KeyTable
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
-_CELLS: dict[Function, tuple[int, ...]] = {
-    "count": (COUNT,),
-    "sum": (SUM, COUNT),
-    "min": (MIN, COUNT),
-    "max": (MAX, COUNT),
-    "mean": (SUM, COUNT),
-}
-_CELL_NAMES = {COUNT: "count", SUM: "sum", MIN: "min", MAX: "max"}
-_INT_START = {COUNT: 0, SUM: 0, MIN: 2**63 - 1, MAX: -(2**63)}
-_FLOAT_START = {SUM: 0.0, MIN: np.nan, MAX: -np.inf}
 _ALL_VALID: Valid = np.empty(0, np.uint8)
 _INT64 = pa.int64()
 _NO_INTS: Int64s = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """One number per group; aggregates over the same column share cells."""
-
-    operation: int
-    column: str | None
-    float: bool
-
-    @property
-    def name(self) -> str:
-        return f"{_CELL_NAMES[self.operation]}({self.column or ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +62,12 @@ class Accumulators:
     """
 
     __slots__ = (
-        "_all_int64",
-        "_cell_at",
         "_cells",
-        "_decimal",
         "_floats",
         "_ints",
+        "_layout",
         "_only_counted",
         "_only_for_null",
-        "_operations",
-        "_plan",
         "_roll",
         "_same",
         "_start",
@@ -101,48 +75,13 @@ class Accumulators:
 
     def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
         warm_up()
-        kinds = [aggregation.output_type(schema) for aggregation in aggregations]
-        self._cells: list[_Cell] = []
-        self._cell_at: dict[tuple[int, str | None], int] = {}
-        for aggregation in aggregations:
-            column = aggregation.column
-            decimal = column is not None and pa.types.is_floating(schema.field(column).type)
-            for operation in _CELLS[aggregation.function]:
-                if (operation, column) not in self._cell_at:
-                    self._cell_at[operation, column] = len(self._cells)
-                    self._cells.append(_Cell(operation, column, decimal and operation != COUNT))
-        self._only_counted: dict[str, bool] = {}  # by column: whether its values are of no interest
-        for cell in self._cells:
-            if cell.column is not None:
-                only = cell.operation == COUNT and self._only_counted.get(cell.column, True)
-                self._only_counted[cell.column] = only
-        self._plan: list[tuple[Function, pa.DataType, int, int | None]] = []
-        for aggregation, kind in zip(aggregations, kinds, strict=True):
-            cells = [self._cell_at[operation, aggregation.column] for operation in _CELLS[aggregation.function]]
-            self._plan.append((aggregation.function, kind, cells[0], cells[1] if len(cells) > 1 else None))
-        counted = {(COUNT, a.column) for a in aggregations if a.function in ("count", "mean")}
-        self._only_for_null = {at for name, at in self._cell_at.items() if name[0] == COUNT and name not in counted}
-        self._operations = np.array([cell.operation for cell in self._cells], np.int64)
-        self._decimal = np.array([cell.float for cell in self._cells], np.uint8)
-        self._start = np.zeros(len(self._cells), np.int64)
-        for at, cell in enumerate(self._cells):
-            if cell.float:
-                self._start.view(np.float64)[at] = _FLOAT_START[cell.operation]
-            else:
-                self._start[at] = _INT_START[cell.operation]
-        self._same = self._same_counts()
-        self._all_int64 = all(
-            only or pa.types.is_int64(schema.field(name).type) for name, only in self._only_counted.items()
-        )
+        cells = self._layout = layout_of(tuple(aggregations), schema)
+        self._cells, self._start = cells.cells, cells.start
+        self._only_counted, self._only_for_null = cells.only_counted, cells.only_for_null
+        self._same = cells.same
         self._roll: RollPlan | None = None
         self._ints: Int64s = np.empty((0, len(self._cells)), np.int64)
         self._floats: Float64s = self._ints.view(np.float64)
-
-    def _same_counts(self) -> dict[int, int]:
-        """Counts that are equal as long as no value has been null: all are read from the first, which alone is kept."""
-        counts = [at for at, cell in enumerate(self._cells) if cell.operation == COUNT]
-        counts.sort(key=lambda at: self._cells[at].column is not None)  # a count of rows first: it never differs
-        return dict.fromkeys(counts[1:], counts[0]) if counts else {}
 
     def _separate(self) -> None:
         """A null has come: from now on every count is kept by itself."""
@@ -205,7 +144,7 @@ class Accumulators:
             self._separate()
             other._separate()
         cells = other._ints, other._floats, self._ints, self._floats
-        failed = merge_cells(self._operations, self._decimal, sources, targets, *cells)
+        failed = merge_cells(self._layout.operations, self._layout.decimal, sources, targets, *cells)
         if failed >= 0:
             raise _overflow(self._cells[failed])
 
@@ -263,7 +202,7 @@ class Accumulators:
 
     def _roll_plan(self) -> RollPlan | None:
         """How batches without nulls are rolled; None where not all values are int64."""
-        if self._roll is None and self._all_int64:
+        if self._roll is None and self._layout.all_int64:
             folds = []
             for at, cell in enumerate(self._cells):
                 if at not in self._same:
@@ -281,7 +220,7 @@ class Accumulators:
         """The aggregates after each row; each has at least one value, so that no count has to be looked at."""
         results: list[pa.Array] = []
         rows, memory = out.shape[1], pa.py_buffer(out)
-        for function, kind, value_at, count_at in self._plan:
+        for function, kind, value_at, count_at in self._layout.plan:
             row = plan.rows[self._same.get(value_at, value_at)]
             if function == "mean":
                 assert count_at is not None
@@ -300,7 +239,7 @@ class Accumulators:
         numbers: Numbers = (self._floats if self._cells[at].float else self._ints)[slots, self._same.get(at, at)]
         return numbers
 
-    def _inputs(self, batch: pa.RecordBatch) -> list[tuple[_Cell, _Values, int]]:
+    def _inputs(self, batch: pa.RecordBatch) -> list[tuple[Cell, _Values, int]]:
         """Cell, values and place of everything that is to be folded."""
         columns: dict[str | None, _Values] = {None: _Values(None, None, _ALL_VALID)}
         for name, only_counted in self._only_counted.items():
@@ -312,7 +251,7 @@ class Accumulators:
     def _finish(self, numbers: Callable[[int], Numbers | None]) -> list[pa.Array]:
         """The aggregates' values from those of the cells; no numbers of a count means that it is nowhere zero."""
         results: list[pa.Array] = []
-        for function, kind, value_at, count_at in self._plan:
+        for function, kind, value_at, count_at in self._layout.plan:
             values = numbers(value_at)
             assert values is not None
             counts = None if count_at is None else numbers(count_at)
@@ -327,7 +266,7 @@ class Accumulators:
 
     def state_fields(self) -> list[pa.Field]:
         """The fields of ``state_columns``."""
-        return [pa.field(f"cell:{c.name}", pa.float64() if c.float else pa.int64()) for c in self._cells]
+        return list(self._layout.fields)
 
     def state_columns(self, slots: Int64s) -> list[pa.Array]:
         """A copy of the state of these slots, one column per cell."""
@@ -343,10 +282,11 @@ class Accumulators:
 
     def load(self, slots: Int64s, table: pa.Table) -> None:
         """Put state that ``state_columns`` gave into these slots; columns are found by their names."""
-        counts = [table.column(self.state_fields()[at].name) for at in (*self._same, *self._same.values())]
+        fields = self._layout.fields
+        counts = [table.column(fields[at].name) for at in (*self._same, *self._same.values())]
         if any(not column.equals(counts[0]) for column in counts):
             self._separate()
-        for at, field in enumerate(self.state_fields()):
+        for at, field in enumerate(fields):
             target = self._floats if self._cells[at].float else self._ints
             target[slots, at] = table.column(field.name).to_numpy()
 
@@ -385,5 +325,5 @@ def _ints(values: _Values) -> Int64s:
     return _NO_INTS if values.ints is None else values.ints
 
 
-def _overflow(cell: _Cell) -> RecordError:
+def _overflow(cell: Cell) -> RecordError:
     return RecordError(f"{cell.name} left the range of int64: cast the column to float64 before aggregating")

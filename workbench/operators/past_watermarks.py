@@ -43,6 +43,8 @@ class PastWatermarks:
 
     def snapshot(self, watermark_us: int) -> Json:
         """For each range of key groups its first, the one behind its last, and how far event time is there."""
+        if watermark_us >= self._furthest_us:  # event time is as far everywhere
+            return [[int(self._own[0]), int(self._own[-1]) + 1, watermark_us]]
         marks = np.maximum(self._by_group[self._own], watermark_us)
         begins = [0, *(np.flatnonzero(marks[1:] != marks[:-1]) + 1).tolist()]
         ends = [*begins[1:], len(marks)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
@@ -57,11 +57,11 @@ class WindowAggregate:
     trigger: Schedule | Trigger = AT_END
     evictor: Evictor | None = None
 
-    def __post_init__(self) -> None:
-        self._settings()  # raises where things do not go together
+    _settings: WindowSettings = field(init=False, repr=False, compare=False)
 
-    def _settings(self) -> WindowSettings:
-        return WindowSettings(self.window, self.time, self.allowed_lateness_us, self.trigger, self.evictor)
+    def __post_init__(self) -> None:
+        settings = WindowSettings(self.window, self.time, self.allowed_lateness_us, self.trigger, self.evictor)
+        object.__setattr__(self, "_settings", settings)
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The key columns, ``window_start`` and ``window_end`` (the global window has none), then the aggregates.
@@ -70,7 +70,7 @@ class WindowAggregate:
             PlanError: a column that cannot be a key or be aggregated, or two output columns of one name.
             ExpressionError: an aggregate over an unknown column.
         """
-        settings = self._settings()
+        settings = self._settings
         settings.check(inputs[0])
         added = settings.bounds() + aggregate_types(self.aggregates, inputs[0])
         return pa.schema(output_fields(self.keys, inputs[0], added))
@@ -81,11 +81,11 @@ class WindowAggregate:
     def columns_read(self) -> frozenset[str]:
         """The keys, the columns that are aggregated, and those that windows and evictor look at."""
         aggregated = {item.column for _, item in self.aggregates if item.column is not None}
-        return frozenset(self.keys) | aggregated | self._settings().columns_read()
+        return frozenset(self.keys) | aggregated | self._settings.columns_read()
 
     def describe(self) -> str:
         aggregates = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
-        return f"{self._settings().describe()}: {aggregates}"
+        return f"{self._settings.describe()}: {aggregates}"
 
     @property
     def _is_plain(self) -> bool:
@@ -101,7 +101,7 @@ class WindowAggregate:
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
-        settings = self._settings()
+        settings = self._settings
         named = [(name, item) for name, item in self.aggregates if isinstance(item, Aggregation)]
         running = [item for _, item in named]
         panes: PaneFolder | None = None

@@ -9,7 +9,7 @@ sees of the streams are the same.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any, TypeGuard, cast
 
 import pyarrow as pa
 
@@ -33,6 +33,8 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
         if _narrows(spec):
             spec = spec.narrowed(kept[node])
             schema = spec.output_schema([item.schema for item in inputs])
+        elif getattr(spec, "late_tag", None) not in (None, *graph.used_tags(node)):
+            spec = replace(cast(Any, spec), late_tag=None)  # nobody takes the late records: they count as dropped
         made[node] = replace(node, spec=spec, inputs=inputs, schema=schema)
     return LogicalGraph(tuple(made.values()), {made[node]: uid for node, uid in graph.uids.items()})
 

@@ -4,7 +4,7 @@ F2-7)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -305,8 +305,6 @@ class _TaskBuilder:
             return Emitter()
         if node.role == "sink":
             return spec.create(node.inputs[0].schema)
-        if getattr(spec, "late_tag", None) is not None and spec.late_tag not in self.logical.used_tags(node):
-            spec = replace(spec, late_tag=None)  # nobody takes the late records: they are counted as dropped
         heads = node is self.vertex.nodes[0]
         return spec.create([edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema])
 

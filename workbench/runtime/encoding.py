@@ -141,8 +141,9 @@ def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
     small = pa.BufferOutputStream()
     for table in tables:
         if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # not worth keeping from a copy
-            with pa.ipc.new_stream(small, table.schema, options=_FORMAT) as writer:
-                writer.write_table(table)
+            writer = pa.RecordBatchStreamWriter(small, table.schema, options=_FORMAT)
+            writer.write_table(table)
+            writer.close()
             continue
         if small.tell():
             yield small.getvalue().to_pybytes()

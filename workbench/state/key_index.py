@@ -12,6 +12,7 @@ from workbench.state.key_columns import check_keys, from_ints, is_text, plain, t
 from workbench.state.key_table import KeyTable
 
 _NO_CODE = -1
+_FEW = 64  # texts that are looked up one by one before a table of the distinct ones could be made
 
 
 class KeyIndex:
@@ -193,18 +194,22 @@ class _TextColumn:
         return len(self._values)
 
     def codes(self, column: pa.Array) -> Int64s:
+        if len(column) <= _FEW:
+            return self._codes_of(column.to_pylist())
         encoded = plain(column).dictionary_encode(null_encoding="encode")
-        distinct: list[str | None] = encoded.dictionary.to_pylist()
+        codes: Int64s = self._codes_of(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
+        return codes
+
+    def _codes_of(self, values: list[str | None]) -> Int64s:
         code_of = self._code_of
-        found = np.empty(len(distinct), np.int64)
-        for at, value in enumerate(distinct):
+        found = np.empty(len(values), np.int64)
+        for at, value in enumerate(values):
             code = code_of.get(value)
             if code is None:
                 code = code_of[value] = len(code_of)
                 self._values.append(value)
             found[at] = code
-        codes: Int64s = found[encoded.indices.to_numpy()]
-        return codes
+        return found
 
     def find(self, column: pa.Array) -> Int64s:
         encoded = plain(column).dictionary_encode(null_encoding="encode")

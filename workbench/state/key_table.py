@@ -40,8 +40,8 @@ class KeyTable:
         keys = np.empty(1 << (bits - 1), np.int64)
         if self._count:
             keys[: self._count] = self._key_of_code[: self._count]
+            rehash(keys, self._count, self._slots, 64 - bits)
         self._key_of_code: Int64s = keys
-        rehash(keys, self._count, self._slots, 64 - bits)
 
     def codes(self, keys: Int64s) -> Int64s:
         """Shape (n,): the code of each key; new keys are added."""

@@ -29,6 +29,6 @@ def counted(table: pa.Table) -> Counter[tuple[object, ...]]:
 
 def _values(column: pa.ChunkedArray) -> list[object]:
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
+        column = pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64())
     values: list[object] = column.to_pylist()
     return [repr(value) for value in values] if pa.types.is_nested(column.type) else values

@@ -13,8 +13,8 @@ from workbench.runtime.master import Master
 from workbench.runtime.rescaling import Rescale
 from workbench.testing.checkpointing import draw_exactly_once
 
-_MOST_ACTIONS = 6
-_LAST_STEP = 150
+_MOST_ACTIONS = 5
+_LAST_STEP = 120
 
 Deed = Literal["tune", "checkpoint", "savepoint", "pause", "speed", "rescale", "stop"]
 

@@ -12,18 +12,21 @@ with the same seed::
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 from workbench.api.launch import build_master
 from workbench.api.opening import open_storage
 from workbench.clock import VirtualClock
 from workbench.connectors.disk import DISK
-from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
+from workbench.drivers.faults import FaultInjector, FaultPlan, Killed, faults_named
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
@@ -52,7 +55,10 @@ PROCESSES_MAX = 16
 STORY_LINES = 40
 SILENCE_US_MAX = 60_000_000
 """Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
-_DURABLE = 0.35
+_SHARED_MEMORY = Path("/dev/shm")
+_FOLDERS = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+"""A folder in memory where there is one: flushing files to it costs nothing."""
+_DURABLE = 0.3
 """How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
 
 
@@ -84,8 +90,7 @@ def run_scenario(scenario: Scenario) -> SimulationResult:
 
 def _run(scenario: Scenario) -> SimulationResult:
     with Simulation(scenario) as simulation:
-        while simulation.step():
-            pass
+        simulation.run()
         return simulation.result()
 
 
@@ -110,10 +115,10 @@ class Simulation:
 
     def __init__(self, scenario: Scenario) -> None:
         warm_up()
+        if scenario.only:
+            faults_named(scenario.only)  # an unknown one is refused before anything is written
         self.scenario = scenario
-        self._stack = ExitStack()
-        temporary = tempfile.TemporaryDirectory(prefix="workbench-simulation-", dir=_memory_folder())
-        self.folder = Path(self._stack.enter_context(temporary))
+        self.folder = _FOLDERS / f"workbench-simulation-{uuid4().hex}"  # made by whoever writes to it first
         drawn = Chance(f"{scenario.seed} input", scenario.rows_max, long=scenario.long)
         self.name = drawn.choice(sorted(scenario.pipelines))
         self.trial: Trial = scenario.pipelines[self.name](drawn, self.folder)
@@ -169,7 +174,8 @@ class Simulation:
         """Remove the run's folder."""
         if self._process is not None:
             self._process.close()
-        self._stack.close()
+        if self.folder.is_dir():
+            shutil.rmtree(self.folder)
 
     def result(self) -> SimulationResult:
         """What came of it so far."""
@@ -193,39 +199,50 @@ class Simulation:
 
     # steps -------------------------------------------------------------------------------------------------------
 
+    @property
+    def over(self) -> bool:
+        """Whether the job has finished, or a promise was broken."""
+        return self._finished or bool(self.violations)
+
+    def run(self) -> None:
+        """Take all steps."""
+        self._take_steps(sys.maxsize)
+
     def step(self) -> bool:
         """Start a process, or take one step of it; False when the run is over."""
-        if self._finished or self.violations:
+        if self.over:
             return False
+        self._take_steps(1)
+        return True
+
+    def _take_steps(self, most: int) -> None:
+        """Take so many steps, or all that there are."""
         disk = DISK.set(self._disk)
         try:
-            self._step()
+            for _ in range(most):
+                if self._finished or self.violations:
+                    break
+                self._step()
         except Exception as error:  # noqa: BLE001  whatever the runtime raises is found by this seed
             self.violations.append(f"the runtime raised {type(error).__name__}: {error}")
         finally:
             DISK.reset(disk)
-        return True
 
     def _step(self) -> None:
         if self._process is None:
             self._begin_process()
             return
+        driver, checker, clock = self.driver, self.checker, self.clock
+        began_us = clock.now_us() - driver.skipped_us
         try:
-            self._step_process()
+            if driver.advance() is None and not self.person.resumes(driver.master):
+                self.violations.append(f"I11: nothing can happen any more, and the job is {driver.master.state}")
+                return
         except Killed:
             self._end_process()
             return
-        if self.driver.ended.is_set():
-            self._on_ended()
-
-    def _step_process(self) -> None:
-        driver, checker, now_us = self.driver, self.checker, self.clock.now_us
-        began_us = now_us() - driver.skipped_us
-        if driver.advance() is None and not self.person.resumes(driver.master):
-            self.violations.append(f"I11: nothing can happen any more, and the job is {driver.master.state}")
-            return
         master = driver.master
-        if now_us() - driver.skipped_us - began_us > SILENCE_US_MAX:
+        if clock.now_us() - driver.skipped_us - began_us > SILENCE_US_MAX:
             self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {master.state}")
         if master is not checker.master:
             checker.obey(master)
@@ -235,6 +252,8 @@ class Simulation:
         if len(self.trace) > STEPS_MAX:
             self.violations.append(f"I11: the job is {master.state} after {STEPS_MAX} steps")
         self.person.after_step(master)
+        if driver.ended.is_set():
+            self._on_ended()
 
     def _on_ended(self) -> None:
         """The job of this process is over."""
@@ -328,6 +347,8 @@ class Simulation:
 
     def _savepoint_to_restore(self) -> str | None:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
+        if self.processes == 1:
+            return None
         places = self.folder.glob("checkpoints/savepoints/*/manifest.json")
         names = sorted(path.parent.name for path in places)
         if not names or self.trial.folders or self.trial.outside or self._damage is not None:
@@ -370,7 +391,7 @@ class Simulation:
 
     def _check_nothing_taken_back(self) -> None:
         """Rows that could be seen before the restart are there after it."""
-        if self.master.state != "RUNNING":
+        if self.master.state != "RUNNING" or not self.visible:
             return
         now = self._outputs(self.master)
         for sink, rows in sorted(self.visible.items()):
@@ -384,9 +405,3 @@ class Simulation:
 
 def _injected(text: str) -> bool:
     return "injected" in text or "on purpose" in text or "timed out" in text
-
-
-def _memory_folder() -> str | None:
-    """A folder in memory where there is one: flushing files to it costs nothing."""
-    folder = Path("/dev/shm")
-    return str(folder) if folder.is_dir() else None

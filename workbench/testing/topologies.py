@@ -56,7 +56,7 @@ class Trial:
 
     pipeline: Pipeline
     verify: Callable[[Outputs], list[str]]
-    parallelisms: tuple[int, ...] = (1, 1, 2, 2, 2, 3)
+    parallelisms: tuple[int, ...] = (1, 1, 1, 2, 2, 2, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
     outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
@@ -175,7 +175,7 @@ def broadcast(chance: Random, folder: Path) -> Trial:
 
 
 def late(chance: Random, folder: Path) -> Trial:
-    """Windows and the records that come too late for them: together they are the input, in two kinds of sinks."""
+    """Windows and the records that come too late for them: together they are the input."""
     size = chance.choice((30, 100))
     stream, rows = _source(
         chance,
@@ -185,7 +185,6 @@ def late(chance: Random, folder: Path) -> Trial:
     )
     lateness = chance.choice((0, size))
     result = _windowed(stream.key_by("key"), size, lateness)
-    place = folder / "late"
 
     def verify(outputs: Outputs) -> list[str]:
         fired: dict[tuple[Any, ...], tuple[int, int]] = {}
@@ -204,8 +203,8 @@ def late(chance: Random, folder: Path) -> Trial:
             problems.append(f"windows and late records are not the input: {some(whole, expected)}")
         return problems
 
-    pipeline = result.sink_to(TableSink("out")) + result.side_output("late").sink_to(ParquetSink(place))
-    return Trial(pipeline, verify, on_time=False, folders=(("late", place),))
+    pipeline = result.sink_to(TableSink("out")) + result.side_output("late").sink_to(TableSink("late"))
+    return Trial(pipeline, verify, on_time=False)
 
 
 def layered(chance: Random, folder: Path) -> Trial:
@@ -246,9 +245,18 @@ def silent(chance: Random, folder: Path) -> Trial:
     return Trial(received.sink_to(TableSink("out")), _equal("out", expected), on_time=False)
 
 
+def in_files(chance: Random, folder: Path) -> Trial:
+    """Files that become visible with their checkpoints."""
+    stream, rows = _source(chance)
+    place = folder / "files"
+    expected = _rows((row.n, row.key, row.t, row.v) for row in rows)
+    return Trial(stream.sink_to(ParquetSink(place)), _equal("files", expected), folders=(("files", place),))
+
+
 def in_a_database(chance: Random, folder: Path) -> Trial:
     """Two tables of one database: one gets rows with its checkpoints, the other the latest row of each key at once."""
     stream, rows = _source(chance)
+    folder.mkdir(exist_ok=True)
     url, known = f"sqlite:///{folder}/out.db", stream.filter("key IS NOT NULL")
     appended = stream.select("n", "key").sink_to(SqlSink(url, "rows"))
     counts = known.key_by("key").aggregate(n=aggregations.count(), last=aggregations.max("n"))
@@ -298,6 +306,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "replayed": replayed,
     "silent": silent,
     "in a database": in_a_database,
+    "in files": in_files,
     "poisoned": poisoned,
 }
 """Draws a trial: from the source of chance, and a folder that it may use."""
