@@ -52,7 +52,7 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--pipeline", default="", metavar="FILE", help="a Python file that defines 'stream'")
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
-    parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of six pipelines")
+    parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of seven pipelines")
     parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
     parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
     parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")

@@ -77,8 +77,8 @@ class Cursor:
         self._starts = [place.first_row for place in self._places]
         self._loaded: _Place | None = None
         self._parquet: tuple[LogFile, pq.ParquetFile] | None = None
-        self._batch: pa.RecordBatch = pa.RecordBatch.from_pylist([], manifest.schema)
-        self._arrivals: Int64s = np.empty(0, np.int64)
+        self._batch: pa.RecordBatch  # and its arrivals: those of the place that is loaded
+        self._arrivals: Int64s
 
     @property
     def exhausted(self) -> bool:

@@ -17,7 +17,7 @@ from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
 from workbench.operators.executor import Executor
-from workbench.plan.logical import LogicalGraph, Node
+from workbench.plan.logical import Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
@@ -194,7 +194,7 @@ def deploy(
     try:
         for vertex in vertices:
             for subtask in range(vertex.parallelism):
-                builder = _TaskBuilder(graph.logical, settings, services, number, vertex, subtask, states)
+                builder = _TaskBuilder(settings, services, number, vertex, subtask, states)
                 tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
         if in_flight:
             _resend(graph, tasks, in_flight)
@@ -244,7 +244,6 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
 
 @dataclass(slots=True)
 class _TaskBuilder:
-    logical: LogicalGraph
     settings: Settings
     services: JobServices
     number: int

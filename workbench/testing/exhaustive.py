@@ -34,8 +34,8 @@ from workbench.testing.topologies import TOPOLOGIES, Trial
 from workbench.windows import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
-NAMES = ("rebalanced", "latest", "united", "late", "layered", "exchanged")
-"""One source spread over many, an upsert, two sources, files and side outputs, alignment at three levels, exchanges of
+NAMES = ("rebalanced", "latest", "united", "late", "in files", "layered", "exchanged")
+"""One source spread over many, an upsert, two sources, side outputs, files, alignment at three levels, exchanges of
 every kind."""
 _SEEDS = 15
 _AT_ONCE = 20
@@ -96,7 +96,7 @@ def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
 
 
 def single_crashes() -> list[Case]:
-    """Every crash point x every task x aligned and unaligned x six pipelines, each as a failed task and as a killed
+    """Every crash point x every task x aligned and unaligned x seven pipelines, each as a failed task and as a killed
     process; where a place is the coordinator's, each task fails while it is there."""
     return [case for name in NAMES for mode in MODES for case in _singles(name, mode)]
 

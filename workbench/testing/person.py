@@ -13,8 +13,8 @@ from workbench.runtime.master import Master
 from workbench.runtime.rescaling import Rescale
 from workbench.testing.checkpointing import draw_exactly_once
 
-_MOST_ACTIONS = 5
-_LAST_STEP = 120
+_MOST_ACTIONS = 4
+_LAST_STEP = 100
 
 Deed = Literal["tune", "checkpoint", "savepoint", "pause", "speed", "rescale", "stop"]
 

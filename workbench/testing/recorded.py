@@ -14,7 +14,7 @@ from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.connectors.replay_manifest import Manifest
 from workbench.testing.inputs import SCHEMA, STEP_US, Chance, Row, draw_rows, input_columns
 
-HISTORIES = 30
+HISTORIES = 12
 """So many are drawn from: writing one takes as long as half a run on it, and no fault comes before it is written."""
 
 

@@ -118,7 +118,8 @@ class Simulation:
         if scenario.only:
             faults_named(scenario.only)  # an unknown one is refused before anything is written
         self.scenario = scenario
-        self.folder = _FOLDERS / f"workbench-simulation-{uuid4().hex}"  # made by whoever writes to it first
+        self.folder = _FOLDERS / f"workbench-simulation-{uuid4().hex}"
+        self.folder.mkdir()
         drawn = Chance(f"{scenario.seed} input", scenario.rows_max, long=scenario.long)
         self.name = drawn.choice(sorted(scenario.pipelines))
         self.trial: Trial = scenario.pipelines[self.name](drawn, self.folder)
@@ -174,8 +175,10 @@ class Simulation:
         """Remove the run's folder."""
         if self._process is not None:
             self._process.close()
-        if self.folder.is_dir():
-            shutil.rmtree(self.folder)
+        try:
+            self.folder.rmdir()  # most runs have left nothing in it
+        except OSError:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def result(self) -> SimulationResult:
         """What came of it so far."""

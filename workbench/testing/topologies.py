@@ -56,7 +56,7 @@ class Trial:
 
     pipeline: Pipeline
     verify: Callable[[Outputs], list[str]]
-    parallelisms: tuple[int, ...] = (1, 1, 1, 2, 2, 2, 2, 3)
+    parallelisms: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 2, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
     outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
@@ -256,7 +256,6 @@ def in_files(chance: Random, folder: Path) -> Trial:
 def in_a_database(chance: Random, folder: Path) -> Trial:
     """Two tables of one database: one gets rows with its checkpoints, the other the latest row of each key at once."""
     stream, rows = _source(chance)
-    folder.mkdir(exist_ok=True)
     url, known = f"sqlite:///{folder}/out.db", stream.filter("key IS NOT NULL")
     appended = stream.select("n", "key").sink_to(SqlSink(url, "rows"))
     counts = known.key_by("key").aggregate(n=aggregations.count(), last=aggregations.max("n"))
