@@ -12,15 +12,11 @@ with the same seed::
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from uuid import uuid4
 
 from workbench.api.launch import build_master
 from workbench.api.opening import open_storage
@@ -46,6 +42,7 @@ from workbench.testing.inputs import Chance
 from workbench.testing.invariants import Checker
 from workbench.testing.person import Person, draw_actions
 from workbench.testing.result import SimulationResult
+from workbench.testing.run_folder import make_run_folder, remove_run_folder
 from workbench.testing.scenario import Scenario
 from workbench.testing.topologies import TOPOLOGIES, Trial
 
@@ -55,9 +52,6 @@ PROCESSES_MAX = 16
 STORY_LINES = 40
 SILENCE_US_MAX = 60_000_000
 """Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
-_SHARED_MEMORY = Path("/dev/shm")
-_FOLDERS = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
-"""A folder in memory where there is one: flushing files to it costs nothing."""
 _DURABLE = 0.3
 """How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
 
@@ -118,8 +112,7 @@ class Simulation:
         if scenario.only:
             faults_named(scenario.only)  # an unknown one is refused before anything is written
         self.scenario = scenario
-        self.folder = _FOLDERS / f"workbench-simulation-{uuid4().hex}"
-        self.folder.mkdir()
+        self.folder = make_run_folder()
         drawn = Chance(f"{scenario.seed} input", scenario.rows_max, long=scenario.long)
         self.name = drawn.choice(sorted(scenario.pipelines))
         self.trial: Trial = scenario.pipelines[self.name](drawn, self.folder)
@@ -175,10 +168,7 @@ class Simulation:
         """Remove the run's folder."""
         if self._process is not None:
             self._process.close()
-        try:
-            self.folder.rmdir()  # most runs have left nothing in it
-        except OSError:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        remove_run_folder(self.folder)
 
     def result(self) -> SimulationResult:
         """What came of it so far."""
