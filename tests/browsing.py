@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from workbench.cli.bench.lab_server import jupyter_server
 from workbench.cli.checks.machine import find_browser
 
 CHROMIUM = find_browser()
@@ -29,8 +24,6 @@ CHROMIUM_ARGUMENTS = [
 """The last one: a page that asks for anything but this machine gets nothing."""
 
 TOKEN = "test"
-START_S = 90
-_PLACES = ("JUPYTER_CONFIG", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES", "JUPYTER_RUNTIME")
 
 
 @contextmanager
@@ -44,37 +37,6 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@contextmanager
-def jupyter(home: Path, root: Path, application: str = "jupyterlab") -> Iterator[str]:
-    """The URL of a Jupyter server that shows `root` and keeps everything of its own in `home`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable, "-m", application, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        f"--IdentityProvider.token={TOKEN}", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None",
-        f"--ServerApp.root_dir={root}",
-    ]  # fmt: skip
-    settings = home / "jupyterlab_settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')  # else it asks whether it may
-    places = {f"{name}_DIR": str(home / name.lower()) for name in _PLACES} | {"IPYTHONDIR": str(home / "ipython")}
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | places)
-    try:
-        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_S
-        while not _answers(f"{url}/api"):
-            assert time.monotonic() < deadline, (home / "log").read_text()
-            time.sleep(0.1)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-
-
-def _answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=5).close()
-    except OSError:
-        return False
-    return True
+def jupyter(home: Path, root: Path) -> AbstractContextManager[str]:
+    """The URL of a JupyterLab that shows `root` and keeps everything of its own in `home`."""
+    return jupyter_server(home, root, TOKEN)

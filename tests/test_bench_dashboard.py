@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from workbench.cli import main
-from workbench.cli.bench import looking
+from workbench.cli.bench import lab_place, looking
 from workbench.cli.bench.chromium import BrowserError, Chromium
-from workbench.cli.bench.looking import Phase, compare, p99
-from workbench.cli.bench.notebook_kernel import CellError, NotebookKernel
+from workbench.cli.bench.looked import Looked, Phase, compare, p99
+from workbench.cli.bench.notebook_kernel import CellError, JoinedKernel, NotebookKernel
 from workbench.cli.bench.wide import PARALLELISM, TABLE, Wide
+from workbench.cli.checks.check import Check
 from workbench.cli.checks.machine import find_browser
+from workbench.dashboard.view import PARTS, STEPPER
+from workbench.errors import SettingError
 
 BEFORE = Phase(seconds=4.0, events=3_000, cpu_s=2.0, feed_cpu_s=0.0, cells_ms=(1.0, 3.0))
 SEEN = Phase(seconds=2.0, events=1_900, cpu_s=1.0, feed_cpu_s=0.06, cells_ms=(5.0, 4.0, 90.0))
 AFTER = Phase(seconds=4.0, events=5_000, cpu_s=2.0, feed_cpu_s=0.0, cells_ms=(2.0, 4.0))
 
 
-def looked(**changes: object) -> looking.Looked:
+def looked(**changes: object) -> Looked:
     told = {
-        "before": BEFORE, "seen": SEEN, "after": AFTER, "screen": (800, 600), "painted": 11, "received": 5_000,
-        "browser_s": 0.5, "tuned": [(10.0, 100.0), (30.0, 300.0), (20.0, 200.0)], "checked": True,
+        "before": BEFORE, "seen": SEEN, "after": AFTER, "page": "served", "screen": (800, 600), "painted": [11],
+        "received": 5_000, "browser_s": 0.5, "tuned": [(10.0, 100.0), (30.0, 300.0), (20.0, 200.0)], "checked": True,
     }  # fmt: skip
     return compare(**{**told, **changes})
 
@@ -38,8 +42,17 @@ def test_the_figures_with_a_page_are_compared_with_those_before_and_after_it() -
     assert (found.in_force_ms, found.in_force_ms_max, found.shown_ms) == (20.0, 30.0, 200.0)
     assert (found.cell_ms, found.cell_ms_p99, found.cell_alone_ms, found.cell_alone_ms_p99) == (5.0, 90.0, 2.5, 4.0)
     line = json.loads(found.to_json())
-    assert (line["peer"], line["workload"], line["config"], line["checked"]) == ("workbench", "W5", {"tasks": 40}, True)
+    assert (line["peer"], line["workload"], line["config"], line["checked"]) == (
+        "workbench",
+        "W5",
+        {"tasks": 40, "page": "served"},
+        True,
+    )
     assert "95.0% of 0.0 M events/s" in found.describe()
+    assert "5.5 frames/s painted, 2 kB/s" in found.describe()
+    docked = looked(page="jupyterlab", painted=[11, 7, 30])
+    assert (docked.page, docked.views, docked.frames_per_s) == ("jupyterlab", 3, 3.5)
+    assert "3.5 frames/s painted by the slowest of 3 views" in docked.describe()
     assert "result      WRONG" in looked(checked=False).describe()
 
 
@@ -65,8 +78,28 @@ def test_the_wide_job_is_exact_and_a_wrong_row_is_seen() -> None:
 
 def test_without_a_browser_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(looking, "find_browser", lambda: None)
-    assert main(["bench", "dashboard"]) == 2
-    assert "there is no Chromium to open the page in" in capsys.readouterr().err
+    for page in looking.PLACES:
+        assert main(["bench", "dashboard", "--page", page]) == 2
+        assert "there is no Chromium to open the page in" in capsys.readouterr().err
+
+
+def test_without_the_front_end_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = Check("JupyterLab extension", ok=False, found="it is not installed", mend="run 'make install'")
+    monkeypatch.setattr(lab_place, "lab_extension", lambda: [missing])
+    monkeypatch.setattr(looking, "find_browser", lambda: "chromium")
+    assert main(["bench", "dashboard", "--page", "jupyterlab"]) == 2
+    assert "it is not installed: run 'make install'" in capsys.readouterr().err
+
+
+def test_every_view_of_a_live_job_is_docked_once() -> None:
+    docked = [view for column in lab_place.COLUMNS for view in column]
+    assert sorted(docked) == sorted(set(PARTS) - {STEPPER})
+    assert lab_place.LabPlace.views == len(docked)
+
+
+def test_an_unknown_page_is_refused() -> None:
+    with pytest.raises(SettingError, match="unknown page 'window'"):
+        looking.look("window")
 
 
 def test_a_kernel_answers_and_its_errors_are_told() -> None:
@@ -78,6 +111,14 @@ def test_a_kernel_answers_and_its_errors_are_told() -> None:
             kernel.run("1/0")
         with pytest.raises(CellError, match="NameError"):
             kernel.ask("missing")
+
+
+def test_a_kernel_of_somebody_else_can_be_joined_and_stays() -> None:
+    with NotebookKernel() as kernel:
+        joined = JoinedKernel(Path(kernel._manager.connection_file))
+        joined.run("there = 1")
+        joined.close()
+        assert kernel.ask("there") == 1
 
 
 @pytest.mark.browser

@@ -525,29 +525,42 @@ def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():
     assert paced.is_due(quiet + pace.SLOW_S)
     assert not paced.is_lost(pace.LOST_S - 1)
     assert paced.is_lost(pace.LOST_S + 1)
-    paced.answered(beat=2, now=quiet)
+    paced.answered(beat=2, now=quiet, painting_s=0.02)
     assert paced.is_due(quiet + 1)
 
 
-def test_a_page_gets_its_next_frame_when_it_has_painted_the_last(shown, monkeypatch):
+def test_a_page_gets_its_next_frame_as_long_as_it_paints_and_answers(shown, monkeypatch):
     now = [float(int(time.monotonic()) + 1)]
     monkeypatch.setattr(display, "monotonic", lambda: now[0])
     assert shown.display.is_due(now[0]), "the first frame waits for nothing"
-    shown.display.show(now[0])
-    assert not shown.display.is_due(now[0] + 0.5), "it has not answered"
+    for _ in range(pace.AHEAD):
+        now[0] += pace.INTERVAL_S
+        assert shown.display.is_due(now[0]), "an answer takes its time"
+        shown.display.show(now[0])
+    assert not shown.display.is_due(now[0] + 0.5), "it has answered nothing"
     assert shown.display.is_due(now[0] + pace.PATIENCE_S), "its answer may be stuck behind a busy cell"
-    now[0] += 0.2 + pace.TRIP_S
-    shown.page.change(shown.view.pulse.echo, "data", {"beat": [shown.view.pulse.count]})
-    assert not shown.display.is_due(now[0]), "painting must leave the page some of its time"
-    assert shown.display.is_due(now[0] + 0.2)
+    answer = {"beat": [shown.view.pulse.count - 1], "painting_ms": [195.0]}
+    shown.page.change(shown.view.pulse.echo, "data", answer)
+    assert not shown.display.is_due(now[0] + 0.2), "painting must leave the page some of its time"
+    assert shown.display.is_due(now[0] + 0.31)
 
 
 def test_a_page_that_paints_at_once_gets_a_frame_in_every_interval():
     paced = pace.Pace(now=0.0)
     paced.sent(beat=1, now=10.0)
-    paced.answered(beat=1, now=10.01)
+    paced.answered(beat=1, now=10.01, painting_s=0.01)
     assert not paced.is_due(10.0 + 0.9 * pace.INTERVAL_S)
     assert paced.is_due(10.0 + pace.INTERVAL_S)
+
+
+def test_the_frames_on_their_way_are_counted_from_the_first_that_was_sent():
+    paced = pace.Pace(now=0.0)
+    for number in range(pace.AHEAD):
+        assert paced.is_due(float(number))
+        paced.sent(beat=41 + number, now=float(number))
+    assert not paced.is_due(number + 0.9 * pace.PATIENCE_S)
+    paced.answered(beat=41, now=float(number), painting_s=0.01)
+    assert paced.is_due(number + 1.1 * pace.INTERVAL_S)
 
 
 def test_a_thread_rests_in_proportion_to_the_processor_time_that_it_took(monkeypatch):

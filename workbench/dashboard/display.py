@@ -79,5 +79,5 @@ class Display:
             self._sequence = frame.sequence
         self.view.pulse.beat(over=self.is_done)
 
-    def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[int]]) -> None:
-        self.pace.answered(new["beat"][0], monotonic())
+    def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[float]]) -> None:
+        self.pace.answered(int(new["beat"][0]), monotonic(), new["painting_ms"][0] / 1e3)

@@ -1,7 +1,8 @@
 """How often a page gets a frame: one policy for every page, whether a notebook or a server of its own shows it.
 
 Two rules. The kernel's processor belongs to the job: the thread that feeds pages takes a small share of it
-(`Share`). And a page gets its next frame when it has painted the last one and had some rest (`Pace`).
+(`Share`). And a page gets its next frame when it has had some rest after painting, which it times itself, as long as it
+answers (`Pace`).
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ BUSY_SHARE = 0.1
 SHARE_OF_PAGE = 0.65
 """A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
 
-TRIP_S = 0.06
-"""What an answer takes on its way, for which the page is not to blame: Panel gathers a page's changes for 50 ms."""
+ANSWER_S = 1.0
+"""A page does not answer more often: each answer takes the kernel's interpreter from the job, and from cells."""
+
+AHEAD = 10
+"""So many frames may be on their way: those of the time until an answer, which has to pass a kernel at full speed."""
 
 PATIENCE_S = 1.0
-"""An answer is not waited for longer: it may be stuck behind a busy cell."""
+"""A page that owes more answers than that gets a frame so often: they may be stuck behind a busy cell."""
 
 SILENT_S = 20.0
 """A page that has not answered for so long gets a frame only every `SLOW_S`: it may be gone."""
@@ -41,17 +45,19 @@ class Pace:
 
     Example:
         >>> pace = Pace(now=0.0)
-        >>> pace.sent(beat=1, now=0.0)
+        >>> for beat in range(1, AHEAD + 1):
+        ...     pace.sent(beat, now=0.0)
         >>> pace.is_due(0.3)
         False
-        >>> pace.answered(beat=1, now=0.1)
+        >>> pace.answered(beat=1, now=0.1, painting_s=0.02)
         >>> pace.is_due(0.3)
         True
     """
 
     def __init__(self, now: float) -> None:
         self._heard_at = self._sent_at = now
-        self._sent = self._answered = -1
+        self._sent: int | None = None
+        self._answered = 0
         self._painting_s = 0.0
 
     def is_lost(self, now: float) -> bool:
@@ -59,24 +65,26 @@ class Pace:
         return now - self._heard_at > LOST_S
 
     def is_due(self, now: float) -> bool:
-        """Whether the page can take a frame: it has painted the last one, or was left alone long enough."""
+        """Whether the page can take a frame: it has painted most of what it was sent, and rested, or was left alone."""
+        if self._sent is None:
+            return True
         if now - self._heard_at > SILENT_S:
             pause = SLOW_S
-        elif self._answered < self._sent:
+        elif self._sent - self._answered >= AHEAD:
             pause = PATIENCE_S
         else:
             pause = min(PATIENCE_S, max(INTERVAL_S, self._painting_s / SHARE_OF_PAGE))
-        return self._sent < 0 or now - self._sent_at >= pause
+        return now - self._sent_at >= pause
 
     def sent(self, beat: int, now: float) -> None:
         """The frame of this beat is on its way."""
+        if self._sent is None:
+            self._answered = beat - 1
         self._sent, self._sent_at = beat, now
 
-    def answered(self, beat: int, now: float) -> None:
-        """The page has painted the frame of this beat."""
-        self._heard_at, self._answered = now, beat
-        if beat == self._sent:
-            self._painting_s = max(0.0, now - self._sent_at - TRIP_S)
+    def answered(self, beat: int, now: float, painting_s: float) -> None:
+        """The page has painted the frames up to this beat; since its last answer one took it so long, on average."""
+        self._heard_at, self._answered, self._painting_s = now, beat, painting_s
 
 
 class Share:

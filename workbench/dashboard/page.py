@@ -9,6 +9,7 @@ from bokeh.models import ColumnDataSource, CustomJS, Plot
 
 from workbench.dashboard.calm import CALM
 from workbench.dashboard.html import Texts
+from workbench.dashboard.pace import ANSWER_S
 from workbench.dashboard.theme import Paint
 
 
@@ -17,14 +18,15 @@ class Pulse:
 
     Attributes:
         source: columns ``beat`` (a counter) and ``live`` (1 while more is to come).
-        echo: the page sets it to the beat whose frame it has painted (or, where it is hidden and paints nothing, seen).
+        echo: the page sets it to the beat whose frame it has painted (or, where it is hidden and paints nothing, seen),
+            with the milliseconds that one took, on average since it told the kernel last.
         seen: the page sets its column ``part`` to the names of the parts that are on the screen.
         count: the last beat.
     """
 
     def __init__(self) -> None:
         self.source = ColumnDataSource({"beat": [0], "live": [1]})
-        self.echo = ColumnDataSource({"beat": [0]})
+        self.echo = ColumnDataSource({"beat": [0], "painting_ms": [0]})
         self.seen = ColumnDataSource({"part": []})
         self.count = 0
 
@@ -43,7 +45,7 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
     pieces = [[name, div] for name, div in texts.divs.items()]
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
-        "painted": paint.painted, "seen": pulse.seen,
+        "painted": paint.painted, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
         "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
     }  # fmt: skip
     return CustomJS(args=args, code=CALM + _PAGE)
@@ -154,16 +156,21 @@ const write_soon = () => {
   due = true
   queueMicrotask(() => requestAnimationFrame(() => { due = false; write() }))
 }
+let answered_at = -Infinity, painted_ms = 0, frames = 0
 const listen = () => {
   heard = Date.now()
   know_new_views()
   uncover()
-  const beat = [...pulse.get_column("beat")]
+  const beat = [...pulse.get_column("beat")], begin = performance.now()
   let answered = false
   const answer = () => {
     if (answered || root.document == null) return
     answered = true
-    echo.data = {beat}
+    const end = performance.now(), sync = end - answered_at >= answer_ms
+    painted_ms += end - begin
+    frames += 1
+    echo.setv({data: {beat, painting_ms: [painted_ms / frames]}}, {sync})
+    if (sync) [answered_at, painted_ms, frames] = [end, 0, 0]
   }
   queueMicrotask(() => requestAnimationFrame(() => setTimeout(answer, 0)))
   setTimeout(answer, 500)

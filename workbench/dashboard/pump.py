@@ -9,7 +9,7 @@ from time import monotonic
 from workbench.dashboard.display import Display
 from workbench.dashboard.pace import Share
 
-LOOK_S = 0.05
+LOOK_S = 0.03
 """How often the pump looks whether a page can take a frame."""
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,6 @@ from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pace import Share
 from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
-from workbench.dashboard.pump import LOOK_S
 from workbench.dashboard.served_line import ServedLine
 from workbench.dashboard.view import View
 from workbench.errors import SettingError
@@ -38,6 +37,9 @@ Jobs = Callable[[], Mapping[str, Watched]]
 """Gives the jobs that are shown, by name."""
 
 ADDRESS = "127.0.0.1"
+LOOK_S = 0.05
+"""How often it is looked whether a page can take a frame."""
+
 _REFUSED = "This page needs its token: open the address that was printed when it was served."
 
 

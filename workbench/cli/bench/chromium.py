@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 _OPTIONS = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 _START = 'read=$1 write=$2; shift 2; exec "$@" 3<"/dev/fd/$read" 4>"/dev/fd/$write"'
 """The browser reads commands from descriptor 3 and writes to 4; a shell can put any two there."""
@@ -66,6 +66,10 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the browser."""
         self._write.close()  # it ends when nobody can speak to it any more
         try:
             self._process.wait(10)

@@ -60,6 +60,12 @@ def register(commands: Commands) -> None:
         metavar="PEER",
         help=f"which script of the folder, repeatable (default: {', '.join(DEFAULT)})",
     )
+    parser.add_argument(
+        "--page",
+        type=one_of("page", tuple(looking.PLACES)),
+        default="served",
+        help="of dashboard: served (default), or jupyterlab, where the views are docked beside the notebook",
+    )
     parser.add_argument("--html", type=Path, help="picture of sweep or chaos (default: sweep.html, chaos.html)")
 
 
@@ -124,7 +130,7 @@ def _chaos(options: argparse.Namespace) -> int:
 def _dashboard(options: argparse.Namespace) -> int:
     exact = True
     for _ in range(options.repeats):
-        looked = looking.look(options.seconds or looking.SECONDS, on_phase=_tell)
+        looked = looking.look(options.page, options.seconds or looking.SECONDS, on_phase=_tell)
         say(looked.to_json() if options.json else looked.describe())
         exact = exact and looked.checked
     return 0 if exact else 1

@@ -1,12 +1,14 @@
-"""A kernel as a notebook has it, in a process of its own, and how long its cells take."""
+"""Cells of a kernel as a notebook has it, and how long they take."""
 
 from __future__ import annotations
 
 import ast
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from workbench.errors import WorkbenchError
@@ -18,28 +20,17 @@ class CellError(WorkbenchError):
     """A cell failed."""
 
 
-class NotebookKernel:
-    """A started kernel and the front end's side of its channels (a context manager).
+class Cells:
+    """Runs cells in a kernel.
 
-    Example:
-        ``with NotebookKernel() as kernel: kernel.ask("1 + 1")`` gives 2.
+    Args:
+        client: the front end's side of the kernel's channels.
     """
 
-    def __init__(self) -> None:
-        self._manager = KernelManager(kernel_name="python3", transport="ipc")  # no port is opened
-        self._manager.start_kernel()
-        self._client = self._manager.blocking_client()
-        self._client.start_channels()
-        self._client.wait_for_ready(timeout=PATIENCE_S)
-
-    def __enter__(self) -> NotebookKernel:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client.stop_channels()
-        self._manager.shutdown_kernel(now=True)
+    def __init__(self, client: BlockingKernelClient) -> None:
+        self._client = client
+        client.start_channels()
+        client.wait_for_ready(timeout=PATIENCE_S)
 
     def run(self, code: str) -> None:
         """Run a cell."""
@@ -58,6 +49,10 @@ class NotebookKernel:
         self._reply(code, {})
         return time.perf_counter() - begin
 
+    def close(self) -> None:
+        """Close the channels; the kernel stays."""
+        self._client.stop_channels()
+
     def _reply(self, code: str, expressions: dict[str, str]) -> dict[str, Any]:
         content: dict[str, Any] = self._client.execute(
             code, reply=True, timeout=PATIENCE_S, user_expressions=expressions, store_history=False
@@ -65,3 +60,38 @@ class NotebookKernel:
         if content["status"] != "ok":
             raise CellError(f"a cell failed in the kernel: {content.get('ename')}: {content.get('evalue')}")
         return content
+
+
+class NotebookKernel(Cells):
+    """A kernel of its own, started, and its cells (a context manager).
+
+    Example:
+        ``with NotebookKernel() as kernel: kernel.ask("1 + 1")`` gives 2.
+    """
+
+    def __init__(self) -> None:
+        self._manager = KernelManager(kernel_name="python3", transport="ipc")  # no port is opened
+        self._manager.start_kernel()
+        super().__init__(self._manager.blocking_client())
+
+    def __enter__(self) -> NotebookKernel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self._manager.shutdown_kernel(now=True)
+
+
+class JoinedKernel(Cells):
+    """The cells of a kernel that somebody else has started.
+
+    Args:
+        connection: its connection file.
+    """
+
+    def __init__(self, connection: Path) -> None:
+        client = BlockingKernelClient(connection_file=str(connection))
+        client.load_connection_file()
+        super().__init__(client)

@@ -11,20 +11,27 @@ from workbench.cli.bench.wide import PARALLELISM, TABLE, Wide
 PATIENCE = "60s"
 
 
-class ShownJob:
-    """The wide job, running, with checkpoints every second; its dashboard is served."""
+NAME = "bench-dashboard"
 
-    def __init__(self) -> None:
+
+class ShownJob:
+    """The wide job, running, with checkpoints every second.
+
+    Args:
+        served: whether its dashboard is served as a page.
+    """
+
+    def __init__(self, *, served: bool) -> None:
         self._work = Wide()
         self._job = self._work.pipeline().run(
-            "bench-dashboard", parallelism=PARALLELISM, checkpoint_interval="1s", buffer_timeout="100ms"
+            NAME, parallelism=PARALLELISM, checkpoint_interval="1s", buffer_timeout="100ms"
         )
-        self._pages = wb.serve(self._job)
+        self._pages = wb.serve(self._job) if served else None
 
     @property
     def url(self) -> str:
         """Of the served dashboard."""
-        return str(self._pages.url)
+        return "" if self._pages is None else str(self._pages.url)
 
     def reading(self) -> tuple[float, int, float, float]:
         """Seconds of some clock, events emitted, CPU seconds of the process and of the dashboard's threads in it."""
@@ -37,7 +44,8 @@ class ShownJob:
 
     def end(self) -> bool:
         """Serve it no longer and stop it; whether its results are right."""
-        self._pages.stop()
+        if self._pages is not None:
+            self._pages.stop()
         self._job.stop()
         self._job.wait(PATIENCE)
         return self._work.exact(self._job.table(TABLE))
