@@ -39,6 +39,8 @@ HOMES = {
     "bokeh": ("dashboard",),
     "tornado": ("dashboard",),
     "param": ("dashboard",),
+    "anywidget": ("dashboard",),
+    "ipywidgets": ("dashboard",),
 }
 
 # Below the drivers, the same input gives the same output: time, chance and threads come in from outside.

@@ -135,14 +135,22 @@ class JobViews(JobHandle):
             raise JobError(unknown("table", name, names))
         return tables.read(name)
 
-    def dashboard(self) -> Any:
+    def dashboard(self, carrier: str | None = None) -> Any:
         """The live dashboard, to be displayed in a cell.
 
         Source: Flink's web dashboard.
-        """
-        return import_module("workbench.dashboard").dashboard(self)
 
-    def view(self, name: str) -> Any:
+        Args:
+            carrier: what carries it to the page: ``"widget"`` (a Jupyter widget, for front ends that connect nothing
+                else to the kernel) or ``"comm"``; None: what the environment variable WORKBENCH_CARRIER says, and
+                without it a widget in VS Code and Colab and a comm elsewhere.
+
+        Raises:
+            SettingError: no such carrier.
+        """
+        return import_module("workbench.dashboard").dashboard(self, carrier=carrier)
+
+    def view(self, name: str, carrier: str | None = None) -> Any:
         """One part of the dashboard alone, to be displayed in a cell: graph, watermarks, latency, buffers, checkpoints,
         state, sink, events or controls.
 
@@ -150,16 +158,17 @@ class JobViews(JobHandle):
 
         Args:
             name: of the part.
+            carrier: as for `dashboard`.
 
         Raises:
-            SettingError: no such part.
+            SettingError: no such part, or no such carrier.
 
         Example:
             >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("viewed")
             >>> job.wait("60s"), job.view("graph")
             ('FINISHED', <Dashboard of job 'viewed', graph: FINISHED>)
         """
-        return import_module("workbench.dashboard").dashboard(self, name)
+        return import_module("workbench.dashboard").dashboard(self, name, carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.

@@ -74,9 +74,16 @@ class Recording:
         write_frames(Path(path), self.name, self.frames)
         return Path(path)
 
-    def dashboard(self) -> Any:
-        """The views of the dashboard with a slider over the time of the run, to be displayed in a cell."""
-        return import_module("workbench.dashboard").playback(self)
+    def dashboard(self, carrier: str | None = None) -> Any:
+        """The views of the dashboard with a slider over the time of the run, to be displayed in a cell.
+
+        Args:
+            carrier: as for `Job.dashboard`.
+
+        Raises:
+            SettingError: no such carrier.
+        """
+        return import_module("workbench.dashboard").playback(self, carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network; see `Job.report`.

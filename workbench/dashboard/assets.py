@@ -14,6 +14,8 @@ import bokeh
 import panel
 from panel.io.notebook import PYVIZ_PROXY, JupyterCommManagerBinary
 
+from workbench.dashboard.carrier import SETTING
+
 KNOCK_MS = 1_000
 """JupyterLab makes a subshell for each comm, so that its messages pass a busy cell; a comm that is opened before its
 subshell is there waits for the cell. Panel opens comms at once and nothing tells it when the subshell is there, so the
@@ -22,10 +24,27 @@ script opens ours again until the kernel is heard: after this long, then twice a
 LAST_KNOCK_MS = 32_000
 """The longest such pause; the kernel is gone if it has not been heard by then."""
 
+FIND_BOKEH = """
+  const wanted = %s
+  const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
+  const present = () => bokeh()?.Panel !== undefined
+"""
+"""JavaScript: ``bokeh()``, the BokehJS of this version, and whether it and Panel's models are ``present()``."""
+
+HUSH = """
+  const hush = (manager, acted) => {
+    const tell = manager._document_changed.bind(manager)
+    manager._document_changed = (event) => {
+      for (const one of event.events ?? [event])
+        if (one.sync && (one.kind === "MessageSent" || acted.has(one.model?.id))) tell(one)
+    }
+  }
+"""
+"""JavaScript: ``hush(manager, acted)`` has Panel's comm manager send only changes of the models with these ids."""
+
 _SCRIPT = """
 (() => {
-  const wanted = %(bokeh)s
-  const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
+  %(find)s
   %(proxy)s
   if (window.PyViz.comm_manager === undefined) {
     %(comms)s
@@ -75,25 +94,20 @@ _SCRIPT = """
       return connect(plot, ...rest)
     }
   }
-  const present = () => bokeh()?.Panel !== undefined
   const say = (text) => {
     const note = document.getElementById(%(note)s)
     if (note !== null) note.textContent = text
   }
+  if (document.body.dataset.vscodeThemeKind !== undefined)
+    say("VS Code connects only widgets to the kernel: run '%%env %(setting)s=widget' in a cell, then show this again.")
   const acted = new Set(%(inputs)s)
-  const hush = (manager) => {
-    const tell = manager._document_changed.bind(manager)
-    manager._document_changed = (event) => {
-      for (const one of event.events ?? [event])
-        if (one.sync && (one.kind === "MessageSent" || acted.has(one.model?.id))) tell(one)
-    }
-  }
+  %(hush)s
   let left = 1200
   const start = () => {
     const root = bokeh()?.index.find_one_by_id(%(plot)s)?.model
     const script = root?.document?.get_model_by_id(%(start)s)
     if (script != null) {
-      lines(%(plot)s).forEach(hush)
+      lines(%(plot)s).forEach((line) => hush(line, acted))
       script.execute(root)
     } else if (left-- > 0) setTimeout(start, 50)
   }
@@ -150,7 +164,9 @@ def loader_html(plot_id: str, script_id: str, inputs: Iterable[str]) -> str:
     script = _SCRIPT % {
         "proxy": PYVIZ_PROXY,
         "comms": JupyterCommManagerBinary.js_manager,
-        "bokeh": json.dumps(bokeh.__version__),
+        "find": FIND_BOKEH % json.dumps(bokeh.__version__),
+        "hush": HUSH,
+        "setting": SETTING,
         "panel": json.dumps(panel.__version__),
         "note": json.dumps(note),
         "plot": json.dumps(plot_id),

@@ -53,7 +53,8 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
 
 _PAGE = """
 const themed = () => {
-  const light = document.body.dataset.jpThemeLight
+  const {jpThemeLight: light, vscodeThemeKind: kind} = document.body.dataset
+  if (kind !== undefined) return !kind.endsWith("light")
   return light === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : light === "false"
 }
 let dark = null, quiet = false, heard = Date.now()
@@ -177,7 +178,7 @@ const listen = () => {
 }
 follow()
 const observer = new MutationObserver(follow)
-observer.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]})
+observer.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"]})
 pulse.properties.data.change.connect(listen)
 write()
 texts.properties.data.change.connect(write_soon)

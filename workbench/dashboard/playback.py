@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Protocol
 
 from bokeh.models import CustomJSTickFormatter, InlineStyleSheet, Slider
 
+from workbench.dashboard.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.steps import SLIDER_CSS
 from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View
@@ -13,6 +15,9 @@ from workbench.telemetry.frames import Frame
 
 SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events")
 """The parts that a recording has facts for: it holds no records, and nothing can be asked of it."""
+
+WITHOUT_WIDGETS = "No widgets are shown here: recording.report('run.html') writes a page that needs none."
+"""Below the text that takes the place of a widget."""
 
 _SLIDER_CSS = f"""{SLIDER_CSS}
 :host {{ width: 100%; padding: 2px 14px 6px; box-sizing: border-box; color: var(--wb-ink); font-size: 12px; }}
@@ -102,14 +107,19 @@ class Playback:
 
     Args:
         recording: what is shown.
+        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
+
+    Raises:
+        SettingError: no such carrier.
 
     Example:
         ``wb.Recording.open("run.recording").dashboard()`` at the end of a cell.
     """
 
-    def __init__(self, recording: Recorded) -> None:
+    def __init__(self, recording: Recorded, carrier: str | None = None) -> None:
         self._recording = recording
-        self._lines: list[Line] = []
+        self._carrier = choose(carrier)
+        self._held: list[Any] = []  # what a page talks to must live as long as this
 
     def __repr__(self) -> str:
         return f"<Playback of job {self._recording.name!r}: {len(self._recording.frames)} frames>"
@@ -119,13 +129,21 @@ class Playback:
         return PlaybackView(self._recording)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
-        view = self.view()
-        line = Line(view.document(), view.script, view.inputs, greet=lambda: view.pulse.beat(over=True))
-        self._lines.append(line)
-        data, metadata = line.render()
+        if self._carrier == WIDGET:
+            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
+            self._held.append(widget)
+            return widget.render(f"{self!r}\n{WITHOUT_WIDGETS}")
+        data, metadata = self._connect().render()
         return {**data, "text/plain": repr(self)}, metadata
 
+    def _connect(self, comms: Any = None) -> Line:
+        """A line to a page, with a fresh set of figures."""
+        view = self.view()
+        line = Line(view.document(), view.script, view.inputs, lambda: view.pulse.beat(over=True), comms)
+        self._held.append(line)
+        return line
 
-def playback(recording: Recorded) -> Playback:
+
+def playback(recording: Recorded, carrier: str | None = None) -> Playback:
     """The views of a recording with a slider."""
-    return Playback(recording)
+    return Playback(recording, carrier)

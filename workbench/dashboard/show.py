@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bokeh.embed import file_html
 from bokeh.resources import INLINE
 
+from workbench.dashboard.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Pump
@@ -17,6 +19,12 @@ from workbench.dashboard.view import View, check_part
 
 PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
 """Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
+
+WITHOUT_WIDGETS = (
+    "No widgets are shown here: job.status(), job.metrics() and job.graph() tell the same in text, job.tune() and its "
+    "like act on the job."
+)
+"""Below the text that takes the place of a widget."""
 
 PUMP = Pump()
 """Feeds every display of every job in this process."""
@@ -32,19 +40,24 @@ class Dashboard:
         job: the job to show and to control.
         part: the one part that is shown, such as ``"graph"``; None: all.
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
+        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
 
     Raises:
-        SettingError: no such part.
+        SettingError: no such part, or no such carrier.
 
     Example:
         ``job.dashboard()`` at the end of a cell.
     """
 
-    def __init__(self, job: Watched, part: str | None = None, pump: Pump | None = None) -> None:
+    def __init__(
+        self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None
+    ) -> None:
+        self._carrier = choose(carrier)
         self._job = job
         self._part = None if part is None else check_part(part)
         self._pump = PUMP if pump is None else pump
         self._displays: list[Display] = []
+        self._widgets: list[Any] = []
 
     def __repr__(self) -> str:
         frame = self._job.recorder.latest()
@@ -56,14 +69,22 @@ class Dashboard:
         return View(self._job, self._job.recorder.frames(), self._part)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        if self._carrier == WIDGET:
+            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
+            self._widgets.append(widget)
+            return widget.render(f"{self!r}\n{WITHOUT_WIDGETS}")
+        data, metadata = self._connect().render()
+        return {**data, "text/plain": repr(self)}, metadata
+
+    def _connect(self, comms: Any = None) -> Line:
+        """A line to a page, with a fresh set of figures that is fed from now on."""
         view = self.view()
-        line = Line(view.document(), view.script, view.inputs)
+        line = Line(view.document(), view.script, view.inputs, comms=comms)
         display = Display(self._job, view, line)
-        data, metadata = line.render()
         self._displays.append(display)
         display.view.easel.follow = lambda job: self._follow(display, job)
         self._pump.add(display)
-        return {**data, "text/plain": repr(self)}, metadata
+        return line
 
     def save(self, path: str | Path) -> Path:
         """Write what the dashboard shows now into one HTML file that needs no network; its controls do nothing.
@@ -93,8 +114,11 @@ class Dashboard:
             self._pump.remove(display)
             display.line.close()
         self._displays.clear()
+        for widget in self._widgets:
+            widget.close()
+        self._widgets.clear()
 
 
-def dashboard(job: Watched, part: str | None = None) -> Dashboard:
+def dashboard(job: Watched, part: str | None = None, carrier: str | None = None) -> Dashboard:
     """The dashboard of a job, or one part of it."""
-    return Dashboard(job, part)
+    return Dashboard(job, part, carrier=carrier)

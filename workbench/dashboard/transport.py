@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any
 
+from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
-from panel.io.model import diff
+from panel.io.model import add_to_doc, diff
 from panel.io.notebook import JupyterCommManagerBinary, render_mimebundle, send
 from panel.models.comm_manager import CommManager
 
@@ -71,10 +72,16 @@ class Line:
         inputs: the models that the page may change; what else changes there (sizes, colours) is its own affair.
         greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
             else is sent by itself.
+        comms: makes the two comms; None: Panel's do.
     """
 
     def __init__(
-        self, document: Document, script: Any, inputs: Iterable[Any], greet: Callable[[], None] | None = None
+        self,
+        document: Document,
+        script: Any,
+        inputs: Iterable[Any],
+        greet: Callable[[], None] | None = None,
+        comms: Any = None,
     ) -> None:
         self.lock = RLock()
         """Held by whoever touches the view's models."""
@@ -83,9 +90,10 @@ class Line:
         self._inputs = frozenset(model.id for model in inputs)
         self._greet = greet
         self._root = root = document.roots[0]
-        self._telemetry = Comms.get_server_comm()
+        comms = Comms if comms is None else comms
+        self._telemetry = comms.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
-        self._control = Comms.get_client_comm(on_msg=self._receive, on_open=self._answer)
+        self._control = comms.get_client_comm(on_msg=self._receive, on_open=self._answer)
         self._manager.client_comm_id = self._control.id
 
     @property
@@ -100,6 +108,18 @@ class Line:
             self._document.callbacks._held_events = []
         html = loader_html(self._root.ref["id"], self._script_id, self._inputs) + data["text/html"]
         return {**data, "text/html": html}, metadata
+
+    def document(self) -> dict[str, Any]:
+        """What a page needs that makes the view by itself: ``document`` (JSON), the ids of its ``root``, of the script
+        to ``start`` there and of the ``inputs``.
+        """
+        with self.lock:
+            add_to_doc(self._root, self._document, True)
+            self._document.add_root(self._manager)
+            text = serialize_json(self._document.to_json(deferred=False))
+            self._document.callbacks._held_events = []
+        ids = {"root": self._root.id, "start": self._script_id, "inputs": sorted(self._inputs)}
+        return {"document": text, **ids}
 
     def push(self, change: Callable[[], None] | None = None) -> int:
         """Apply a change to the models and send all that is new to the page.

@@ -1,0 +1,136 @@
+"""The dashboard as a widget, in a page whose outputs reach the kernel by widgets alone: the nearest to VS Code.
+
+It is a JupyterLab without the extensions of the workbench and of Panel, and the Jupyter server gives it no BokehJS.
+"""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from browsing import CHROMIUM, chromium, jupyter
+from test_dashboard_browser import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, TEXTS, Lab
+
+from workbench.dashboard.widget_page import NOTE
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
+
+OTHERS = {"workbench-jupyterlab": True, "@pyviz/jupyterlab_pyviz": True}
+STATUS = """job = wb.job("delays")
+print(job.status()["buffer_timeout"], job.state, job.status()["buffer_size"])"""
+CELLS = [START, "%env WORKBENCH_CARRIER=widget\n%stream dashboard delays", SHOW_AND_STAY_BUSY, "", STATUS]
+OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
+    .flatMap(cell => cell.model.outputs?.toJSON() ?? []).flatMap(output => Object.keys(output.data ?? {}))"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
+    config = home / "jupyter_config" / "labconfig"
+    config.mkdir(parents=True)
+    (config / "page_config.json").write_text(json.dumps({"disabledExtensions": OTHERS}))
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
+                                 metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
+        root / "live.ipynb",
+    )  # fmt: skip
+    with jupyter(home, root) as url, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1500, "height": 1000})
+        asked, problems = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        lab = Lab(page, url)
+        lab.asked, lab.problems = asked, problems
+        yield lab
+
+
+def asked(lab):
+    """What the job says of itself."""
+    lab.run(4)
+    lab.until(lambda: lab.printed(4).endswith("\n"), "a line")
+    return lab.printed(4)
+
+
+def moves(lab, displays):
+    """Whether so many displays get further pictures."""
+    lab.until(lambda: len(lab.page.evaluate(BEATS)) == displays, f"{displays} displays")
+    lab.until(lambda: all("RUNNING" in head for head in lab.heads()), "a running job in all")
+    before = lab.page.evaluate(BEATS)
+    lab.until(
+        lambda: all(now >= then + 5 for now, then in zip(lab.page.evaluate(BEATS), before, strict=True)),
+        "five more pictures",
+    )
+
+
+def test_it_moves_without_a_comm_of_its_own_and_without_files_from_the_server(lab):
+    lab.run(0)
+    assert lab.page.evaluate("() => [typeof window.Bokeh, typeof window.PyViz]") == ["undefined", "undefined"]
+    lab.run(1)
+    moves(lab, 1)
+    assert lab.page.get_by_text(NOTE).is_visible()
+    assert "application/vnd.jupyter.widget-view+json" in lab.page.evaluate(OUTPUTS)
+    assert "text/html" not in lab.page.evaluate(OUTPUTS)
+    assert [url for url in lab.asked if "bokeh" in url or "panel-preview" in url] == []
+
+
+def test_a_second_display_lives_beside_the_first_and_its_slider_acts_while_a_cell_is_busy(lab):
+    lab.run(2, wait=False)
+    moves(lab, 2)
+    assert lab.is_busy(2), "the cell was not busy any more"
+    handle = lab.page.locator(".jp-Cell:nth-child(3) .noUi-handle, [data-windowed-list-index='2'] .noUi-handle").first
+    handle.focus()
+    handle.press("End")
+    handle.press("ArrowLeft")
+    lab.until(lambda: not lab.is_busy(2), "the end of the cell")
+    lab.until(lambda: lab.printed(2), "what it printed last")
+    assert lab.printed(2) == "seen while the cell ran\n"
+    lab.until(lambda: lab.page.evaluate(POSITIONS) == [10, 10], "both sliders at 1s")
+
+
+def test_what_somebody_does_on_one_display_is_seen_on_the_other_and_in_the_job(lab):
+    lab.page.get_by_label("Buffer size (records): any value").first.fill("1234")
+    lab.page.get_by_label("Buffer size (records): any value").first.press("Enter")
+    lab.until(lambda: "in force: <b>1234</b>" in str(lab.page.evaluate(TEXTS)), "the size in force")
+    assert "1s RUNNING 1234" in asked(lab)
+
+
+def test_it_follows_the_theme_of_vs_code(lab):
+    dark = f"() => ({ROOTS})().map(r => r.css_classes.includes('wb-dark'))"
+    set_kind = "kind => { document.body.dataset.vscodeThemeKind = kind }"
+    for kind, expected in (
+        ("vscode-dark", True),
+        ("vscode-high-contrast-light", False),
+        ("vscode-high-contrast", True),
+    ):
+        lab.page.evaluate(set_kind, kind)
+        lab.until(lambda expected=expected: set(lab.page.evaluate(dark)) == {expected}, kind)
+    lab.page.evaluate("() => { delete document.body.dataset.vscodeThemeKind }")
+    lab.until(lambda: set(lab.page.evaluate(dark)) == {False}, "JupyterLab's theme again")
+
+
+def test_a_view_stands_alone_beside_the_dashboard(lab):
+    lab.clear(2)
+    lab.rewrite(3, 'wb.job("delays").view("graph")')
+    lab.run(3)
+    moves(lab, 2)
+
+
+def test_a_page_that_is_loaded_again_shows_it_as_it_is_by_then(lab):
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
+    lab.page.reload()
+    lab.page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
+    moves(lab, 2)
+    assert "in force: <b>1234</b>" in str(lab.page.evaluate(TEXTS))
+
+
+def test_the_stop_button_ends_the_job_and_all_displays_say_so(lab):
+    lab.page.get_by_role("button", name="Stop job").first.click()
+    over = ("FINISHED", "CANCELED")
+    lab.until(lambda: all(any(state in head for state in over) for head in lab.heads()), "the end")
+    assert asked(lab).split()[1] in over
+    assert lab.problems == []
