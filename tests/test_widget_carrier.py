@@ -17,7 +17,7 @@ from workbench.dashboard.carrier import SETTING, choose
 from workbench.dashboard.playback import Playback
 from workbench.dashboard.pump import Pump
 from workbench.dashboard.show import Dashboard
-from workbench.dashboard.widget_carrier import SCRIPTS, VIEW_TYPE, scripts
+from workbench.dashboard.widget_carrier import CLOSED, SCRIPTS, VIEW_TYPE, scripts
 from workbench.errors import SettingError
 
 SERVER = {"JPY_SESSION_NAME": "flights.ipynb"}
@@ -202,6 +202,29 @@ def test_a_view_that_is_gone_gets_nothing_more_and_what_it_still_says_is_ignored
     display.show(0.0)
     shown.page.change("a", slider(document, "buffer_timeout"), "value", 10)
     assert (shown.page.frames, shown.job.asked) == ([], [])
+
+
+def test_a_closed_dashboard_keeps_what_it_shows_and_tells_a_page_that_asks_anew(shown):
+    document = shown.page.open("a")
+    shown.page.ask("a", "ready")
+    shown.dashboard.close()
+    assert not shown.pump.fed[0].line.is_open
+    shown.page.change("a", slider(document, "buffer_timeout"), "value", 10)
+    assert shown.job.asked == []
+    shown.page.heard.clear()
+    shown.page.ask("b", "open")
+    assert [content for content, _ in shown.page.heard] == [{"view": "b", "problem": CLOSED}]
+
+
+def test_a_view_that_cannot_be_made_says_so_on_the_page(shown, caplog):
+    def broken():
+        raise ValueError("no frames")
+
+    shown.job.recorder.frames = broken
+    shown.page.ask("a", "open")
+    assert "could not be made" in caplog.text
+    ((content, _),) = shown.page.heard
+    assert content == {"view": "a", "problem": "The dashboard could not be made (ValueError: no frames)."}
 
 
 def test_a_message_that_makes_no_sense_harms_nobody(shown, caplog):

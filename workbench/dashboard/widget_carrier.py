@@ -8,7 +8,7 @@ again, or that shows the output twice, has live views.
 What a page says is a mapping with its own name for the view (``view``) and what it wants (``ask``):
 
 - ``scripts``: BokehJS, as it is not on the page yet; the answer carries it as compressed texts.
-- ``open``: a view; the answer is its document.
+- ``open``: a view; the answer is its document, or a sentence (``problem``).
 - ``ready``: the view is shown, and frames may come.
 - ``change``: what a person did (``data``), as Panel puts it.
 - ``close``: the view is gone.
@@ -40,6 +40,8 @@ SCRIPTS = (
     Path(panel.__file__).parent / "dist" / "panel.min.js",
 )
 """What Panel's models need, and these, in the order in which a page runs it."""
+
+CLOSED = "This dashboard was closed: run the cell again to see the job live."
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +127,7 @@ class WidgetCarrier:
         self._connect = connect
         self._lines: dict[str, tuple[Line, Channel]] = {}
         self._asked: set[tuple[str, str]] = set()
+        self._is_closed = False
         self._control = Widget()
         self._face = Face(control=self._control.model_id)
         comm = self._control.comm
@@ -141,12 +144,11 @@ class WidgetCarrier:
         return {VIEW_TYPE: spec, "text/plain": text}, {}
 
     def close(self) -> None:
-        """Forget the pages; the widget is gone."""
+        """Forget the pages, which keep what they show."""
+        self._is_closed = True
         for line, _ in self._lines.values():
             line.close()
         self._lines.clear()
-        self._face.close()
-        self._control.close()
 
     def _handle(self, message: dict[str, Any]) -> None:
         data = message["content"]["data"]
@@ -167,12 +169,23 @@ class WidgetCarrier:
         if ask == "scripts":
             self._control.send({"view": view, "scripts": bokeh.__version__}, list(scripts()))
         elif ask == "open":
-            channels = Channels(self._face, self._control, view)
-            line = self._connect(channels)
-            self._lines[view] = line, channels.control
-            self._control.send({"view": view, **line.document()})
+            self._control.send({"view": view, **self._open(view)})
         elif view in self._lines:
             self._answer(*self._lines[view], ask, content, buffers)
+
+    def _open(self, view: str) -> dict[str, Any]:
+        """The answer to a page that asks for a view: its document, or the sentence why there is none."""
+        if self._is_closed:
+            return {"problem": CLOSED}
+        try:
+            channels = Channels(self._face, self._control, view)
+            line = self._connect(channels)
+            document = line.document()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the person who looks must hear of it
+            _log.exception("a view of the dashboard could not be made")
+            return {"problem": f"The dashboard could not be made ({type(error).__name__}: {error})."}
+        self._lines[view] = line, channels.control
+        return document
 
     def _answer(self, line: Line, control: Channel, ask: str, content: dict[str, Any], buffers: Any) -> None:
         if ask == "ready" and control.on_open is not None:

@@ -45,7 +45,13 @@ const run = (texts) => {
 const render = async ({model, el}) => {
   const view = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
   const control = await model.widget_manager.get_model(model.get("control"))
-  const tell = (ask, more) => control.send({view, ask, ...more})
+  const tell = (ask, more) => {
+    try {
+      control.send({view, ask, ...more})
+    } catch (gone) {
+      console.debug("The kernel went away before the dashboard could talk to it.", gone)
+    }
+  }
   let wants = null
   const want = (ask) => {
     wants = ask
@@ -100,6 +106,9 @@ const render = async ({model, el}) => {
       } else if (content.document !== undefined) {
         wants = null
         await show(content)
+      } else if (content.problem !== undefined) {
+        wants = null
+        said.textContent = content.problem
       } else acknowledge({metadata: content.metadata, content: {data: content.data}})
     } catch (error) {
       said.textContent = `The dashboard cannot be shown: ${error.message}.`
