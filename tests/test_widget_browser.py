@@ -128,6 +128,35 @@ def test_a_page_that_is_loaded_again_shows_it_as_it_is_by_then(lab):
     assert "in force: <b>1234</b>" in str(lab.page.evaluate(TEXTS))
 
 
+def test_a_notebook_that_is_opened_again_shows_it_live(lab):
+    lab.page.evaluate(
+        """async () => {
+            const notebook = window.jupyterapp.shell.currentWidget
+            await notebook.context.save()
+            notebook.close()
+        }"""
+    )
+    lab.until(lambda: lab.page.evaluate(BEATS) == [], "a page without the notebook")
+    lab.page.evaluate(
+        """async () => {
+            const notebook = await window.jupyterapp.commands.execute("docmanager:open", {path: "live.ipynb"})
+            await notebook.context.ready
+        }"""
+    )
+    moves(lab, 2)
+
+
+def test_what_is_left_of_a_kernel_says_so_and_the_next_kernels_dashboard_lives(lab):
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    quiet = f"() => ({ROOTS})().map(r => r.css_classes.includes('wb-quiet'))"
+    lab.until(lambda: lab.page.evaluate(quiet) == [True, True], "no news from the kernel in both")
+    lab.clear(3)
+    lab.rewrite(0, START.replace('"checkpoints"', '"afresh"').replace("flights.log", "afresh.log"))
+    lab.run(0)
+    lab.run(1)
+    moves(lab, 1)
+
+
 def test_the_stop_button_ends_the_job_and_all_displays_say_so(lab):
     lab.page.get_by_role("button", name="Stop job").first.click()
     over = ("FINISHED", "CANCELED")

@@ -6,7 +6,6 @@ import gzip
 import json
 from types import SimpleNamespace
 
-import bokeh
 import pytest
 from bokeh.document import Document
 from bokeh.models import Slider
@@ -135,7 +134,7 @@ def test_the_output_holds_the_widget_and_a_text_but_no_page(shown):
 def test_bokehjs_comes_from_the_kernel_when_the_page_has_none(shown):
     shown.page.ask("a", "scripts")
     ((content, buffers),) = shown.page.heard
-    assert content == {"view": "a", "scripts": bokeh.__version__}
+    assert content == {"view": "a", "scripts": 4}
     assert [gzip.decompress(part) for part in buffers] == [path.read_bytes() for path in SCRIPTS]
     assert sum(map(len, scripts())) < 1_000_000
 

@@ -167,7 +167,7 @@ class WidgetCarrier:
                 return
             self._asked.add((view, ask))
         if ask == "scripts":
-            self._control.send({"view": view, "scripts": bokeh.__version__}, list(scripts()))
+            self._control.send({"view": view, "scripts": len(scripts())}, list(scripts()))
         elif ask == "open":
             self._control.send({"view": view, **self._open(view)})
         elif view in self._lines:

@@ -101,7 +101,8 @@ const render = async ({model, el}) => {
       if (content.scripts !== undefined) {
         const texts = await Promise.all(buffers.map(unpack))
         if (!present()) run(texts)
-        if (!present()) throw new Error(`BokehJS ${content.scripts} is not on the page although it was loaded`)
+        const there = window.Bokeh?.version ?? "none"
+        if (!present()) throw new Error(`it needs BokehJS ${wanted} and the page has ${there}`)
         want("open")
       } else if (content.document !== undefined) {
         wants = null
@@ -111,7 +112,7 @@ const render = async ({model, el}) => {
         said.textContent = content.problem
       } else acknowledge({metadata: content.metadata, content: {data: content.data}})
     } catch (error) {
-      said.textContent = `The dashboard cannot be shown: ${error.message}.`
+      said.textContent = `The dashboard cannot be shown (${error.message}): load the page again.`
       console.error(error)
     }
   }
