@@ -94,7 +94,7 @@ def test_without_the_front_end_it_says_so(monkeypatch: pytest.MonkeyPatch, capsy
 def test_every_view_of_a_live_job_is_docked_once() -> None:
     docked = [view for column in lab_place.COLUMNS for view in column]
     assert sorted(docked) == sorted(set(PARTS) - {STEPPER})
-    assert lab_place.LabPlace.views == len(docked)
+    assert lab_place.LabViews.views == len(docked)
 
 
 def test_an_unknown_page_is_refused() -> None:

@@ -17,7 +17,7 @@ INTERVAL_S = 0.15
 BUSY_SHARE = 0.1
 """A feeding thread rests so long after its work that this takes at most this share of one core."""
 
-SHARE_OF_PAGE = 0.65
+SHARE_OF_PAGE = 0.75
 """A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
 
 ANSWER_S = 1.0

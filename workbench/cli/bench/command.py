@@ -64,7 +64,7 @@ def register(commands: Commands) -> None:
         "--page",
         type=one_of("page", tuple(looking.PLACES)),
         default="served",
-        help="of dashboard: served (default), or jupyterlab, where the views are docked beside the notebook",
+        help="of dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (in nine panels)",
     )
     parser.add_argument("--html", type=Path, help="picture of sweep or chaos (default: sweep.html, chaos.html)")
 

@@ -1,4 +1,4 @@
-"""Looking at a job in JupyterLab: a notebook whose kernel runs it, and its nine views docked beside the notebook."""
+"""Looking at a job in JupyterLab: a notebook whose kernel runs it, and beside it the dashboard or nine views docked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _RUN = """(async () => {
     throw new Error(`cell INDEX: ${failed?.evalue ?? "it was not run"}`)
   return [took, outputs.toJSON().map((output) => output.data?.["text/plain"] ?? "").join("")]
 })()"""
-_DOCK = """(async () => {
+_VIEWS = """(async () => {
   const {commands, shell} = jupyterapp
   const opened = VIEWS.flat().map((view) => commands.execute("workbench:open-view", {job: JOB, view}))
   await Promise.all(opened)
@@ -60,12 +60,13 @@ _DOCK = """(async () => {
     for (const panel of column.slice(1)) shell.add(panel, "main", {mode: "split-bottom", ref: column[0].id})
   shell.activateById(notebook.id)
 })()"""
+_DASHBOARD = """jupyterapp.commands.execute("workbench:open-dashboard", {job: JOB})"""
 _CLOSE = """[...jupyterapp.shell.widgets("main")].filter((widget) => widget.hasClass("wb-Dashboard"))
   .forEach((panel) => panel.close())"""
 
 
 class LabPlace:
-    """JupyterLab in a browser, with a notebook that runs the wide job; its views while the dashboard is open.
+    """JupyterLab in a browser, with a notebook that runs the wide job, and its dashboard in a panel while that is open.
 
     Args:
         program: the Chromium.
@@ -74,9 +75,10 @@ class LabPlace:
         SettingError: the front end is not installed.
     """
 
-    screen = (2400, 1400)
-    """The sidebar, the notebook and nine views are seen at once."""
-    views = sum(len(column) for column in COLUMNS)
+    screen = (3200, 2300)
+    """The sidebar, the notebook and the whole dashboard, half of the page wide, are seen at once."""
+    views = 1
+    _dock = _DASHBOARD
 
     def __init__(self, program: str) -> None:
         if lacking := [check for check in lab_extension() if not check.ok]:
@@ -105,12 +107,12 @@ class LabPlace:
         self._stack.close()
 
     def open(self) -> Chromium:
-        """Dock the views, all at once."""
-        self._browser.ask(_DOCK.replace("VIEWS", json.dumps(COLUMNS)).replace("JOB", json.dumps(NAME)))
+        """Dock what is looked at."""
+        self._browser.ask(self._dock.replace("JOB", json.dumps(NAME)))
         return self._browser
 
     def close(self) -> None:
-        """Close the views; the notebook stays open."""
+        """Close what is docked; the notebook stays open."""
         self._browser.ask(_CLOSE)
 
     def cell_seconds(self) -> float:
@@ -123,6 +125,15 @@ class LabPlace:
     def _run(self, index: int) -> tuple[float, str]:
         took_ms, shown = self._browser.ask(_RUN.replace("INDEX", str(index)))
         return took_ms / 1e3, shown
+
+
+class LabViews(LabPlace):
+    """The same with nine views, each docked by itself."""
+
+    screen = (2400, 1400)
+    """The sidebar, the notebook and nine views are seen at once."""
+    views = sum(len(column) for column in COLUMNS)
+    _dock = _VIEWS.replace("VIEWS", json.dumps(COLUMNS))
 
 
 def _notebook(*cells: str) -> dict[str, object]:

@@ -52,7 +52,7 @@ class Looked:
     """What came of it; milliseconds unless the name says otherwise.
 
     Attributes:
-        page: where the dashboard is shown: "served" or "jupyterlab".
+        page: where the dashboard is shown, by its name in ``looking.PLACES``.
         views: that are fed, each by itself: the served page is one, docked views are many.
         screen: of the page, in pixels.
         eps_alone, eps_seen: events per wall-clock second without a page and with one.

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from workbench.cli.bench.chromium import Chromium
-from workbench.cli.bench.lab_place import LabPlace
+from workbench.cli.bench.lab_place import LabPlace, LabViews
 from workbench.cli.bench.looked import Looked, Phase, compare
 from workbench.cli.bench.notebook_kernel import Cells
 from workbench.cli.bench.served_place import ServedPlace
@@ -52,7 +52,11 @@ class Place(AbstractContextManager["Place"], Protocol):
         """How long a cell ``1+1`` takes there."""
 
 
-PLACES: dict[str, Callable[[str], Place]] = {"served": ServedPlace, "jupyterlab": LabPlace}
+PLACES: dict[str, Callable[[str], Place]] = {
+    "served": ServedPlace,
+    "jupyterlab": LabPlace,
+    "jupyterlab-views": LabViews,
+}
 """By the name of the page; each is given the path of a Chromium."""
 
 
@@ -62,12 +66,13 @@ def look(
     """Measure once.
 
     Args:
-        page: one of `PLACES`: the nine views on a page of their own, or docked beside a notebook in JupyterLab.
+        page: one of `PLACES`: the dashboard on a page of its own, or docked beside a notebook in JupyterLab, or its
+            nine views there, each in a panel.
         seconds: of each of the three measurements.
         on_phase: is told what comes next.
 
     Raises:
-        SettingError: no such page, or there is no Chromium, or (for ``jupyterlab``) no front end.
+        SettingError: no such page, or there is no Chromium, or (in JupyterLab) no front end.
     """
     if page not in PLACES:
         raise SettingError(unknown("page", page, PLACES))
