@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import SECRET
+from pyarrow import fs
 
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
 from workbench.runtime.storage.lease import LEASE_US
+from workbench.runtime.storage.remote_files import RemoteFiles
 
 
 def folder(bucket: str, place: str) -> str:
@@ -161,3 +163,25 @@ def test_a_file_uri_is_a_path(tmp_path: Path) -> None:
         assert storage.directory == tmp_path / "c"
         checkpoint(storage, 1, pa.table({"n": [1]}))
     assert (tmp_path / "c" / "chk-00000001" / "manifest.json").exists()
+
+
+def test_what_another_process_deletes_at_the_same_moment_is_deleted(tmp_path: Path) -> None:
+    class Contended:
+        """A file system on which whatever somebody asks about is deleted right after the answer."""
+
+        type_name = "contended"
+        local = fs.LocalFileSystem()
+        delete_dir, delete_file = local.delete_dir, local.delete_file
+
+        def get_file_info(self, path: str) -> fs.FileInfo:
+            info = self.local.get_file_info(path)
+            (self.delete_dir if info.type == fs.FileType.Directory else self.delete_file)(path)
+            return info
+
+    files = RemoteFiles(Contended(), str(tmp_path), "there")
+    (tmp_path / "chk-1").mkdir()
+    (tmp_path / "chk-1" / "part").touch()
+    (tmp_path / "manifest").touch()
+    files.delete_folder("chk-1")
+    files.delete("manifest")
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -70,11 +71,13 @@ class RemoteFiles:
 
     def delete(self, path: str) -> None:
         if self.exists(path):
-            self._system.delete_file(self._path(path))
+            with suppress(FileNotFoundError):  # a process that is being replaced tidies up at the same time
+                self._system.delete_file(self._path(path))
 
     def delete_folder(self, path: str) -> None:
         if self._system.get_file_info(self._path(path)).type == fs.FileType.Directory:
-            self._system.delete_dir(self._path(path))
+            with suppress(FileNotFoundError):
+                self._system.delete_dir(self._path(path))
 
     def take(self, source: Files, path: str, to: str) -> None:
         if source is self and not self._has_folders:
