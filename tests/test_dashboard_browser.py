@@ -126,6 +126,15 @@ class Lab:
     def heads(self):
         return self.page.evaluate(HEADS)
 
+    def slide_while_busy(self, handle):
+        """Move a slider to its last value but one; the cell that waits for it sees that and ends."""
+        handle.focus()
+        handle.press("End")
+        handle.press("ArrowLeft")
+        self.until(lambda: not self.is_busy(2), "the end of the cell")
+        self.until(lambda: self.printed(2), "what it printed last")
+        assert self.printed(2) == "seen while the cell ran\n"
+
     def until(self, condition, what):
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
@@ -161,12 +170,7 @@ def test_two_displays_of_one_job_move_without_a_network_and_one_of_them_in_a_bus
 
 def test_a_slider_acts_while_a_cell_is_busy(lab):
     handle = lab.page.locator(".noUi-handle").first
-    handle.focus()
-    handle.press("End")
-    handle.press("ArrowLeft")
-    lab.until(lambda: not lab.is_busy(2), "the end of the cell")
-    lab.until(lambda: lab.printed(2), "what it printed last")
-    assert lab.printed(2) == "seen while the cell ran\n"
+    lab.slide_while_busy(handle)
 
 
 def test_nothing_that_a_cell_prints_is_lost_while_pages_answer(lab):
