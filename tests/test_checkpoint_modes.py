@@ -14,7 +14,7 @@ import workbench as wb
 from workbench.api.job import Job
 from workbench.api.pipeline import Pipeline
 from workbench.errors import CheckpointError, JobError, SettingError
-from workbench.telemetry.frames import CheckpointFrame, SubtaskCheckpointFrame
+from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 
 LEFT, RIGHT = list(range(1, 61)), list(range(101, 161))
 TOTALS = {parity: sum(n for n in [*LEFT, *RIGHT] if n % 2 == parity) for parity in (0, 1)}
@@ -112,7 +112,8 @@ def test_an_unaligned_barrier_overtakes_and_what_it_overtakes_is_kept() -> None:
     assert (last(job).mode, last(job).unaligned) == ("unaligned", True)
     assert [part(job, task).persisted_records for task in ("table[", "table-2[", "union")] == [0, 0, 3]
     assert part(job, "union").persisted_bytes == last(job).persisted_bytes == 3 * 8
-    assert part(job, "union").processed_records == 1
+    assert (part(job, "union").processed_records, part(job, "union").processed_bytes) == (1, 8)
+    assert last(job).processed_bytes == 8, "the sources take in nothing, and the sums took their one barrier"
     job.fail("union[0]")
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS

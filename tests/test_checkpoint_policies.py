@@ -27,6 +27,7 @@ class Task:
         self.copies: list[tuple[int, list[int]]] = []
         self.reports: list[tuple[int, Arrival]] = []
         self.given_up: set[int] = set()
+        self.aligning_bytes = 0
 
     @property
     def records_in(self) -> int:
@@ -59,6 +60,8 @@ class Task:
             if isinstance(element, Records):
                 if channel.log is not None:
                     channel.log.append(element)
+                if self.policy.waits:
+                    self.aligning_bytes += element.nbytes
                 self.seen += element.batch.column(0).to_pylist()
             elif isinstance(element, CheckpointBarrier):
                 self.policy.on_barrier(channel, element, now_us)
@@ -107,7 +110,7 @@ def test_alignment_holds_the_faster_channel_until_the_last_barrier() -> None:
     b.channel.push(barrier)
     task.run(150)
     assert task.copies == [(1, [1, 2])]
-    assert task.reports == [(1, Arrival(start_delay_us=10, alignment_us=40, processed=2))]
+    assert task.reports == [(1, Arrival(start_delay_us=10, alignment_us=40, processed=2, processed_bytes=2 * 8))]
     assert task.seen == [1, 2, 7]
     assert not any(channel.blocked for channel in task.inputs)
 
@@ -163,7 +166,9 @@ def test_at_least_once_holds_nothing_back_and_counts_what_came_too_early() -> No
     b.channel.push(records(9))
     task.run(160)
     assert task.copies == [(1, [1, 2, 3, 8])]  # 2 and 3 are in the state and will come again
-    assert task.reports == [(1, Arrival(start_delay_us=10, alignment_us=50, processed=3, early=2))]
+    assert task.reports == [
+        (1, Arrival(start_delay_us=10, alignment_us=50, processed=3, early=2, processed_bytes=3 * 8))
+    ]
     assert task.seen == [1, 2, 3, 8, 9]
 
 

@@ -23,7 +23,8 @@ from workbench.dashboard.state_part import Held
 from workbench.dashboard.view import PARTS
 from workbench.errors import JobError, SettingError
 from workbench.kernel.verbs import run_verb
-from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput, SubtaskCheckpointFrame
+from workbench.telemetry.checkpoint_frames import SubtaskCheckpointFrame
+from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>'\"&",

@@ -34,6 +34,11 @@ class Records:
     def __len__(self) -> int:
         return int(self.batch.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its rows and their event times."""
+        return int(self.batch.nbytes + (0 if self.timestamps is None else self.timestamps.nbytes))
+
     def slice(self, offset: int, length: int) -> Records:
         """Rows [offset, offset + length), without copying."""
         times = self.timestamps

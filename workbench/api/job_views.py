@@ -14,7 +14,7 @@ from workbench.api.recording import Recording
 from workbench.api.status import Status, Table, status_of
 from workbench.durations import format_duration, format_instant
 from workbench.errors import JobError, unknown
-from workbench.telemetry.frames import CheckpointFrame
+from workbench.telemetry.checkpoint_frames import CheckpointFrame
 
 
 class JobViews(JobHandle):

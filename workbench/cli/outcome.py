@@ -14,7 +14,7 @@ import workbench as wb
 from workbench.cli.main_job import NAME
 from workbench.cli.run_folder import RunFolder
 from workbench.durations import format_instant
-from workbench.telemetry.frames import CheckpointFrame
+from workbench.telemetry.checkpoint_frames import CheckpointFrame
 
 LAST_ROWS = 5
 LAST_CHECKPOINTS = 5

@@ -1,15 +1,23 @@
-"""Checkpoints as a part of the dashboard."""
+"""Checkpoints as a part of the dashboard: what happens now above, Flink's tabs below."""
 
 from __future__ import annotations
 
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FixedTicker, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
 
-from workbench.dashboard import gantt, inflight
-from workbench.dashboard.checkpoints import CHART_NAMES, LISTED, SHOWN, chart_columns, progress_html, table_html
-from workbench.dashboard.html import KEY_CHECKPOINTS, scrolled
+from workbench.dashboard import (
+    checkpoints_configuration,
+    checkpoints_history,
+    checkpoints_overview,
+    checkpoints_summary,
+    gantt,
+    inflight,
+)
+from workbench.dashboard.checkpoints import CHART_NAMES, SHOWN, chart_columns, progress_html
+from workbench.dashboard.html import Choice, scrolled
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import ceiling, refresh, stretch
+from workbench.dashboard.tabs import Tabs
 from workbench.dashboard.theme import Paint
 from workbench.dashboard.time_chart import SHORT_MS, quarters
 from workbench.telemetry.frames import Frame
@@ -21,20 +29,27 @@ return tick >= 1e9 ? tick / 1e9 + " GB"
 
 
 class CheckpointsPart(Part):
-    """Progress, the cut through the channels, what each subtask did, history as a chart and as a table."""
+    """Progress and the cut through the channels; what each subtask did for the chosen checkpoint, or for the newest;
+    and the tabs that Flink has, which the page turns by itself."""
 
     title = "Checkpoints"
-    hint = KEY_CHECKPOINTS
+    hint = "UTC"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
         paint, texts, alone = easel.paint, easel.texts, easel.alone
-        self._most = 20 if alone else LISTED
+        self._frame: Frame | None = None
+        self._wanted: int | None = None
+        self._choice = Choice(self._choose)
         self._cut = texts.piece("Where the barrier is on every channel", css=inflight.CSS)
         self._words = texts.piece("What every subtask did", css=gantt.CSS)
         self._gantt = gantt.Gantt(paint)
         self._progress = texts.piece("Checkpoint in progress", css=_CSS)
-        self._table = texts.piece("Latest checkpoints")
+        self._overview = texts.piece("The latest checkpoints", css=checkpoints_overview.CSS, choice=self._choice)
+        self._history = texts.piece("History of checkpoints", css=checkpoints_history.CSS, choice=self._choice)
+        self._details = texts.piece("Subtasks of a checkpoint", css=checkpoints_history.DETAILS_CSS) if alone else None
+        self._summary = texts.piece("Summary of checkpoints", css=checkpoints_summary.CSS)
+        self._options = texts.piece("Configuration of checkpoints", css=checkpoints_configuration.CSS)
         self._source = ColumnDataSource({name: [] for name in CHART_NAMES})
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
@@ -44,25 +59,55 @@ class CheckpointsPart(Part):
             html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
         )  # fmt: skip
         self._draw(paint)
+        whole, listed, rest = (600, 300, 300) if alone else _ROOMS
+        details = [] if self._details is None else [scrolled(self._details.div, 420)]
+        self.tabs = Tabs(
+            "Tabs of the checkpoints",
+            {
+                "Overview": [scrolled(self._overview.div, whole)],
+                "History": [scrolled(self._history.div, listed), *details],
+                "Summary": [self.figure, scrolled(self._summary.div, rest)],
+                "Configuration": [scrolled(self._options.div, whole)],
+            },
+            0 if alone else whole,
+            together=alone,
+        )
         self.models = [
             self._progress.div, scrolled(self._cut.div, 230 if alone else 83), self._words.div,
-            scrolled(self._gantt.figure, 360 if alone else 118), self.figure,
-            scrolled(self._table.div, 400 if alone else 107),
+            scrolled(self._gantt.figure, 360 if alone else 118), *self.tabs.models,
         ]  # fmt: skip
+        self.inputs = (self._choice.source,)
 
     def update(self, frame: Frame) -> None:
+        self._frame = frame
         self._progress.write(progress_html(frame))
-        self._table.write(table_html(frame, self._most))
         self._cut.write(inflight.html(frame))
-        checkpoint = gantt.chosen(frame)
-        self._words.write(gantt.words(checkpoint))
-        self._gantt.show(checkpoint)
+        self._show_chosen(frame)
+        self._overview.write(checkpoints_overview.html(frame, choosable=self.easel.hears))
+        self._summary.write(checkpoints_summary.html(frame))
+        self._options.write(checkpoints_configuration.html(frame))
         columns = chart_columns(frame)
         if refresh(self._source, columns) and columns["id"]:
             newest = columns["id"][-1]
             self._ids.update(start=max(0, newest - SHOWN) + 0.4, end=max(SHOWN, newest) + 0.6)
             self._fit(0, self._durations, ceiling(max(max(columns["done_ms"]), max(columns["failed_ms"]))))
             self._fit(1, self._sizes, ceiling(max(columns["size"])))
+
+    def _choose(self, row: str) -> None:
+        """Show this checkpoint; the same again: the newest one, as it comes."""
+        wanted = int(row)
+        self._wanted = None if wanted == self._wanted else wanted
+        if self._frame is not None:
+            self._show_chosen(self._frame)
+
+    def _show_chosen(self, frame: Frame) -> None:
+        checkpoint = gantt.chosen(frame, self._wanted)
+        self._words.write(gantt.words(checkpoint))
+        self._gantt.show(checkpoint)
+        inside = self._details is None
+        self._history.write(checkpoints_history.html(frame, self._wanted, inside=inside, choosable=self.easel.hears))
+        if self._details is not None:
+            self._details.write(checkpoints_history.details_html(checkpoint))
 
     def _fit(self, axis: int, axis_range: Range1d, end: float) -> None:
         if stretch(axis_range, end):
@@ -90,6 +135,9 @@ class CheckpointsPart(Part):
         plot.add_tools(HoverTool(renderers=[done, failed], tooltips=tips, mode="vline"))
         paint.plot(plot)
 
+
+_ROOMS = (186, 186, 90)
+"""Pixels of what scrolls in the whole dashboard: a tab, the history, what is below the chart."""
 
 _CSS = """
 p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }

@@ -14,7 +14,8 @@ from workbench.dashboard import wording
 from workbench.dashboard.sources import ceiling, refresh, stretch
 from workbench.dashboard.theme import FONT, Paint
 from workbench.dashboard.time_chart import SHORT_MS, quarters
-from workbench.telemetry.frames import CheckpointFrame, Frame, SubtaskCheckpointFrame
+from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
+from workbench.telemetry.frames import Frame
 
 ROW = 15
 AXIS = 22
@@ -28,8 +29,12 @@ _ENDS = ("delay", "aligned", "synced", "written")
 _NAMES = ("y", "task", "top", "bottom", "zero", *_ENDS, "told")
 
 
-def chosen(frame: Frame) -> CheckpointFrame | None:
-    """The newest checkpoint of which a subtask has told something."""
+def chosen(frame: Frame, wanted: int | None = None) -> CheckpointFrame | None:
+    """The checkpoint of the number that somebody wants to see, while it is known; else the newest of which a subtask
+    has told something."""
+    for checkpoint in frame.checkpoints:
+        if checkpoint.id == wanted:
+            return checkpoint
     for checkpoint in reversed(frame.checkpoints):
         if any(task.start_delay_ms is not None for task in checkpoint.subtasks):
             return checkpoint
@@ -64,9 +69,12 @@ def columns(checkpoint: CheckpointFrame | None) -> dict[str, list[Any]]:
 
 
 def in_flight(task: SubtaskCheckpointFrame) -> str:
-    """Flink's processed (persisted) in-flight data, in records."""
+    """Flink's processed (persisted) in-flight data, in records and bytes."""
     how = " unaligned" if task.unaligned else ""
-    return f"in flight: {task.processed_records:,} processed, {task.persisted_records:,} persisted{how}"
+    return (
+        f"in flight: {task.processed_records:,} processed ({wording.size(task.processed_bytes)}), "
+        f"{task.persisted_records:,} persisted ({wording.size(task.persisted_bytes)}){how}"
+    )
 
 
 def straggler(checkpoint: CheckpointFrame) -> tuple[str, float, float] | None:

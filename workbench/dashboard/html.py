@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bokeh.models import Column, ColumnDataSource, Div, InlineStyleSheet
@@ -83,6 +84,19 @@ class Piece:
             self._texts.patch({self._name: [(0, html)]})
 
 
+class Choice:
+    """Which row of a piece somebody has chosen: elements with ``data-choose='12'`` are chosen by a click, or by the key
+    that presses a button in them.
+
+    Attributes:
+        source: the page writes the ``row`` there, and how many ``times`` somebody has chosen one.
+    """
+
+    def __init__(self, chosen: Callable[[str], object]) -> None:
+        self.source = ColumnDataSource({"row": [""], "times": [0]})
+        self.source.on_change("data", lambda _attribute, _old, new: chosen(str(new["row"][0])))
+
+
 class Texts:
     """All HTML of one view, in one data source that the page's script writes into the Divs.
 
@@ -93,15 +107,18 @@ class Texts:
     def __init__(self) -> None:
         self.source = ColumnDataSource()
         self.divs: dict[str, Div] = {}
+        self.choices: dict[str, Choice] = {}
 
-    def piece(self, label: str, css: str = "", role: str = "region") -> Piece:
-        """An empty part, named for assistive technology."""
+    def piece(self, label: str, css: str = "", role: str = "region", choice: Choice | None = None) -> Piece:
+        """An empty part, named for assistive technology; `choice` hears which of its rows somebody chooses."""
         name = f"piece {len(self.divs)}"
         div = Div(
             text="", sizing_mode="stretch_width", margin=0, disable_math=True,
             stylesheets=[InlineStyleSheet(css=TABLE_CSS + css)], html_attributes={"role": role, "aria-label": label},
         )  # fmt: skip
         self.divs[name] = div
+        if choice is not None:
+            self.choices[name] = choice
         self.source.add([""], name)
         return Piece(self.source, name, div)
 
@@ -133,6 +150,14 @@ background: linear-gradient(var(--wb-card) 40%, transparent) top / 100% 20px no-
 """
 
 
+def heading(title: str, hint: str = "") -> Div:
+    """A title, and a hint in small print; both are ours (HTML is allowed)."""
+    return Div(
+        text=f"<h3><span>{title}</span><small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0,
+        disable_math=True, stylesheets=[InlineStyleSheet(css=TITLE_CSS)],
+    )  # fmt: skip
+
+
 def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:
     """A framed part of the dashboard: title, a hint in small print, and the content, which may scroll.
 
@@ -142,17 +167,12 @@ def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int |
         name: CSS class by which the layout places the card.
         scroll_px: height of the content, in pixels, above which it scrolls.
     """
-    heading = Div(
-        text=f"<h3><span>{title}</span><small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0,
-        disable_math=True,
-        stylesheets=[InlineStyleSheet(css=TITLE_CSS)],
-    )  # fmt: skip
     if scroll_px is not None:
         css = f":host {{ max-height: {scroll_px}px; overflow: hidden auto; scrollbar-width: thin; }}"
         children = [
             Column(children=children, sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=css)], margin=0)
         ]
     return Column(
-        children=[heading, *children], sizing_mode="stretch_width", css_classes=["wb-card", f"wb-{name}"], margin=0,
-        stylesheets=[InlineStyleSheet(css=CARD_CSS)],
+        children=[heading(title, hint), *children], sizing_mode="stretch_width", margin=0,
+        css_classes=["wb-card", f"wb-{name}"], stylesheets=[InlineStyleSheet(css=CARD_CSS)],
     )  # fmt: skip

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.dashboard import wording
-from workbench.telemetry.frames import ChannelFrame, CheckpointFrame, Frame
+from workbench.telemetry.checkpoint_frames import CheckpointFrame
+from workbench.telemetry.frames import ChannelFrame, Frame
 
 LISTED = 24
 

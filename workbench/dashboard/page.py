@@ -42,7 +42,8 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
     Args:
         cards: the model that holds each part, by the part's name.
     """
-    pieces = [[name, div] for name, div in texts.divs.items()]
+    choices = {name: choice.source for name, choice in texts.choices.items()}
+    pieces = [[name, div, choices.get(name)] for name, div in texts.divs.items()]
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
         "painted": paint.painted, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
@@ -137,16 +138,34 @@ const become = (old, fresh) => {
     was = next
   }
 }
+// Rows that can be chosen tell so, by a click or by the key that presses their button.
+const offering = new WeakSet()
+const offer = (place, choice) => {
+  if (choice === null || offering.has(place)) return
+  offering.add(place)
+  place.addEventListener("click", (event) => {
+    const row = event.composedPath().find((node) => node.dataset?.choose !== undefined)
+    if (row !== undefined) choice.data = {row: [row.dataset.choose], times: [choice.get_column("times")[0] + 1]}
+  })
+}
+// Rows move while somebody goes through them by key: the focus stays with the row, not with its place.
+const focused = (place) => place.getRootNode().activeElement?.closest("[data-choose]")?.dataset.choose
+const refocus = (place, row) => {
+  if (row !== undefined && focused(place) !== row) place.querySelector(`[data-choose="${row}"] button`)?.focus()
+}
 const views = new Map(), written = new Map(), page = document.createElement("template")
 const write = () => {
-  for (const [name, div] of pieces) {
+  for (const [name, div, choice] of pieces) {
     const text = texts.get_column(name)[0]
     if (written.get(name) === text) continue
     if (!views.has(name)) views.set(name, cb_context.index.find_one(div))
     const place = views.get(name)?.markup_el
     if (place == null) { views.delete(name); continue }
+    offer(views.get(name).el, choice)
+    const row = focused(place)
     page.innerHTML = text
     become(place, page.content)
+    refocus(place, row)
     written.set(name, text)
   }
 }

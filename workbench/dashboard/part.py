@@ -24,6 +24,7 @@ class Easel:
         errands: does what takes time, such as a savepoint.
         alone: whether the view shows one part, which then has room for more.
         follow: has the view show another job from now on.
+        hears: whether the kernel hears what somebody chooses; nobody does behind a report.
     """
 
     job: Watched
@@ -33,6 +34,7 @@ class Easel:
     errands: Errands = field(default_factory=Errands)
     alone: bool = False
     follow: Callable[[Watched], None] = lambda job: None
+    hears: bool = True
 
     def runs_live(self) -> bool:
         """Whether the job goes on by itself, so that asking it something in between moves nothing."""

@@ -59,6 +59,8 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
     """
     moments = chosen(frames)
     view = PlaybackView(_Recorded(name, tuple(frames)), moments)
+    view.easel.hears = False
+    view.show_moment(len(moments) - 1)
     document = view.document()
     back, forth = _patches(view, document)
     view.slider.js_on_change(
@@ -123,12 +125,36 @@ def _tables(frames: Sequence[Frame]) -> str:
                 "kind": one.kind,
                 "state": one.state,
                 "triggered": format_instant(one.triggered_us),
-                "duration (ms)": one.duration_ms,
-                "size (bytes)": one.size_bytes,
                 "acknowledged": f"{one.acknowledged}/{one.total}",
+                "latest acknowledgement": format_instant(one.latest_acknowledgement_us),
+                "end to end duration (ms)": one.end_to_end_ms,
+                "checkpointed data size (bytes)": one.size_bytes,
+                "full checkpoint data size (bytes)": one.full_size_bytes,
+                "processed in-flight data (bytes)": one.processed_bytes,
+                "persisted in-flight data (bytes)": one.persisted_bytes,
+                "path": one.path,
                 "reason": one.reason,
             }
             for one in checkpoints.values()
+        ],
+        "Subtasks of checkpoints": [
+            {
+                "checkpoint": one.id,
+                "subtask": task.task,
+                "acknowledged": task.acknowledged,
+                "end to end duration (ms)": task.end_to_end_ms,
+                "checkpointed data size (bytes)": task.size_bytes,
+                "full checkpoint data size (bytes)": task.full_size_bytes,
+                "sync duration (ms)": task.sync_ms,
+                "async duration (ms)": task.async_ms,
+                "processed data (bytes)": task.processed_bytes,
+                "persisted data (bytes)": task.persisted_bytes,
+                "alignment duration (ms)": task.alignment_ms,
+                "start delay (ms)": task.start_delay_ms,
+                "unaligned": task.unaligned,
+            }
+            for one in last.checkpoints
+            for task in one.subtasks
         ],
         "Events": [{"time": format_instant(one.time_us), "kind": one.kind, "what": one.text} for one in events],
     }

@@ -83,6 +83,11 @@ def clock(us: int) -> str:
     return instant(us)[11:]
 
 
+def moment(us: int | None) -> str:
+    """The time of day in UTC to the millisecond: ``06:00:00.125``."""
+    return NOTHING if us is None else f"{clock(us)}.{us // 1_000 % 1_000:03d}"
+
+
 def percent(fraction: float) -> str:
     """A share: 0.344 is ``34 %``."""
     return f"{fraction * 100:.0f} %"

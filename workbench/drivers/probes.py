@@ -279,6 +279,10 @@ class ProbedStorage:
         self._storage = storage
         self._probe = probe
 
+    @property
+    def incremental(self) -> bool:
+        return self._storage.incremental
+
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
         self._probe.reached("state write begins", f"{place}/{task}", 0)
         file = self._storage.write(place, task, state)

@@ -19,12 +19,13 @@ class Begun:
 
     Attributes:
         first_us: when the first barrier came.
-        records_in: that the task had received by then.
+        records_in, bytes_in: that the task had received by then; bytes while barriers were awaited.
         arrived: channels whose barrier has come.
     """
 
     first_us: int
     records_in: int
+    bytes_in: int
     arrived: tuple[InputChannel, ...]
 
 
@@ -36,14 +37,19 @@ class AlignedBarriers:
         snapshots: takes its snapshots.
     """
 
-    __slots__ = ("_aligning", "_first_us", "_gate", "_records_in", "_snapshots")
+    __slots__ = ("_aligning", "_bytes_in", "_first_us", "_gate", "_records_in", "_snapshots")
 
     def __init__(self, gate: InputGate, snapshots: Takes) -> None:
         self._gate = gate
         self._snapshots = snapshots
         self._aligning: CheckpointBarrier | None = None
         self._first_us = 0
-        self._records_in = 0
+        self._records_in = self._bytes_in = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether a barrier has come, and others are awaited."""
+        return self._aligning is not None
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Hold the channel back, and snapshot when the last barrier has come."""
@@ -52,6 +58,7 @@ class AlignedBarriers:
             self._aligning = barrier
             self._first_us = now_us
             self._records_in = self._snapshots.records_in
+            self._bytes_in = self._snapshots.aligning_bytes
         elif barrier.checkpoint_id < self._aligning.checkpoint_id:
             return
         channel.blocked_us = now_us
@@ -73,7 +80,7 @@ class AlignedBarriers:
         begun: Begun | None = None
         if self._aligning is not None and self._aligning.checkpoint_id == checkpoint_id:
             arrived = tuple(channel for channel in self._gate.channels if channel.blocked)
-            begun = Begun(self._first_us, self._records_in, arrived)
+            begun = Begun(self._first_us, self._records_in, self._bytes_in, arrived)
         self._release()
         return begun
 
@@ -82,8 +89,12 @@ class AlignedBarriers:
         assert barrier is not None
         if all(channel.blocked or channel.finished for channel in self._gate.channels):
             snapshots = self._snapshots
-            processed = snapshots.records_in - self._records_in
-            arrival = Arrival(self._first_us - barrier.triggered_us, now_us - self._first_us, processed)
+            arrival = Arrival(
+                start_delay_us=self._first_us - barrier.triggered_us,
+                alignment_us=now_us - self._first_us,
+                processed=snapshots.records_in - self._records_in,
+                processed_bytes=snapshots.aligning_bytes - self._bytes_in,
+            )
             snapshots.report(snapshots.take(barrier), arrival)
             self._release()
 

@@ -21,6 +21,7 @@ class _Counting:
     barrier: CheckpointBarrier
     first_us: int
     records_in: int
+    bytes_in: int
     received: dict[InputChannel, int] = field(default_factory=dict)
 
 
@@ -39,11 +40,16 @@ class CountedBarriers:
         self._snapshots = snapshots
         self._counting: dict[int, _Counting] = {}
 
+    @property
+    def waits(self) -> bool:
+        """Whether a barrier has come, and others are awaited."""
+        return bool(self._counting)
+
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Note that it has come, and snapshot when it was the last."""
         counting = self._counting.get(barrier.checkpoint_id)
         if counting is None:
-            counting = _Counting(barrier, now_us, self._snapshots.records_in)
+            counting = _Counting(barrier, now_us, self._snapshots.records_in, self._snapshots.aligning_bytes)
             self._counting[barrier.checkpoint_id] = counting
         counting.received[channel] = channel.channel.records_received
         self._complete(now_us)
@@ -65,9 +71,10 @@ class CountedBarriers:
                 continue
             early = sum(channel.channel.records_received - before for channel, before in counting.received.items())
             arrival = Arrival(
-                counting.first_us - counting.barrier.triggered_us,
-                now_us - counting.first_us,
-                self._snapshots.records_in - counting.records_in,
-                early,
+                start_delay_us=counting.first_us - counting.barrier.triggered_us,
+                alignment_us=now_us - counting.first_us,
+                processed=self._snapshots.records_in - counting.records_in,
+                early=early,
+                processed_bytes=self._snapshots.aligning_bytes - counting.bytes_in,
             )
             self._snapshots.report(self._snapshots.take(counting.barrier), arrival)

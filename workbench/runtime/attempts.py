@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
 from workbench.runtime.audit import Audit
+from workbench.runtime.checkpoint_record import Restore
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
 from workbench.runtime.in_flight import TASK
@@ -65,7 +66,8 @@ class Attempts:
         execution: the tasks that run, or that ran last.
         count: how often tasks have been deployed.
         down: regions whose tasks have failed and do not run yet again.
-        restored_us: when tasks were last restored from a checkpoint.
+        restores: how often tasks have been restored from a checkpoint or savepoint.
+        last_restore: the latest of these.
     """
 
     def __init__(
@@ -96,7 +98,8 @@ class Attempts:
         self._regions: tuple[Region, ...] = ()
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
-        self.restored_us: int | None = None
+        self.restores = 0
+        self.last_restore: Restore | None = None
 
     @property
     def restart_point(self) -> Manifest | None:
@@ -171,9 +174,11 @@ class Attempts:
     ) -> None:
         if manifest is None or states is None:
             return
-        self.restored_us = self._services.clock.now_us()
+        now_us = self._services.clock.now_us()
+        self.restores += 1
+        self.last_restore = Restore(manifest.checkpoint_id, manifest.kind == "savepoint", manifest.place, now_us)
         text = f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})"
-        twice = self._audit.restored(self.restored_us, manifest.checkpoint_id, states.get(TASK, []), only)
+        twice = self._audit.restored(now_us, manifest.checkpoint_id, states.get(TASK, []), only)
         if twice:
             text += f"; it was taken at least once, and {twice} records that it holds come again"
         self._tell("recovery", text)

@@ -17,7 +17,7 @@ class Acknowledgement:
 
     Attributes:
         unaligned: its barrier has overtaken records.
-        processed_records: taken in during the alignment.
+        processed_records, processed_bytes: taken in during the alignment.
         persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
         early_records: in the state although they came behind a barrier.
     """
@@ -31,8 +31,26 @@ class Acknowledgement:
     persisted_records: int = 0
     persisted_bytes: int = 0
     early_records: int = 0
+    processed_bytes: int = 0
     written_us: int | None = None
     file: StateFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Tasks have gone on from a checkpoint.
+
+    Attributes:
+        checkpoint_id: of what they were restored from.
+        savepoint: whether that was a savepoint.
+        place: its folder within the storage.
+        time_us: processing time.
+    """
+
+    checkpoint_id: int
+    savepoint: bool
+    place: str
+    time_us: int
 
 
 @dataclass(slots=True)
@@ -43,6 +61,7 @@ class CheckpointRecord:
         mode: in which it was begun.
         alone: nothing is begun beside it.
         completing: its manifest is on its way to the disk.
+        discarded: it was complete, and has been removed since, because newer ones are kept.
     """
 
     checkpoint_id: int
@@ -57,6 +76,7 @@ class CheckpointRecord:
     reason: str = ""
     acknowledgements: dict[str, Acknowledgement] = field(default_factory=dict)
     completing: bool = False
+    discarded: bool = False
 
     @property
     def place(self) -> str:

@@ -41,6 +41,8 @@ class CheckpointCoordinator:
         on_failed: told of one that was given up.
         in_progress: by id, oldest first.
         failures: that the job itself is to blame for, since the last one that was complete.
+        latest_records: the latest complete checkpoint (``"COMPLETED"``), one that failed (``"FAILED"``) and complete
+            savepoint (``"savepoint"``), as far as there are any; they may be older than the history.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class CheckpointCoordinator:
         self._retained: deque[str] = deque(manifest.place for manifest in storage.manifests())
         self.in_progress: dict[int, CheckpointRecord] = {}
         self.history: deque[CheckpointRecord] = deque(maxlen=HISTORY)
+        self.latest_records: dict[str, CheckpointRecord] = {}
         self.latest: Manifest | None = None
         self.completed = 0
         self.failed = 0
@@ -214,6 +217,7 @@ class CheckpointCoordinator:
             sum(piece.rows for piece in report.in_flight),
             sum(piece.size_bytes for piece in report.in_flight),
             report.early_records,
+            report.processed_bytes,
         )
         record.acknowledgements[report.task] = ack
         states: dict[str, Snapshot] = report.states
@@ -260,6 +264,7 @@ class CheckpointCoordinator:
         record.ended_us = self._ended_us = now_us
         self.completed += 1
         self.failures = 0
+        self.latest_records["savepoint" if record.kind == "savepoint" else "COMPLETED"] = record
         newest = self.latest is None or manifest.checkpoint_id > self.latest.checkpoint_id
         if newest:
             self.latest = manifest
@@ -280,6 +285,8 @@ class CheckpointCoordinator:
         """Remove the oldest checkpoints beyond those that are kept."""
         while len(self._retained) > settings.retained_checkpoints:
             place = self._retained.popleft()
+            for record in (*self.history, *self.latest_records.values()):
+                record.discarded |= record.place == place
             self._background.submit(lambda place=place: self._storage.discard(place), _ignore)  # type: ignore[misc]
 
     def _fail(self, record: CheckpointRecord, reason: str, now_us: int, *, own_fault: bool = True) -> None:
@@ -291,6 +298,7 @@ class CheckpointCoordinator:
         record.ended_us = self._ended_us = now_us
         self.failed += 1
         self.failures += own_fault
+        self.latest_records["FAILED"] = record
         if self._attempt is not None:
             self._attempt.tell(Abort(record.checkpoint_id))
         self._background.submit(lambda: self._storage.discard(record.place), _ignore)

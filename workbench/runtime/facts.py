@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.runtime.attempts import Attempts
+from workbench.runtime.checkpoint_record import Restore
 from workbench.runtime.deployment import Execution
 from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.restarts import Restarts
@@ -28,9 +29,14 @@ class MasterFacts:
         return self._attempts.execution
 
     @property
-    def restored_us(self) -> int | None:
-        """When tasks were last restored from a checkpoint."""
-        return self._attempts.restored_us
+    def restores(self) -> int:
+        """How often tasks were restored from a checkpoint or savepoint; a master that takes over counts anew."""
+        return self._attempts.restores
+
+    @property
+    def last_restore(self) -> Restore | None:
+        """From what tasks were restored last."""
+        return self._attempts.last_restore
 
     @property
     def state(self) -> str:

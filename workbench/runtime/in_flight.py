@@ -73,7 +73,7 @@ class InFlight:
     @property
     def size_bytes(self) -> int:
         """Bytes in them."""
-        return sum(buffer.batch.nbytes + _times_bytes(buffer) for buffer in self.buffers)
+        return sum(buffer.nbytes for buffer in self.buffers)
 
 
 def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
@@ -143,7 +143,3 @@ def _as_buffers(table: pa.Table) -> Iterable[Records]:
         column = batch.column(at)
         kept = pa.RecordBatch.from_arrays(batch.columns[:at], schema=batch.schema.remove(at))
         yield Records(kept, None if column.null_count else column.to_numpy())
-
-
-def _times_bytes(buffer: Records) -> int:
-    return 0 if buffer.timestamps is None else int(buffer.timestamps.nbytes)

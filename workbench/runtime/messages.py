@@ -82,7 +82,7 @@ class SnapshotTaken:
         sync_us: time that copying the state took.
         taken_us: processing time.
         unaligned: the barrier has overtaken records.
-        processed_records: that the task took in during the alignment.
+        processed_records, processed_bytes: that the task took in during the alignment.
         in_flight: what the barrier has overtaken, as far as this task keeps it.
         early_records: that are in the state although they came behind a barrier, and will come again after a failure.
     """
@@ -98,6 +98,7 @@ class SnapshotTaken:
     processed_records: int = 0
     in_flight: tuple[InFlight, ...] = ()
     early_records: int = 0
+    processed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Arrival:
     Attributes:
         start_delay_us: from the trigger to the first of them.
         alignment_us: from the first to the last.
-        processed: records that the task took in meanwhile.
+        processed, processed_bytes: records that the task took in meanwhile, and the bytes of their buffers.
         early: of those, the ones that are in the state although they came behind a barrier.
         in_flight: what the barriers have overtaken.
     """
@@ -52,6 +52,7 @@ class Arrival:
     processed: int = 0
     early: int = 0
     in_flight: tuple[InFlight, ...] = ()
+    processed_bytes: int = 0
 
 
 class Takes(Protocol):
@@ -60,6 +61,11 @@ class Takes(Protocol):
     @property
     def records_in(self) -> int:
         """Records that the task has received."""
+        ...
+
+    @property
+    def aligning_bytes(self) -> int:
+        """Bytes that the task has received between the first and the last barrier of a checkpoint, of all of them."""
         ...
 
     def wants(self, checkpoint_id: int) -> bool:
@@ -92,6 +98,8 @@ class Snapshots:
 
     Attributes:
         due_us: when the barrier that was sent last begins to overtake; MAX_TIME: never.
+        aligning_bytes: received while barriers were awaited; the task counts them then alone, for counting bytes costs
+            a small buffer more than taking it.
     """
 
     def __init__(
@@ -113,6 +121,7 @@ class Snapshots:
         self._given_up: set[int] = set()
         self._sent: list[tuple[Channel, CheckpointBarrier]] = []
         self.due_us = MAX_TIME
+        self.aligning_bytes = 0
 
     def close(self) -> None:
         """Let go of the task; no further snapshot is taken."""
@@ -165,6 +174,7 @@ class Snapshots:
                 processed_records=arrival.processed,
                 in_flight=pieces,
                 early_records=arrival.early,
+                processed_bytes=arrival.processed_bytes,
             )
         )
 

@@ -30,6 +30,7 @@ class _Collecting:
     copied: Copied
     first_us: int
     records_in: int
+    bytes_in: int
     waiting: list[InputChannel]
     found: list[InFlight] = field(default_factory=list)
 
@@ -49,6 +50,11 @@ class UnalignedBarriers:
         self._snapshots = snapshots
         self._collecting: _Collecting | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether a barrier has come, and others are awaited."""
+        return self._collecting is not None
+
     def collects(self, checkpoint_id: int) -> bool:
         """Whether barriers of this checkpoint are still awaited."""
         return self._collecting is not None and self._collecting.copied.barrier.checkpoint_id == checkpoint_id
@@ -63,12 +69,12 @@ class UnalignedBarriers:
         """
         self.drop()
         if begun is None:
-            begun = Begun(now_us, self._snapshots.records_in, ())
+            begun = Begun(now_us, self._snapshots.records_in, self._snapshots.aligning_bytes, ())
         waiting = [c for c in self._gate.channels if not c.finished and c not in begun.arrived]
         copied = self._snapshots.take(barrier)
         for channel in waiting:
             channel.log = []
-        self._collecting = _Collecting(copied, begun.first_us, begun.records_in, waiting)
+        self._collecting = _Collecting(copied, begun.first_us, begun.records_in, begun.bytes_in, waiting)
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Take what it has overtaken, and report when it was the last."""
@@ -119,5 +125,6 @@ class UnalignedBarriers:
             alignment_us=now_us - collecting.first_us,
             processed=self._snapshots.records_in - collecting.records_in,
             in_flight=tuple(collecting.found),
+            processed_bytes=self._snapshots.aligning_bytes - collecting.bytes_in,
         )
         self._snapshots.report(collecting.copied, arrival)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+from workbench.operators.process import Process
 from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord
 from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.telemetry.frames import CheckpointFrame, SubtaskCheckpointFrame
+from workbench.runtime.master import Master
+from workbench.telemetry.checkpoint_frames import (
+    CheckpointFrame,
+    CheckpointingFrame,
+    RestoreFrame,
+    SubtaskCheckpointFrame,
+)
 
 
 class CheckpointSampler:
@@ -13,6 +23,7 @@ class CheckpointSampler:
     def __init__(self) -> None:
         self._ended: dict[int, CheckpointFrame] = {}
         self._frames: tuple[CheckpointFrame, ...] = ()
+        self._earlier: dict[int, CheckpointFrame] = {}
 
     def sample(self, coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
         """All remembered checkpoints, oldest first."""
@@ -20,7 +31,7 @@ class CheckpointSampler:
         frames: list[CheckpointFrame] = []
         for record in tuple(coordinator.history):
             over = record.state != "IN_PROGRESS"  # asked first: what is over now does not change while it is read
-            frame = self._ended.get(record.checkpoint_id) or _checkpoint(coordinator, record, now_us)
+            frame = _read(self._ended, coordinator, record, now_us)
             frames.append(frame)
             if over:
                 ended[record.checkpoint_id] = frame
@@ -28,6 +39,57 @@ class CheckpointSampler:
         if len(ended) < len(frames) or tuple(frames) != self._frames:
             self._frames = tuple(frames)
         return self._frames
+
+    def earlier(self, coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
+        """The latest of their kind, where the history has forgotten them, oldest first."""
+        records = sorted(coordinator.latest_records.copy().values(), key=lambda record: record.checkpoint_id)
+        known = coordinator.history.copy()
+        self._earlier = {
+            record.checkpoint_id: _read(self._earlier, coordinator, record, now_us)
+            for record in records
+            if known and record.checkpoint_id < known[0].checkpoint_id
+        }
+        return tuple(self._earlier.values())
+
+
+def _read(
+    read: Mapping[int, CheckpointFrame], coordinator: CheckpointCoordinator, record: CheckpointRecord, now_us: int
+) -> CheckpointFrame:
+    """A checkpoint as a frame: the one that was read when it had ended, if it was."""
+    frame = read.get(record.checkpoint_id)
+    if frame is None:
+        return _checkpoint(coordinator, record, now_us)
+    return replace(frame, discarded=True) if record.discarded and not frame.discarded else frame
+
+
+def restore_frame(master: Master) -> RestoreFrame | None:
+    """The last time that tasks went on from a checkpoint."""
+    restore = master.last_restore
+    if restore is None:
+        return None
+    path = master.storage.path_of(restore.place)
+    return RestoreFrame(restore.checkpoint_id, restore.time_us, restore.savepoint, path)
+
+
+class CheckpointingSampler:
+    """What a job's plan and storage say of its checkpoints; both stay the same for long."""
+
+    def __init__(self) -> None:
+        self._storage: object = None
+        self._plan: object = None
+        self._frame: CheckpointingFrame | None = None
+
+    def of(self, master: Master) -> CheckpointingFrame:
+        """Of this master."""
+        if self._frame is None or self._storage is not master.storage or self._plan is not master.logical:
+            self._storage, self._plan = master.storage, master.logical
+            specs = ((uid, node.spec) for node, uid in master.logical.uids.items())
+            self._frame = CheckpointingFrame(
+                storage=master.storage.path_of(""),
+                incremental=master.storage.incremental,
+                on_disk=tuple(uid for uid, spec in specs if isinstance(spec, Process) and spec.state_backend == "disk"),
+            )
+        return self._frame
 
 
 def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, now_us: int) -> CheckpointFrame:
@@ -44,6 +106,7 @@ def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, no
         full_size_bytes=record.full_size_bytes,
         reason=record.reason,
         path=coordinator.path_of(record) if record.state == "COMPLETED" else "",
+        discarded=record.discarded,
         mode=record.mode,
         stall_ms=_stall_ms(record, now_us) if record.mode == "stop-the-world" else None,
         subtasks=tuple(_subtask(task, acks.get(task), record.triggered_us) for task in record.tasks),
@@ -74,4 +137,6 @@ def _subtask(task: str, ack: Acknowledgement | None, triggered_us: int) -> Subta
         persisted_records=ack.persisted_records,
         persisted_bytes=ack.persisted_bytes,
         early_records=ack.early_records,
+        full_size_bytes=ack.file.full_size if ack.file is not None else 0,
+        processed_bytes=ack.processed_bytes,
     )

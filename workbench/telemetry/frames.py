@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from workbench.elements import CheckpointMode
+from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 
 JobState = Literal[
     "CREATED",
@@ -207,70 +207,6 @@ class EdgeFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class SubtaskCheckpointFrame:
-    """What one task did for one checkpoint; durations in milliseconds, None until known.
-
-    Attributes:
-        unaligned: its barrier has overtaken what was in flight.
-        processed_records: that it took in between its first barrier and its last.
-        persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
-        early_records: ours; in its state although they came behind a barrier (at least once).
-    """
-
-    task: str
-    acknowledged: bool
-    start_delay_ms: float | None = None
-    alignment_ms: float | None = None
-    sync_ms: float | None = None
-    async_ms: float | None = None
-    end_to_end_ms: float | None = None
-    size_bytes: int = 0
-    unaligned: bool = False
-    processed_records: int = 0
-    persisted_records: int = 0
-    persisted_bytes: int = 0
-    early_records: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFrame:
-    """One checkpoint, in progress or over.
-
-    Attributes:
-        mode: in which it was begun: ``"exactly-once"``, ``"at-least-once"``, ``"unaligned"`` or ``"stop-the-world"``.
-        stall_ms: how long it kept the sources from reading, under stop-the-world.
-    """
-
-    id: int
-    state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
-    kind: Literal["periodic", "manual", "savepoint", "final"]
-    triggered_us: int
-    acknowledged: int
-    total: int
-    duration_ms: float
-    size_bytes: int
-    """Written for it: Flink's checkpointed data size."""
-    full_size_bytes: int = 0
-    """Read by a restore; more than was written when the checkpoint is incremental."""
-    reason: str = ""
-    """Why it failed."""
-    path: str = ""
-    mode: CheckpointMode = "exactly-once"
-    stall_ms: float | None = None
-    subtasks: tuple[SubtaskCheckpointFrame, ...] = ()
-
-    @property
-    def unaligned(self) -> bool:
-        """Whether a barrier has overtaken what was in flight, be it only after a while."""
-        return any(task.unaligned for task in self.subtasks)
-
-    @property
-    def persisted_bytes(self) -> int:
-        """Bytes that were in flight and are part of it."""
-        return sum(task.persisted_bytes for task in self.subtasks)
-
-
-@dataclass(frozen=True, slots=True)
 class LatencyFrame:
     """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it)."""
 
@@ -329,10 +265,13 @@ class Frame:
             attempt, while one is waited for; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
             lastCheckpointFullSize (bytes that a restore reads; more where it is incremental),
             lastCompletedCheckpointId, numberOfInProgressCheckpoints, numberOfCompletedCheckpoints,
-            numberOfFailedCheckpoints, numRecordsInPerSecond (read by the sources),
+            numberOfFailedCheckpoints, numberOfRestores (our name), numRecordsInPerSecond (read by the sources),
             numRecordsOutPerSecond (received by the sinks).
         backpressure: one sentence that names the cause of backpressure, or says that there is none.
         checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
+        earlier: the latest that was complete, failed, and was a savepoint, where they are older than `checkpoints`.
+        restore: the last time that tasks went on from a checkpoint; None when none has.
+        checkpointing: where checkpoints go and how state is kept; None in frames that were recorded before it was told.
         operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
         audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
@@ -360,6 +299,9 @@ class Frame:
     failure: str | None = None
     operators: tuple[OperatorFrame, ...] = ()
     audit: tuple[AuditFrame, ...] = ()
+    earlier: tuple[CheckpointFrame, ...] = ()
+    restore: RestoreFrame | None = None
+    checkpointing: CheckpointingFrame | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""

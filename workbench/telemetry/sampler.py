@@ -12,7 +12,7 @@ from collections import deque
 from workbench.connectors.hybrid_source import replayed
 from workbench.observer import JobObserver
 from workbench.runtime.master import Master
-from workbench.telemetry.checkpoints import CheckpointSampler
+from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
 from workbench.telemetry.graph import edge_frames, vertex_frames
@@ -39,6 +39,7 @@ class Sampler(JobObserver):
         self._channels = ChannelSampler()
         self._operators = OperatorSampler()
         self._checkpoints = CheckpointSampler()
+        self._checkpointing = CheckpointingSampler()
         self._sequence = 0
         self._restarting_us = 0
         self._failing_since_us: int | None = None
@@ -93,6 +94,9 @@ class Sampler(JobObserver):
             backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
             failure=None if master.failure is None else str(master.failure),
             operators=self._operators.sample(master.graph, execution, now),
+            earlier=self._checkpoints.earlier(master.coordinator, now),
+            restore=restore_frame(master),
+            checkpointing=self._checkpointing.of(master),
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1
@@ -118,10 +122,13 @@ class Sampler(JobObserver):
             "lastCheckpointFullSize": None if last is None else last.full_size_bytes,
             "lastCompletedCheckpointId": None if last is None else last.checkpoint_id,
             "lastCheckpointExternalPath": None if last is None else master.storage.path_of(last.place),
-            "lastCheckpointRestoreTimestamp": None if master.restored_us is None else master.restored_us // 1_000,
+            "lastCheckpointRestoreTimestamp": None
+            if master.last_restore is None
+            else master.last_restore.time_us // 1_000,
             "numberOfInProgressCheckpoints": len(coordinator.in_progress),
             "numberOfCompletedCheckpoints": coordinator.completed,
             "numberOfFailedCheckpoints": coordinator.failed,
+            "numberOfRestores": master.restores,
             **self._tasks.job_rates(master.graph),
         }
 

@@ -13,6 +13,11 @@ from workbench.runtime.manifest import Manifest, StateFile
 class CheckpointStorage(Protocol):
     """Keeps the files of checkpoints; every method may be slow and is called off the data path."""
 
+    @property
+    def incremental(self) -> bool:
+        """Whether large tables of state are written by what has changed in them."""
+        ...
+
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
         """Write one task's file durably."""
         ...
@@ -50,5 +55,5 @@ class CheckpointStorage(Protocol):
         ...
 
     def path_of(self, place: str) -> str:
-        """Where a person finds it; empty in memory."""
+        """Where a person finds it, secrets hidden; of ``""`` where all checkpoints are; empty in memory."""
         ...

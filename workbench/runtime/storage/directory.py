@@ -81,6 +81,11 @@ class DirectoryStorage:
         self._hold.release()
 
     @property
+    def incremental(self) -> bool:
+        """Whether large tables of state are written by what has changed in them."""
+        return self._parts is not None
+
+    @property
     def holder(self) -> Holder:
         """This process, and since when it holds the directory."""
         return self._hold.holder

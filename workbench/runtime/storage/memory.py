@@ -15,6 +15,8 @@ _SAVEPOINTS = "savepoints/"
 class MemoryStorage:
     """Keeps checkpoints in this process: tasks recover from them, the process does not."""
 
+    incremental = False
+
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], tuple[Any, ...]] = {}
         self._manifests: dict[str, Manifest] = {}
