@@ -72,10 +72,12 @@ ROOTS = '() => Bokeh.documents.flatMap(d => d.roots()).filter(r => r.css_classes
 class Lab:
     """A JupyterLab with one notebook open in a browser."""
 
+    place = "lab/tree/live.ipynb"
+
     def __init__(self, page, url):
         self.page = page
         page.set_default_timeout(PATIENCE_S * 1000)
-        page.goto(f"{url}/lab/tree/live.ipynb?token={TOKEN}&reset")
+        page.goto(f"{url}/{self.place}?token={TOKEN}&reset")
         page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
         page.wait_for_function(
             "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"

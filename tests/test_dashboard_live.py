@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from bokeh.document import Document
-from bokeh.models import Button, Div, Slider
+from bokeh.models import Axis, Button, ColumnDataSource, Div, PrintfTickFormatter, Slider
 from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 
@@ -318,6 +318,35 @@ def test_tables_change_no_faster_than_one_can_read_but_at_once_when_a_setting_do
 
 
 # controls ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_was_loaded_again_gets_all_that_has_changed_since_it_was_rendered(shown):
+    """The notebook shows it what it has stored: the view as it was rendered."""
+    stored = shown.display.line._document.to_json()
+    timeout = next(m for m in shown.page.document.models if isinstance(m, Slider) and m.name == "buffer_timeout")
+    shown.page.change(timeout, "value", 10)
+    for step in range(1, 4):
+        show(shown, events=(*FRAME.events, EventFrame(FRAME.time_us, "notice", f"step {step}")))
+    axis = next(m for m in shown.view.root.select({"type": Axis}))
+    shown.display.line.push(lambda: axis.update(formatter=PrintfTickFormatter(format="%d")))  # a model of its own
+    shown.display.line.push(lambda: axis.formatter.update(format="%x"))
+    shown.page.line._telemetry.sent.clear()
+
+    shown.page.document = Document.from_json(stored)
+    shown.display.line._control.on_open({})
+    assert shown.page.receive()[0] == 1
+    theirs = {model.id: model for model in shown.page.document.models}
+    for ours in shown.display.line._document.models:
+        if isinstance(ours, ColumnDataSource):
+            assert {k: list(map(str, v)) for k, v in theirs[ours.id].data.items()} == {
+                k: list(map(str, v)) for k, v in ours.data.items()
+            }
+    assert "step 3" in shown.page.texts()
+    assert theirs[timeout.id].value == 10
+    assert theirs[axis.id].formatter.format == "%x"
+    shown.display.line.push(lambda: axis.formatter.update(format="%o"))
+    assert shown.page.receive()[0] == 1
+    assert theirs[axis.id].formatter.format == "%o"
 
 
 def test_a_page_that_opens_its_comm_again_keeps_it(monkeypatch):

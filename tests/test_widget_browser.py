@@ -1,6 +1,7 @@
 """The dashboard as a widget, in a page whose outputs reach the kernel by widgets alone: the nearest to VS Code.
 
-It is a JupyterLab without the extensions of the workbench and of Panel, and the Jupyter server gives it no BokehJS.
+It is a JupyterLab without the extensions of the workbench and of Panel and without subshells, and the Jupyter server
+gives it no BokehJS.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ pytestmark = [
 ]
 
 OTHERS = {"workbench-jupyterlab": True, "@pyviz/jupyterlab_pyviz": True}
+NO_SUBSHELLS = {"@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"}}
+"""VS Code knows of none: what its pages say reaches the kernel as a cell does."""
+
 STATUS = """job = wb.job("delays")
 print(job.status()["buffer_timeout"], job.state, job.status()["buffer_size"])"""
 CELLS = [START, "%env WORKBENCH_CARRIER=widget\n%stream dashboard delays", SHOW_AND_STAY_BUSY, "", STATUS]
@@ -34,6 +38,7 @@ def lab(tmp_path_factory):
     config = home / "jupyter_config" / "labconfig"
     config.mkdir(parents=True)
     (config / "page_config.json").write_text(json.dumps({"disabledExtensions": OTHERS}))
+    (config / "default_setting_overrides.json").write_text(json.dumps(NO_SUBSHELLS))
     nbformat.write(
         nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
                                  metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),

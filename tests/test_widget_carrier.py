@@ -22,18 +22,29 @@ from workbench.errors import SettingError
 SERVER = {"JPY_SESSION_NAME": "flights.ipynb"}
 
 
+def running(cell):
+    """The names of a notebook in which a cell runs that the front end calls so."""
+    request = {"header": {"msg_type": "execute_request"}, "metadata": {"cellId": cell}}
+    return {"get_ipython": lambda: SimpleNamespace(parent_header=request)}
+
+
 @pytest.mark.parametrize(
     ("environment", "names", "expected"),
     [
-        ({}, (), "comm"),
-        (SERVER, (), "comm"),
-        ({"VSCODE_PID": "1"}, (), "widget"),
-        ({"VSCODE_CWD": "/home"}, (), "widget"),
-        ({"VSCODE_PID": "1", "VSCODE_CWD": "/home", **SERVER}, (), "comm"),
-        (SERVER, ("__vsc_ipynb_file__",), "widget"),
-        ({"COLAB_RELEASE_TAG": "release"}, (), "widget"),
-        ({SETTING: "widget", **SERVER}, (), "widget"),
-        ({SETTING: "comm", "VSCODE_PID": "1"}, (), "comm"),
+        ({}, {}, "comm"),
+        (SERVER, {}, "comm"),
+        ({"VSCODE_PID": "1"}, {}, "widget"),
+        ({"VSCODE_CWD": "/home"}, {}, "widget"),
+        ({"VSCODE_PID": "1", "VSCODE_CWD": "/home", **SERVER}, {}, "comm"),
+        (SERVER, {"__vsc_ipynb_file__": "/home/flights.ipynb"}, "widget"),
+        (SERVER, running("vscode-notebook-cell:/home/flights.ipynb#W0sZmlsZQ%3D%3D"), "widget"),
+        (SERVER, running("vscode-notebook-cell://ssh-remote%2Bfar/home/flights.ipynb#W1"), "widget"),
+        (SERVER, running("5d3c1f7e-2a53-4bd1-8f2f-90a1c5a4e0ff"), "comm"),
+        (SERVER, {"get_ipython": lambda: None}, "comm"),
+        ({}, {"get_ipython": lambda: SimpleNamespace(parent_header={})}, "comm"),
+        ({"COLAB_RELEASE_TAG": "release"}, {}, "widget"),
+        ({SETTING: "widget", **SERVER}, {}, "widget"),
+        ({SETTING: "comm", "VSCODE_PID": "1"}, {}, "comm"),
     ],
 )
 def test_the_surroundings_tell_what_carries_a_dashboard(environment, names, expected):
@@ -41,8 +52,8 @@ def test_the_surroundings_tell_what_carries_a_dashboard(environment, names, expe
 
 
 def test_what_somebody_asks_for_comes_first():
-    assert choose("comm", {SETTING: "widget"}, ("__vsc_ipynb_file__",)) == "comm"
-    assert choose("widget", {SETTING: "comm", **SERVER}, ()) == "widget"
+    assert choose("comm", {SETTING: "widget"}, {"__vsc_ipynb_file__": "/home/flights.ipynb"}) == "comm"
+    assert choose("widget", {SETTING: "comm", **SERVER}, {}) == "widget"
 
 
 def test_a_carrier_that_does_not_exist_is_refused_with_a_sentence(monkeypatch):

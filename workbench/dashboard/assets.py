@@ -24,6 +24,10 @@ script opens ours again until the kernel is heard: after this long, then twice a
 LAST_KNOCK_MS = 32_000
 """The longest such pause; the kernel is gone if it has not been heard by then."""
 
+NO_KERNEL_MS = 3_000
+"""A page that was loaded again shows its outputs before the notebook has its kernel. Panel waits 2.5 s for it and then
+gives up without a word, so the script asks again after this long."""
+
 FIND_BOKEH = """
   const wanted = %s
   const bokeh = () => window.Bokeh?.version === wanted ? window.Bokeh : window.Bokeh?.versions?.get?.(wanted)
@@ -59,36 +63,47 @@ _SCRIPT = """
   waiting.add(%(plot)s)
   const manager = window.PyViz.comm_manager
   if (manager.heard === undefined) {
-    const heard = manager.heard = new Set()
+    const heard = manager.heard = new Set(), listening = new Map()
     const register = manager.register_target.bind(manager)
-    manager.register_target = (plot, name, listen) => register(plot, name, (...message) => {
-      const first = !heard.has(plot)
-      heard.add(plot)
-      const result = listen(...message)
-      if (first) release(plot)
-      return result
-    })
+    manager.register_target = (plot, name, listen) => {
+      listening.set(plot, () => register(plot, name, (...message) => {
+        const first = !heard.has(plot)
+        heard.add(plot)
+        const result = listen(...message)
+        if (first) release(plot)
+        return result
+      }))
+      listening.get(plot)()
+    }
     const connect = manager.get_client_comm.bind(manager)
     manager.get_client_comm = (plot, ...rest) => {
       const kernel = waiting.delete(plot) ? window.PyViz.kernels[plot] : undefined
       if (kernel !== undefined) {
         const create = kernel.connectToComm
         kernel.connectToComm = (...name) => {
-          const comm = create(...name), open = comm.open
-          comm.open = (...first) => {
-            const knock = (pause) => {
-              if (heard.has(plot)) return
-              try {
-                open(...first)
-              } catch (gone) {
-                console.debug("The kernel went away before the dashboard could talk to it.", gone)
-                return
+          let comm = create(...name), created = Date.now(), listener = null
+          const knock = (pause, first) => {
+            if (heard.has(plot)) return
+            try {
+              if (comm.active) comm.open(...first)
+              else if (Date.now() - created >= %(no_kernel_ms)s) {
+                listening.get(plot)?.()
+                comm = create(...name)
+                comm.onMsg = listener
+                created = Date.now()
               }
-              if (pause <= %(last_knock_ms)s) setTimeout(knock, pause, 2 * pause)
+            } catch (gone) {
+              console.debug("The kernel went away before the dashboard could talk to it.", gone)
+              return
             }
-            knock(%(knock_ms)s)
+            if (pause <= %(last_knock_ms)s) setTimeout(knock, pause, comm.active ? 2 * pause : pause, first)
           }
-          return comm
+          return {
+            active: true,
+            set onMsg(listen) { comm.onMsg = listener = listen },
+            open: (...first) => knock(%(knock_ms)s, first),
+            send: (...message) => comm.send(...message),
+          }
         }
       }
       return connect(plot, ...rest)
@@ -169,6 +184,7 @@ def loader_html(plot_id: str, script_id: str, inputs: Iterable[str]) -> str:
         "setting": SETTING,
         "panel": json.dumps(panel.__version__),
         "note": json.dumps(note),
+        "no_kernel_ms": NO_KERNEL_MS,
         "plot": json.dumps(plot_id),
         "start": json.dumps(script_id),
         "inputs": json.dumps(sorted(inputs)),

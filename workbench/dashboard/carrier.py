@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from workbench.errors import SettingError, unknown
 
@@ -27,6 +28,10 @@ JUPYTER_SERVER = "JPY_SESSION_NAME"
 """What a Jupyter server sets for its kernels. One that was started in VS Code's terminal hands on VS Code's variables
 too, and is looked at in a browser."""
 
+VSCODE_CELL = "vscode-"
+"""How the id of a cell begins that VS Code runs: it is the cell's URI. It comes with the request to run the cell, so it
+tells also where VS Code uses a Jupyter server that was started elsewhere."""
+
 VSCODE_NOTEBOOK = "__vsc_ipynb_file__"
 """The name that VS Code gives the path of the notebook in the notebook's own namespace."""
 
@@ -36,7 +41,7 @@ COLAB = "COLAB_RELEASE_TAG"
 def choose(
     carrier: str | None = None,
     environment: Mapping[str, str] | None = None,
-    names: Container[str] | None = None,
+    names: Mapping[str, Any] | None = None,
 ) -> str:
     """What carries a dashboard: ``"comm"`` or ``"widget"``.
 
@@ -49,9 +54,9 @@ def choose(
         SettingError: there is no such carrier.
 
     Example:
-        >>> choose(environment={"VSCODE_PID": "4711"}, names=())
+        >>> choose(environment={"VSCODE_PID": "4711"}, names={})
         'widget'
-        >>> choose(environment={"VSCODE_PID": "4711", "JPY_SESSION_NAME": "flights.ipynb"}, names=())
+        >>> choose(environment={"VSCODE_PID": "4711", "JPY_SESSION_NAME": "flights.ipynb"}, names={})
         'comm'
     """
     environment = os.environ if environment is None else environment
@@ -62,4 +67,12 @@ def choose(
             raise SettingError(unknown("carrier", asked, (COMM, WIDGET)))
         return asked
     started_by_vscode = any(name in environment for name in VSCODE) and JUPYTER_SERVER not in environment
-    return WIDGET if started_by_vscode or VSCODE_NOTEBOOK in names or COLAB in environment else COMM
+    in_vscode = started_by_vscode or VSCODE_NOTEBOOK in names or _cell(names).startswith(VSCODE_CELL)
+    return WIDGET if in_vscode or COLAB in environment else COMM
+
+
+def _cell(names: Mapping[str, Any]) -> str:
+    """The id of the cell that runs, in the words of the front end; "" where there is none."""
+    get_ipython = names.get("get_ipython")  # IPython puts it there; in a plain process there is no such name
+    request = getattr(get_ipython() if callable(get_ipython) else None, "parent_header", None)
+    return str(request.get("metadata", {}).get("cellId", "")) if isinstance(request, Mapping) else ""

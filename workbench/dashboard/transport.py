@@ -14,6 +14,7 @@ from typing import Any
 
 from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
+from bokeh.document.events import ModelChangedEvent
 from panel.io.model import add_to_doc, diff
 from panel.io.notebook import JupyterCommManagerBinary, render_mimebundle, send
 from panel.models.comm_manager import CommManager
@@ -89,7 +90,9 @@ class Line:
         self._document, self._script_id = document, script.id
         self._inputs = frozenset(model.id for model in inputs)
         self._greet = greet
+        self._changed: dict[tuple[Any, str], None] = {}
         self._root = root = document.roots[0]
+        self._rendered = frozenset(model.id for model in document.models)
         comms = Comms if comms is None else comms
         self._telemetry = comms.get_server_comm()
         self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
@@ -140,10 +143,18 @@ class Line:
                 comm.close()
 
     def _answer(self, _message: dict[str, Any]) -> None:
-        """Open the way to a page that has opened its own, and let it hear of that: until then it keeps knocking."""
+        """Open the way to a page that has opened its own, and let it hear of that: until then it keeps knocking.
+
+        A page that was loaded again has the view as it was rendered: it gets all that has changed since.
+        """
         _forget(self._telemetry._comm)
         self._telemetry.init()
-        self.push(self._greet)
+        with self.lock:
+            self._document.models._new_models |= {m for m in self._document.models if m.id not in self._rendered}
+            for model, attribute in self._changed:
+                change = ModelChangedEvent(self._document, model, attribute, getattr(model, attribute))
+                self._document.callbacks._held_events.append(change)
+            self.push(self._greet)
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
@@ -157,6 +168,7 @@ class Line:
             patch = self._manager.assemble(message)
             patch.apply_to_document(self._document, self._telemetry.id)
             changes, self._document.callbacks._held_events = self._document.callbacks._held_events, []
+            self._remember(changes)
             for change in changes:
                 if change.setter != self._telemetry.id:  # what a pressed button has changed already
                     self._document.callbacks._held_events.append(change)
@@ -171,6 +183,7 @@ class Line:
     def _flush(self) -> int:
         if not self.is_open:
             return 0
+        self._remember(self._document.callbacks._held_events)
         message = diff(self._document, binary=False)
         if message is None:
             return 0
@@ -178,3 +191,7 @@ class Line:
         sent = len(message.header_json) + len(message.metadata_json) + len(message.content_json)
         self.bytes_sent += sent
         return sent
+
+    def _remember(self, changes: Iterable[Any]) -> None:
+        """What a page that shows the view as it was rendered has not heard of."""
+        self._changed.update({(change.model, change.attr): None for change in changes if hasattr(change, "attr")})

@@ -52,6 +52,29 @@ def scripts() -> tuple[bytes, ...]:
     return tuple(gzip.compress(path.read_bytes(), mtime=0) for path in SCRIPTS)
 
 
+class Subshell:
+    """A thread of the kernel that handles what pages say while a cell runs, for pages that name no subshell.
+
+    JupyterLab has one made for each comm. VS Code has none, so what its pages say would wait for the end of the cell.
+    """
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+
+    def id(self, kernel: Any) -> str | None:
+        """Its name; None: the kernel has no subshells. Called in the kernel's shell channel thread, which makes it."""
+        thread = getattr(kernel, "shell_channel_thread", None)
+        if thread is None:
+            return None
+        if self._id not in thread.manager.list_subshell():
+            self._id = thread.manager._create_subshell()
+        return self._id
+
+
+SUBSHELL = Subshell()
+"""Of this kernel, made when the first page speaks that needs it."""
+
+
 class Face(AnyWidget):  # type: ignore[misc]
     """The widget that a page renders, and on which the kernel sends frames.
 
@@ -135,8 +158,8 @@ class WidgetCarrier:
         self._of_the_widget = comm.handle_msg
         comm.handle_msg = self._handle
         # ipykernel would have the thread that last sent on a comm handle the answers; opening a widget's comm sends, so
-        # the page would wait for the cell. Where the page names a subshell, that one is to handle what it says.
-        comm._reply_subshell_for = lambda data, named: named
+        # the page would wait for the cell.
+        comm._reply_subshell_for = lambda data, named: named or SUBSHELL.id(comm.kernel)
 
     def render(self, text: str) -> Bundle:
         """The MIME bundle that shows the widget, with `text` for whoever cannot, and its metadata."""

@@ -14,13 +14,10 @@ from panel.io.notebook import PYVIZ_PROXY
 
 from workbench.dashboard.assets import FIND_BOKEH, HUSH, KNOCK_MS, LAST_KNOCK_MS
 
-NOTE = (
-    "Shown as a widget: a control that is used while a cell runs may have to wait for the end of the cell, and once "
-    "the kernel has been restarted the cell has to be run again."
-)
+NOTE = "Shown as a widget: once the kernel has been restarted the cell has to be run again."
 """What is different where a dashboard comes as a widget."""
 
-WAITING = "The dashboard appears as soon as the kernel answers; while a cell runs, that may be after its end."
+WAITING = "The dashboard appears as soon as the kernel answers."
 
 _PAGE = """
 const note = %(note)s, waiting = %(waiting)s
