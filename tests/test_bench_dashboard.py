@@ -16,7 +16,7 @@ from workbench.cli.bench.notebook_kernel import CellError, JoinedKernel, Noteboo
 from workbench.cli.bench.wide import PARALLELISM, TABLE, Wide
 from workbench.cli.checks.check import Check
 from workbench.cli.checks.machine import find_browser
-from workbench.dashboard.view import PARTS, STEPPER
+from workbench.dashboard.view import WHOLE
 from workbench.errors import SettingError
 
 BEFORE = Phase(seconds=4.0, events=3_000, cpu_s=2.0, feed_cpu_s=0.0, cells_ms=(1.0, 3.0))
@@ -91,9 +91,9 @@ def test_without_the_front_end_it_says_so(monkeypatch: pytest.MonkeyPatch, capsy
     assert "it is not installed: run 'make install'" in capsys.readouterr().err
 
 
-def test_every_view_of_a_live_job_is_docked_once() -> None:
+def test_every_view_of_the_whole_dashboard_is_docked_once() -> None:
     docked = [view for column in lab_place.COLUMNS for view in column]
-    assert sorted(docked) == sorted(set(PARTS) - {STEPPER})
+    assert sorted(docked) == sorted(WHOLE)
     assert lab_place.LabViews.views == len(docked)
 
 

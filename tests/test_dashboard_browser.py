@@ -48,7 +48,7 @@ STATUS = """job = wb.job("delays")
 print({name: job.status().get(name) for name in ("buffer_size", "slow_down", "stall", "paused", "restarts")})
 print(job.savepoints(), job.state)"""
 CELLS = [START, "job.dashboard()", SHOW_AND_STAY_BUSY, PRINTS, STATUS, "%stream show delays graph"]
-VIEWS = ("graph", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls")
+VIEWS = ("graph", "subtasks", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls")
 
 HEADS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
     .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))

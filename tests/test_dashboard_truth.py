@@ -13,12 +13,24 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.dashboard import buffers, checkpoints, gantt, graph, graph_modes, header, holders, inflight, watermarks
+from workbench.dashboard import (
+    buffers,
+    checkpoints,
+    gantt,
+    graph,
+    graph_modes,
+    header,
+    holders,
+    inflight,
+    subtasks,
+    watermarks,
+)
 from workbench.dashboard.sink_part import Latest, series
 from workbench.dashboard.state_part import Held, figures, top
 from workbench.dashboard.state_part import html as state_html
 from workbench.durations import NO_TIME
 from workbench.elements import CheckpointBarrier, Records
+from workbench.runtime.channel import Channel
 from workbench.runtime.operator_task import OperatorTask
 
 ROWS = 900
@@ -158,6 +170,65 @@ def test_rates_are_differences_of_counts_over_the_last_second():
         assert edge.records_per_second == pytest.approx((received[name] - past[2][name]) / seconds)
     assert header.figures(frame)[0][0] == "records in"
     job.cancel()
+
+
+def test_bytes_and_buffers_are_those_that_went_through_the_channels(monkeypatch):
+    sent, received = Counter(), Counter()
+
+    def weight(element):
+        columns = element.batch.columns  # made anew, so that no bitmap of nulls comes along where there are none
+        values = sum(pa.array(column.to_pylist(), column.type).nbytes for column in columns)
+        return values + element.timestamps.nbytes
+
+    def push(channel, element, real=Channel.push):
+        if isinstance(element, Records):
+            sent[channel.source, "bytes"] += weight(element)
+            sent[channel.source, "buffers"] += 1
+        real(channel, element)
+
+    def poll(channel, real=Channel.poll):
+        element = real(channel)
+        if isinstance(element, Records):
+            received[channel.target, "bytes"] += weight(element)
+            received[channel.target, "buffers"] += 1
+        return element
+
+    monkeypatch.setattr(Channel, "push", push)
+    monkeypatch.setattr(Channel, "poll", poll)
+    for job, frame in moments("bytes"):
+        told = {task.name: task.metrics for task in frame.tasks}
+        assert set(told) == set(tasks_of(job))
+        for name, metrics in told.items():
+            assert (metrics["numBytesOut"], metrics["numBuffersOut"]) == (sent[name, "bytes"], sent[name, "buffers"])
+            assert metrics["numBytesIn"] == received[name, "bytes"]
+            assert metrics["numBuffersIn"] == received[name, "buffers"]
+        rows = re.findall(r"<tr><th scope='row'>.*?</tr>", subtasks.vertices_html(frame))
+        assert len(rows) == len(frame.vertices)
+        for vertex, row in zip(frame.vertices, rows, strict=True):
+            own = [task.name for task in frame.tasks if task.vertex == vertex.id]
+            exact = [int(number.replace(",", "")) for number in re.findall(r"title='([\d,]+)'", row)]
+            assert exact[0] == sum(received[name, "bytes"] for name in own)
+            assert exact[2] == sum(sent[name, "bytes"] for name in own)
+            assert vertex.metrics["numBuffersIn"] == sum(received[name, "buffers"] for name in own)
+    assert min(sent["table[0]", "bytes"], received["delays[1]", "bytes"]) > 100
+
+
+def test_the_worst_subtask_and_the_skew_are_those_of_the_tasks():
+    spread = 0
+    for job, frame in moments("skewed"):
+        for vertex in frame.vertices:
+            own = [task for task in frame.tasks if task.vertex == vertex.id]
+            for title, name in (("Backpressured", "backPressuredTimeMsPerSecond"), ("Busy", "busyTimeMsPerSecond")):
+                worst = max(task.metrics[name] for task in own)
+                assert f"{title} (max): {worst / 10:.0f} %" in graph.details(vertex).splitlines()
+            one, other = (task.metrics["numRecordsInPerSecond"] for task in own)
+            if one + other:
+                expected = 100 * abs(one - other) / (one + other)  # two are equally far from their mean
+                assert vertex.metrics["dataSkew"] == pytest.approx(expected)
+                spread += expected > 0
+        started = {task.name: task.started_us for task in tasks_of(job).values()}
+        assert {task.name: task.started_us for task in frame.tasks} == started
+    assert spread > 0
 
 
 def test_watermarks_are_those_of_the_channels_and_the_chain_ends_at_a_split():

@@ -13,7 +13,7 @@ from test_dashboard_live import Comms, Job, Page, await_true, display_of, later
 from test_dashboard_picture import FRAME, text_of
 
 import workbench as wb
-from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, transport, wording
+from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, subtasks, transport, wording
 from workbench.dashboard.errands import MOST, Errands
 from workbench.dashboard.latency import Sample, changes
 from workbench.dashboard.pump import Pump
@@ -336,6 +336,7 @@ def test_hostile_names_and_data_are_text_everywhere(evil):
     rows = Latest(2, pa.table({evil: [evil, None], "n": [1, None]}))
     pages = [
         *(texts.source.data[name][0] for name in texts.divs),
+        subtasks.vertices_html(frame), subtasks.subtasks_html(frame),
         state_part.html(held, evil, 5), state_part.summary(frame, operators[0].uid, held), html(rows, 5),
     ]  # fmt: skip
     for page in pages:

@@ -317,7 +317,8 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.appears("#jp-mainmenu-workbench-views")
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
     assert ", ".join(views) == (
-        "Graph, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events, Controls, Stepper"
+        "Graph, Vertices and Subtasks, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events, "
+        "Controls, Stepper"
     )
     front.page.keyboard.press("Escape")
     front.page.keyboard.press("Escape")

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +19,10 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import workbench
+from workbench.dashboard.view import PARTS
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.kernel import load_ipython_extension, magics, unload_ipython_extension
+from workbench.kernel.completion import VIEWS
 from workbench.kernel.extension import SWITCH_INTERVAL_S
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.job_list import JobList
@@ -415,6 +418,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
         ("%stream set delays sp", {"speed="}),
         ("%stream set de", {"delays"}),
+        ("%stream show delays s", {"sink", "state", "stepper", "subtasks"}),
         ("%stream fail delays s", {"source[0]", "sink[0]", "sink[1]"}),
         ("%%stream delays --buffer", {"--buffer-timeout", "--buffer-size"}),
     ],
@@ -422,6 +426,12 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
 def test_completion(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, expected: set[str]) -> None:
     jobs["delays"] = RecordingJob("delays")
     assert completions(shell, line) == expected
+
+
+def test_every_list_of_views_names_those_of_the_dashboard() -> None:
+    source = (Path(__file__).parent.parent / "extension/src/views.ts").read_text(encoding="utf-8")
+    offered = re.findall(r"^  (\w+): '", source, re.MULTILINE)
+    assert sorted(VIEWS) == sorted(offered) == sorted(PARTS)
 
 
 def test_completion_leaves_other_lines_alone(shell: InteractiveShell) -> None:

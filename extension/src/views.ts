@@ -1,6 +1,7 @@
 /** The views of a job that can be shown by themselves; the kernel's tests compare the names with its own. */
 export const VIEWS: { [name: string]: string } = {
   graph: 'Graph',
+  subtasks: 'Vertices and Subtasks',
   buffers: 'Buffers',
   watermarks: 'Watermarks',
   checkpoints: 'Checkpoints',

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.elements import CheckpointBarrier, Records
 from workbench.operators.watermarks import Marks
-from workbench.runtime.channel import Channel
+from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.input_gate import WatermarkValve
 from workbench.runtime.output import EdgeOutput
 from workbench.runtime.output_pool import OutputPool
@@ -64,39 +64,38 @@ def watermark_overtakes_partial_buffers(patch: Patch) -> None:
 
 
 def a_push_does_not_wake_the_receiver(patch: Patch) -> None:
-    def push(self: Channel, element: Any) -> None:
-        if type(element) is Records:
-            self.buffers_sent += 1
-            self.records_sent += element.batch.num_rows
-        self.elements.append(element)
+    push = Channel.push
 
-    patch.setattr(Channel, "push", push)
+    def quiet(self: Channel, element: Any) -> None:
+        receiver, self.receiver = self.receiver, Waker()
+        push(self, element)
+        self.receiver = receiver
+
+    patch.setattr(Channel, "push", quiet)
 
 
 def a_poll_does_not_wake_the_sender(patch: Patch) -> None:
-    def poll(self: Channel) -> Any:
-        if not self.elements:
-            return None
-        element = self.elements.popleft()
-        if type(element) is Records:
-            self.buffers_received += 1
-            self.records_received += element.batch.num_rows
+    poll = Channel.poll
+
+    def quiet(self: Channel) -> Any:
+        sender, self.sender = self.sender, Waker()
+        element = poll(self)
+        self.sender = sender
         return element
 
-    patch.setattr(Channel, "poll", poll)
+    patch.setattr(Channel, "poll", quiet)
 
 
 def the_newest_element_comes_first(patch: Patch) -> None:
-    def poll(self: Channel) -> Any:
+    poll = Channel.poll
+
+    def last(self: Channel) -> Any:
         self.elements.rotate(1)
-        element = self.elements.popleft()
-        if type(element) is Records:
-            self.buffers_received += 1
-            self.records_received += element.batch.num_rows
+        element = poll(self)
         self.sender.wake()
         return element
 
-    patch.setattr(Channel, "poll", poll)
+    patch.setattr(Channel, "poll", last)
 
 
 def a_full_pool_does_not_stop_the_task(patch: Patch) -> None:

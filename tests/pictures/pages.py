@@ -48,6 +48,7 @@ def _live(browser: Any) -> Iterator[Path]:
     for scheme in SCHEMES:
         yield _picture(browser, job, None, f"dashboard-{scheme}", scheme, (1500, 1720))
     yield _picture(browser, job, "checkpoints", "view-checkpoints", "light", (900, 900))
+    yield _picture(browser, job, "subtasks", "view-subtasks", "light", (1250, 362))
     yield _picture(browser, job, "watermarks", "view-watermarks", "light", (900, 900))
     yield _picture(browser, job, "graph", "view-graph-dark", "dark", (900, 420), subtasks=True)
     report = job.report("run.html")

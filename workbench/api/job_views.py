@@ -151,8 +151,8 @@ class JobViews(JobHandle):
         return import_module("workbench.dashboard").dashboard(self, carrier=carrier)
 
     def view(self, name: str, carrier: str | None = None) -> Any:
-        """One part of the dashboard alone, to be displayed in a cell: graph, watermarks, latency, buffers, checkpoints,
-        state, sink, events or controls.
+        """One part of the dashboard alone, to be displayed in a cell: graph, subtasks, watermarks, latency, buffers,
+        checkpoints, state, sink, events or controls.
 
         Source: Flink's web dashboard.
 

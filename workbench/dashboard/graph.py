@@ -28,11 +28,22 @@ SHARES = (
 )
 
 _DETAILS = (
-    "numRecordsIn", "numRecordsOut", "numRecordsInPerSecond", "numRecordsOutPerSecond", "numBuffersOut",
+    "numRecordsIn", "numRecordsOut", "numRecordsInPerSecond", "numRecordsOutPerSecond",
+    "numBytesIn", "numBytesOut", "numBytesInPerSecond", "numBytesOutPerSecond",
+    "numBuffersIn", "numBuffersOut",
     "busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "isBackPressured", "inPoolUsage",
     "outPoolUsage", "inputQueueLength", "outputQueueLength", "numLateRecordsDropped", "numFiredTimers",
     "pendingRecords", "sourceIdleTime",
 )  # fmt: skip
+
+_WORST = (
+    ("Backpressured (max)", "maxBackPressuredTimeMsPerSecond", 1000),
+    ("Busy (max)", "maxBusyTimeMsPerSecond", 1000),
+    ("Data Skew", "dataSkew", 100),
+)
+"""What Flink writes into a box: of the subtask that is worst off, and how unevenly records are spread over them."""
+
+_MARKS = (("Low Watermark", "currentInputWatermark"), ("currentOutputWatermark", "currentOutputWatermark"))
 
 Columns = dict[str, list[Any]]
 
@@ -106,15 +117,18 @@ def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
 def details(vertex: VertexFrame) -> str:
     """Every metric of a vertex, a line each, for the hover."""
     lines = [f"{uid} ({kind}) {description}".rstrip() for uid, kind, description in vertex.operators]
+    for title, name, unit in _WORST:
+        if (value := vertex.metrics.get(name)) is not None:
+            lines.append(f"{title}: {wording.percent(float(value) / unit)}")
+    for title, name in _MARKS:
+        if name in vertex.metrics:
+            mark = vertex.metrics[name]
+            lines.append(f"{title}: {wording.instant(None if mark is None else int(mark))}")
     for name in _DETAILS:
         value = vertex.metrics.get(name)
         if value is not None:
             shown = value if isinstance(value, bool) else f"{value:,.2f}".removesuffix(".00")
             lines.append(f"{name}: {shown}")
-    for name in ("currentInputWatermark", "currentOutputWatermark"):
-        if name in vertex.metrics:
-            mark = vertex.metrics[name]
-            lines.append(f"{name}: {wording.instant(None if mark is None else int(mark))}")
     return "\n".join(lines)
 
 

@@ -11,7 +11,10 @@ from dataclasses import replace
 from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 MODES = ("Logical", "Physical", "Subtasks")
-_LOAD = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+_LOAD = (
+    "busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "maxBusyTimeMsPerSecond",
+    "maxBackPressuredTimeMsPerSecond",
+)  # fmt: skip
 
 
 def look(frame: Frame, mode: str, expanded: Collection[str] = ()) -> Frame:

@@ -44,7 +44,7 @@ class GraphPart(Part):
     """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
 
     title = "Dataflow"
-    hint = KEY_IDLE_BUSY
+    hint = f"{KEY_IDLE_BUSY} · as tables, subtask by subtask: the view <i>subtasks</i>"
     rest_us = 0
 
     def __init__(self, easel: Easel) -> None:
@@ -175,7 +175,10 @@ class GraphPart(Part):
             ("shares", "text_x", "shares_y", "10px", "muted", "normal", "left"),
         ):
             self._write(paint, boxes, x, y, text, size, colour, style, align)
-        tip = "<div style='font-weight:600'>@name @parallelism</div><div style='white-space:pre'>@details</div>"
+        tip = (
+            "<div style='font-weight:600'>@name @parallelism</div>"
+            "<div style='white-space:pre;font-size:11px;line-height:1.3'>@details</div>"
+        )
         plot.add_tools(HoverTool(renderers=[box], tooltips=tip, visible=False))
 
     def _write(

@@ -13,7 +13,7 @@ from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View
 from workbench.telemetry.frames import Frame
 
-SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events")
+SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events", "subtasks")
 """The parts that a recording has facts for: it holds no records, and nothing can be asked of it."""
 
 WITHOUT_WIDGETS = "No widgets are shown here: recording.report('run.html') writes a page that needs none."

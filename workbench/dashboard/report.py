@@ -61,6 +61,9 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
     view = PlaybackView(_Recorded(name, tuple(frames)), moments)
     view.easel.hears = False
     view.show_moment(len(moments) - 1)
+    for item in view.inputs:
+        if item is not view.slider and "disabled" in item.properties():
+            item.disabled = True  # there is nobody to answer
     document = view.document()
     back, forth = _patches(view, document)
     view.slider.js_on_change(

@@ -22,6 +22,7 @@ from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sink_part import SinkPart
 from workbench.dashboard.state_part import StatePart
 from workbench.dashboard.stepper_part import StepperPart
+from workbench.dashboard.subtasks_part import SubtasksPart
 from workbench.dashboard.theme import ROOT_CSS
 from workbench.dashboard.time_chart import spaced
 from workbench.dashboard.watermarks_part import WatermarksPart
@@ -31,6 +32,7 @@ from workbench.telemetry.frames import Frame
 STEPPER = "stepper"
 PARTS: dict[str, type[Part]] = {
     "graph": GraphPart,
+    "subtasks": SubtasksPart,
     "watermarks": WatermarksPart,
     "latency": LatencyPart,
     "buffers": BuffersPart,
@@ -43,6 +45,9 @@ PARTS: dict[str, type[Part]] = {
 }
 """The parts by the names that ``job.view`` takes, in the order of the whole dashboard; there the stepper comes first,
 and only for a job on the stepping driver."""
+
+WHOLE = tuple(name for name in PARTS if name not in (STEPPER, "subtasks"))
+"""Those of the whole dashboard of a job that runs by itself: without the wide tables, of which the graph shows most."""
 
 
 def check_part(name: str) -> str:
@@ -78,11 +83,7 @@ class View:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
-        whole = (
-            list(parts)
-            if parts is not None
-            else [*(() if job.live else (STEPPER,)), *(name for name in PARTS if name != STEPPER)]
-        )
+        whole = list(parts) if parts is not None else [*(() if job.live else (STEPPER,)), *WHOLE]
         names = whole if part is None else [check_part(part)]
         self.parts = {name: PARTS[name](easel) for name in names}
         self._shown: dict[str, Frame] = {}

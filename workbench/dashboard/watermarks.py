@@ -147,7 +147,7 @@ def html(frame: Frame) -> str:
                 f"</td><td class='n'>{_lag_text(mark.lag_us)}</td><td class='w'>{gauge} {state}</td></tr>"
             )
         left = max(0, left - len(task.inputs))
-    head = "<tr class='head'><th>input</th><th>watermark (UTC)</th><th class='n'>behind</th><th>held by</th></tr>"
+    head = "<tr class='head'><th>input</th><th>Low Watermark</th><th class='n'>behind</th><th>held by</th></tr>"
     return f"<table>{head}{''.join(lines)}</table>"
 
 

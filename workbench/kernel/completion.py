@@ -10,6 +10,12 @@ import workbench as wb
 from workbench.kernel.magics import OPTIONS
 from workbench.kernel.verbs import VERBS, WITHOUT_JOB
 
+VIEWS = (
+    "graph", "subtasks", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls",
+    "stepper",
+)  # fmt: skip
+"""What ``%stream show JOB`` takes; the dashboard itself is not imported to complete a word."""
+
 
 @context_matcher(identifier="workbench.stream", priority=100)
 def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
@@ -40,6 +46,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
         names += [job.name for job in wb.found_jobs() if job.resumable and job.name not in jobs]
     if verb == "set":
         return [*names, *(f"{setting}=" for setting in sorted(wb.SETTINGS))]
+    if verb == "show" and rest:
+        return VIEWS
     meant = [jobs[rest[0]]] if rest and rest[0] in jobs else list(jobs.values())
     frames = [frame for job in meant if (frame := job.recorder.latest()) is not None]
     if verb == "fail":

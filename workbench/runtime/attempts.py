@@ -129,6 +129,11 @@ class Attempts:
         self._stage.stop(self.execution)
         self._close(self.execution)
 
+    def note_failed(self, tasks: Collection[str]) -> None:
+        """These tasks are why they, and what belongs to them, are ended next."""
+        for task in () if self.execution is None else self.execution.tasks:
+            task.failed |= task.name in tasks
+
     def forget(self) -> None:
         """Let go of tasks that have ended, with their state and buffers; there will be no others."""
         self.execution = None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.runtime.in_flight import Flow
+from workbench.runtime.scale import EVENT_TIME_BITS, FREE, Scale
 
 
 class Waker:
@@ -48,19 +49,25 @@ class Channel:
         credit: buffers that the receiver grants.
         sender, receiver: wakers of the two tasks' slots.
         flow: what it carries, in words that outlive the plan.
+        scale: tells the bytes of a buffer.
 
     Attributes:
         attention: of the receiving task.
     """
 
     __slots__ = (
+        "_row_bits",
+        "_scale",
+        "_timed_row_bits",
+        "_weights",
         "attention",
         "buffers_received",
         "buffers_sent",
+        "bytes_received",
+        "bytes_sent",
         "credit",
         "edge",
         "elements",
-        "flow",
         "flow",
         "receiver",
         "records_received",
@@ -79,6 +86,7 @@ class Channel:
         sender: Waker,
         receiver: Waker,
         flow: Flow | None = None,
+        scale: Scale = FREE,
     ) -> None:
         self.edge = edge
         self.source = source
@@ -93,12 +101,27 @@ class Channel:
         self.records_sent = 0
         self.buffers_received = 0
         self.records_received = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
+        self._scale = scale
+        self._row_bits = scale.row_bits
+        self._timed_row_bits = scale.row_bits + EVENT_TIME_BITS
+        # Where buffers are weighed, the receiver takes the sender's word; where they are not, both multiply.
+        self._weights: deque[int] | None = None if scale.is_flat else deque()
 
     def push(self, element: Element) -> None:
         """Append an element (the sender's side)."""
         if type(element) is Records:
+            rows = element.batch.num_rows
             self.buffers_sent += 1
-            self.records_sent += element.batch.num_rows
+            self.records_sent += rows
+            if self._weights is None:
+                bits = self._row_bits if element.timestamps is None else self._timed_row_bits
+                self.bytes_sent += (rows * bits + 7) >> 3
+            else:
+                weight = self._scale.weigh(element)
+                self._weights.append(weight)
+                self.bytes_sent += weight
         self.elements.append(element)
         if self.receiver.parked:
             self.receiver.wake()
@@ -110,8 +133,14 @@ class Channel:
         element = self.elements.popleft()
         if type(element) is Records:
             in_flight = self.buffers_sent - self.buffers_received
+            rows = element.batch.num_rows
             self.buffers_received += 1
-            self.records_received += element.batch.num_rows
+            self.records_received += rows
+            if self._weights is None:
+                bits = self._row_bits if element.timestamps is None else self._timed_row_bits
+                self.bytes_received += (rows * bits + 7) >> 3
+            else:
+                self.bytes_received += self._weights.popleft()
             if in_flight >= self.credit and self.sender.parked:  # no other sender can have waited for room
                 self.sender.wake()
         return element

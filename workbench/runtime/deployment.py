@@ -17,6 +17,7 @@ from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
 from workbench.operators.executor import Executor
+from workbench.operators.local_aggregate import AggregatesLocally
 from workbench.plan.logical import Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
@@ -28,6 +29,7 @@ from workbench.runtime.messages import Command
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.output import EdgeOutput
 from workbench.runtime.restored import Restored, plan_resends, sends_of
+from workbench.runtime.scale import Scale
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.splitters import splitter
@@ -227,6 +229,8 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     """By edge, then by (sending, receiving) subtask."""
     found: _Channels = {}
     for edge in edges:
+        merges = edge.exchange == "hash" and isinstance(edge.target.nodes[0].spec, AggregatesLocally)
+        scale = Scale(edge.schema, partials=merges)  # though none are made now, some may come from a checkpoint
         found[edge.id] = {
             (i, j): Channel(
                 edge.id,
@@ -236,6 +240,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
                 slots[edge.source.slots[i]].waker,
                 slots[edge.target.slots[j]].waker,
                 Flow(edge.producer_uid, edge.tag, edge.target.name, edge.port, i, j, edge.target.parallelism),
+                scale,
             )
             for i, j in edge.pairs
         }
@@ -267,6 +272,7 @@ class _TaskBuilder:
             "clock": self.services.clock,
             "host": host,
             "waker": slot.waker,
+            "attempt": self.number,
         }
         if not self.vertex.is_source:
             inputs = [

@@ -209,6 +209,7 @@ class Master(MasterFacts):
 
     def lose(self, place: str, tasks: Sequence[str]) -> None:
         """A slot or a TaskManager dies, and all its tasks with it at once (F2-2)."""
+        self._attempts.note_failed(tasks)
         self._on_failed(tasks, place, JobError(f"it was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
 
     def stop(self) -> None:
@@ -346,6 +347,7 @@ class Master(MasterFacts):
                     self._end_attempt("the job has ended")
                     self._end("FINISHED" if self._ending.all_committed else "CANCELED")
             case Failed(task, error):
+                self._attempts.note_failed([task])
                 self._on_failed([task], task, error)
             case Answered(task, question, found):
                 self._inquiry.answered(task, question, found)

@@ -117,8 +117,11 @@ class Task:
         clock: processing time.
         host: takes its reports.
         waker: of the slot that steps it.
+        attempt: of the job, from 0; tasks that go on while others restart stay in theirs.
 
     Attributes:
+        started_us, ended_us: when it was deployed, and when it finished or was ended; None before that.
+        failed: it is why its attempt ended.
         restored: what was in flight at the checkpoint that this attempt goes on from, until it has been sent again.
     """
 
@@ -135,6 +138,7 @@ class Task:
         clock: Clock,
         host: TaskHost,
         waker: Waker,
+        attempt: int = 0,
     ) -> None:
         self.name = name
         self.vertex = vertex
@@ -152,7 +156,11 @@ class Task:
         self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
         self.latency_count = 0
         self._now_us: Callable[[], int] = clock.now_us
-        self.load = Load(clock.now_us())
+        self.attempt = attempt
+        self.started_us = clock.now_us()
+        self.ended_us: int | None = None
+        self.failed = False
+        self.load = Load(self.started_us)
         self._timed = [link for link in self.links if type(link.operator).next_time_us is not Operator.next_time_us]
         self._gates = [link.operator for link in self.links if type(link.operator).ready is not Operator.ready]
         self._marker_turn = 0
@@ -290,6 +298,8 @@ class Task:
         Else a failed attempt's state and buffers would take memory until the garbage collector comes by, which may be
         many failures later: it counts objects, and these are few and large.
         """
+        if self.ended_us is None:
+            self.ended_us = self._now_us()
         self.snapshots.close()
         for output in self.outputs:
             output.close()
@@ -377,6 +387,7 @@ class Task:
 
     def _finish(self) -> None:
         self.finished = True
+        self.ended_us = self._now_us()
         for output in self.outputs:
             output.emit_event(EndOfStream())
         self.host.report(Finished(self.name))

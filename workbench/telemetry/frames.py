@@ -102,18 +102,23 @@ class TaskFrame:
         vertex: id of its vertex.
         subtask: index from 0.
         slot: ``"tm-0/slot-1"``.
-        state: ``RUNNING``, ``FINISHED``, ``FAILED``, ``CREATED``.
+        state: ``RUNNING``, ``FINISHED``, ``FAILED`` (it is why its attempt ended) or ``CANCELED`` (it ended with it).
         metrics: by Flink's name: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
-            numBuffersOut, busyTimeMsPerSecond, idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to
-            1000), isBackPressured, inPoolUsage, outPoolUsage (0 to 1), inputQueueLength, outputQueueLength,
-            usedMemorySegments, totalMemorySegments (buffers of the output pool, used and allowed),
-            currentInputWatermark, currentOutputWatermark (us or None), watermarkLag (us or None),
+            numBytesIn, numBytesOut, numBuffersIn, numBuffersOut and the four of them PerSecond (of what went through
+            channels: Arrow bytes of the columns that travel, without the bitmaps of nulls, and 8 for each event time;
+            a source takes nothing from a channel and a sink gives nothing to one), busyTimeMsPerSecond,
+            idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to 1000), isBackPressured, inPoolUsage,
+            outPoolUsage (0 to 1), inputQueueLength, outputQueueLength, usedMemorySegments, totalMemorySegments
+            (buffers of the output pool, used and allowed), currentInputWatermark, currentOutputWatermark (us or None),
+            watermarkLag (us or None),
             numLateRecordsDropped, numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
             In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.
         splits: of a source: watermark of each split, None where idle or none yet.
         late: the last late records that it dropped, oldest first: at most 20 of each operator, and up to a second old.
+        attempt: how many attempts of the job came before the one that it belongs to.
+        started_us, ended_us: when it was deployed, and when it ended; None before that.
     """
 
     name: str
@@ -125,6 +130,9 @@ class TaskFrame:
     watermarkHolder: str | None = None
     splits: dict[str, int | None] = field(default_factory=dict)
     late: tuple[LateFrame, ...] = ()
+    attempt: int = 0
+    started_us: int | None = None
+    ended_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,8 @@ class VertexFrame:
         operators: (uid, kind, description) of every operator of the chain, in order.
         parallelism: number of subtasks.
         metrics: of all its subtasks: sums of counts and rates, means of the three time shares (per subtask, so they sum
-            to 1000), maxima of pool usages, minimum of watermarks.
+            to 1000), maxima of pool usages, minimum of watermarks; besides maxBusyTimeMsPerSecond and
+            maxBackPressuredTimeMsPerSecond of its subtasks, and dataSkew (percent, see `data_skew`).
         x, y: place in the drawing layout, 0 to 1; sources left, sinks right.
         chain: what runs in it, by name: the operators and, where large batches are aggregated before they leave, the
             ``"local aggregate"``.

@@ -11,12 +11,36 @@ from workbench.telemetry.tasks import Metrics
 
 _MEANS = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
 _MAXIMA = ("inPoolUsage", "outPoolUsage", "watermarkLag", "isBackPressured", "sourceIdleTime")
+_WORST = (
+    ("maxBusyTimeMsPerSecond", "busyTimeMsPerSecond"),
+    ("maxBackPressuredTimeMsPerSecond", "backPressuredTimeMsPerSecond"),
+)
 _MINIMA = ("currentInputWatermark", "currentOutputWatermark")
 
 
 def vertex_frames(graph: PhysicalGraph, tasks: Sequence[TaskFrame]) -> tuple[VertexFrame, ...]:
     """A frame for each vertex, in topological order."""
     return tuple(_vertex(vertex, [task for task in tasks if task.vertex == vertex.id]) for vertex in graph.vertices)
+
+
+def data_skew(values: Sequence[float]) -> float:
+    """How unevenly subtasks are loaded, in percent: 0 where all get the same, 100 at most.
+
+    It is the mean distance from the mean, as a share of the mean.
+
+    Source: the Data Skew of Flink's web dashboard.
+
+    Args:
+        values: what each subtask got; none of them negative.
+
+    Example:
+        >>> [round(data_skew(values)) for values in ((23, 3, 10), (5, 5), (300, 0, 0), (0, 0))]
+        [61, 0, 100, 0]
+    """
+    mean = sum(values) / len(values) if values else 0.0
+    if not mean:
+        return 0.0
+    return min(100.0, 100 * sum(abs(value - mean) for value in values) / len(values) / mean)
 
 
 def edge_frames(
@@ -59,6 +83,10 @@ def _vertex(vertex: Vertex, tasks: Sequence[TaskFrame]) -> VertexFrame:
             metrics[name] = min(values) if len(values) == len(tasks) else None
         else:
             metrics[name] = sum(values)
+    if tasks:
+        for name, share in _WORST:
+            metrics[name] = max(float(task.metrics[share] or 0) for task in tasks)
+        metrics["dataSkew"] = data_skew([float(task.metrics["numRecordsInPerSecond"] or 0) for task in tasks])
     operators = tuple(
         (uid, node.spec.kind, node.spec.describe()) for uid, node in zip(vertex.uids, vertex.nodes, strict=True)
     )

@@ -23,11 +23,17 @@ HORIZON_US = 1_000_000
 Metrics = dict[str, float | int | bool | None]
 
 
+IO = (
+    "numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "numBuffersIn", "numBuffersOut"
+)  # fmt: skip
+"""What is counted of what comes and goes, and also told per second."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Counts:
     time_us: int
-    records_in: int
-    records_out: int
+    io: tuple[int, ...]
+    """As many counts as `IO` has names."""
     busy_us: int
     idle_us: int
     backpressured_us: int
@@ -77,11 +83,9 @@ class TaskSampler:
         first = past[0] if past else None
         past.append(counts)
         metrics: Metrics = {
-            "numRecordsIn": counts.records_in,
-            "numRecordsOut": counts.records_out,
+            **dict(zip(IO, counts.io, strict=True)),
             **self._rates_of(task.name, first, counts),
             "isBackPressured": task.load.held_back and not (task.load.stepping or task.load.resting),
-            "numBuffersOut": sum(channel.buffers_sent for output in task.outputs for channel in output.channels),
             "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
             "usedMemorySegments": task.pool.used,
@@ -113,17 +117,18 @@ class TaskSampler:
             metrics["sourceIdleTime"] = min(quiet) // 1_000 if quiet else 0
         metrics["currentInputWatermark"] = watermark
         metrics["watermarkLag"] = None if watermark in (None, MAX_TIME) else reference_us - watermark
-        state = "FINISHED" if task.finished else "RUNNING"
         late = self._late.sample(task, now_us)
-        return TaskFrame(task.name, task.vertex, task.subtask, task.slot, state, metrics, holder, splits, late)
+        return TaskFrame(
+            task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
+            task.started_us, task.ended_us,
+        )  # fmt: skip
 
     def _rates_of(self, name: str, first: _Counts | None, now: _Counts) -> Metrics:
         shares = (0.0, 1_000.0, 0.0)
-        rate_in = rate_out = 0.0
+        rates = [0.0] * len(IO)
         if first is not None and now.time_us > first.time_us:
             seconds = (now.time_us - first.time_us) / 1e6
-            rate_in = (now.records_in - first.records_in) / seconds
-            rate_out = (now.records_out - first.records_out) / seconds
+            rates = [(after - before) / seconds for before, after in zip(first.io, now.io, strict=True)]
             spent = (
                 now.busy_us - first.busy_us,
                 now.idle_us - first.idle_us,
@@ -132,10 +137,9 @@ class TaskSampler:
             if sum(spent) > 0:
                 busy, idle, pressed = (1_000 * part / sum(spent) for part in spent)
                 shares = (busy, idle, pressed)
-        self._rates[name] = (rate_in, rate_out)
+        self._rates[name] = (rates[0], rates[1])
         return {
-            "numRecordsInPerSecond": rate_in,
-            "numRecordsOutPerSecond": rate_out,
+            **{f"{metric}PerSecond": rate for metric, rate in zip(IO, rates, strict=True)},
             "busyTimeMsPerSecond": shares[0],
             "idleTimeMsPerSecond": shares[1],
             "backPressuredTimeMsPerSecond": shares[2],
@@ -202,18 +206,34 @@ def _counts(task: Task, now_us: int) -> _Counts:
     records_out += sum(
         link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)
     )
+    inputs = [item.channel for item in task.gate.channels] if isinstance(task, OperatorTask) else []
+    outputs = [channel for output in task.outputs for channel in output.channels]
     load = task.load
     since_us = 0 if task.finished else max(now_us - load.last_us, 0)
     busy = load.stepping or load.resting
     pressed = load.held_back and not busy
     return _Counts(
         now_us,
-        task.root.counters.numRecordsIn,
-        records_out,
+        (
+            task.root.counters.numRecordsIn,
+            records_out,
+            sum(channel.bytes_received for channel in inputs),
+            sum(channel.bytes_sent for channel in outputs),
+            sum(channel.buffers_received for channel in inputs),
+            sum(channel.buffers_sent for channel in outputs),
+        ),
         load.busy_us + (since_us if busy else 0),
         load.idle_us + (0 if busy or pressed else since_us),
         load.backpressured_us + (since_us if pressed else 0),
     )
+
+
+def _state(task: Task) -> str:
+    if task.finished:
+        return "FINISHED"
+    if task.ended_us is None:
+        return "RUNNING"
+    return "FAILED" if task.failed else "CANCELED"
 
 
 def _reference_time(execution: Execution, now_us: int) -> int:

@@ -1,0 +1,96 @@
+"""Bytes of what travels: weighed by offsets and widths, compared with a walk over the values and with Arrow's own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.elements import Records, Watermark
+from workbench.operators.partials import RECORDS
+from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.scale import Scale
+
+SCHEMA = pa.schema(
+    {
+        "i": pa.int64(),
+        "s": pa.int16(),
+        "b": pa.bool_(),
+        "t": pa.timestamp("us"),
+        "x": pa.string(),
+        "y": pa.large_binary(),
+    }
+)
+
+
+def values(row: int, text: str) -> dict[str, Any]:
+    return {"i": row, "s": row % 7, "b": row % 2 == 0, "t": row, "x": text, "y": text.encode() * 2}
+
+
+def naive(rows: list[dict[str, Any]], timed: bool) -> int:
+    """What the values take, one after the other; null text is nothing but its offset."""
+    flat = len(rows) * (8 + 2 + 8 + 4 + 8 + 8 * timed) + math.ceil(len(rows) / 8)
+    return flat + sum(len((row["x"] or "").encode()) + len(row["y"] or b"") for row in rows)
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=5), st.none()), max_size=30),
+    st.integers(0, 29),
+    st.integers(0, 30),
+    st.booleans(),
+)
+def test_a_slice_weighs_what_its_values_take(held, begin, length, timed):
+    rows = [values(row, text or "") | ({"x": None, "y": None} if text is None else {}) for row, text in enumerate(held)]
+    batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA).slice(min(begin, len(rows)), length)
+    times = np.arange(len(batch)) if timed else None
+    assert Scale(SCHEMA).weigh(Records(batch, times)) == naive(rows[begin : begin + length], timed)
+
+
+@given(st.integers(1, 40), st.integers(0, 39), st.integers(1, 40))
+def test_without_nulls_arrow_counts_the_same(rows, begin, length):
+    schema = pa.schema([field for field in SCHEMA if field.name != "b"])
+    made = [{key: value for key, value in values(row, "é" * (row % 4)).items() if key != "b"} for row in range(rows)]
+    batch = pa.RecordBatch.from_pylist(made, schema=schema).slice(begin % rows, length)
+    assert Scale(schema).weigh(Records(batch)) == batch.nbytes
+
+
+def test_nested_columns_weigh_what_arrow_says():
+    column = pa.array([[1, 2], [], [3]] * 4)
+    words = pa.array(["a", "b", "a"] * 4).dictionary_encode()
+    batch = pa.record_batch({"n": pa.array(range(12)), "l": column, "d": words}).slice(3, 6)
+    assert Scale(batch.schema).weigh(Records(batch)) == 6 * 8 + column.slice(3, 6).nbytes + words.slice(3, 6).nbytes
+
+
+def test_what_has_columns_of_one_width_is_not_looked_at():
+    assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_(), "n": pa.null()})).is_flat
+    assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_()})).row_bits == 65
+    assert not Scale(pa.schema({"x": pa.string()})).is_flat
+    assert not Scale(pa.schema({"i": pa.int64()}), partials=True).is_flat
+
+
+def test_partials_have_their_own_columns():
+    scale = Scale(pa.schema({"k": pa.string(), "n": pa.int64()}), partials=True)
+    partials = pa.record_batch({"k": pa.array([1, 2]), "total": pa.array([1.5, 2.5]), RECORDS: pa.array([3, 4])})
+    assert scale.weigh(Records(partials, np.array([1, 2]))) == 2 * (8 + 8 + 8 + 8)
+    records = pa.record_batch({"k": ["a", "bcd"], "n": [1, 2]})
+    assert scale.weigh(Records(records)) == 2 * (4 + 8) + 4
+
+
+@pytest.mark.parametrize("schema", [pa.schema({"n": pa.int64()}), pa.schema({"n": pa.string()})], ids=["flat", "text"])
+def test_a_channel_counts_bytes_at_both_ends(schema):
+    channel = Channel("e", "a", "b", 2, Waker(), Waker(), scale=Scale(schema))
+    sizes = []
+    for rows in (3, 1, 5):
+        batch = pa.RecordBatch.from_pylist([{"n": 7 if "int64" in str(schema) else "seven"}] * rows, schema=schema)
+        channel.push(Records(batch, np.zeros(rows, np.int64)))
+        channel.push(Watermark(rows))
+        sizes.append(batch.nbytes + 8 * rows)
+    assert (channel.bytes_sent, channel.bytes_received) == (sizes[0] + sizes[1] + sizes[2], 0)
+    for _ in range(3):  # a buffer, a watermark, a buffer
+        channel.poll()
+    assert channel.bytes_received == sizes[0] + sizes[1]
