@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ from workbench.cli.headway import Headway
 from workbench.connectors.tables import Tables
 from workbench.errors import JobError, SettingError
 from workbench.testing import Scenario, replay, run_scenario, shrink, simulate
+from workbench.testing.result import SimulationResult
 from workbench.testing.search import Search, run_blocks
+from workbench.testing.topologies import TOPOLOGIES
 from workbench.testing.user_pipeline import load_pipeline, trial_of
 
 USER = """
@@ -71,16 +74,28 @@ def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+def pace_row(name: str, results: list[SimulationResult]) -> list[str]:
+    """The columns of a row that are not measured: by every size of the graph, and of one or two tasks."""
+    small = [result for result in results if result.tasks <= 2]
+    return [name, *itertools.chain.from_iterable(
+        [f"{len(those):,}", f"{sum(r.steps for r in those) / len(those):,.0f}"] if those else ["", ""]
+        for those in (results, small)
+    )]  # fmt: skip
+
+
 def test_the_command_tells_its_pace_by_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "60", "--pace"]) == 0
     said = capsys.readouterr().out
     results = [simulate(seed) for seed in range(60)]
-    for name in {result.pipeline for result in results}:
-        steps = [result.steps for result in results if result.pipeline == name]
+    by_name = {name: [result for result in results if result.pipeline == name] for name in TOPOLOGIES}
+    drawn = {name: those for name, those in by_name.items() if those}
+    assert any(result.tasks > 2 for result in results)
+    for name, those in [*drawn.items(), ("all", results)]:
         (row,) = [line for line in said.splitlines() if line.startswith(f"│ {name} ")]
         cells = [cell.strip() for cell in row.split("│")[1:-1]]
-        assert cells[:3] == [name, str(len(steps)), f"{sum(steps) / len(steps):,.0f}"]
+        assert [*cells[:3], *cells[4:6]] == pace_row(name, those)
         assert int(cells[3]) > 0
+        assert bool(cells[6]) == bool(cells[4])
 
 
 def test_where_there_is_no_bar_a_line_tells_of_every_tenth() -> None:

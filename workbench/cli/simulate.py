@@ -14,7 +14,7 @@ from workbench.cli.headway import Headway
 from workbench.cli.outcome import right_align
 from workbench.drivers.faults import FAULTS
 from workbench.testing.exhaustive import pairs_of_crashes, run_cases, single_crashes
-from workbench.testing.pace import Pace, Paces, together
+from workbench.testing.pace import SMALL, Graphs, Pace, Paces, of_all, together
 from workbench.testing.replaying import replay
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import Scenario
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         return show(console, search.scenario(options.replay))
     seeds = range(options.first, options.first + options.seeds)
     steps = faults = 0
-    paces: dict[str, Pace] = {}
+    paces: dict[Graphs, Pace] = {}
     failed: SimulationResult | None = None
     with Headway(console, "simulating", len(seeds)) as headway:
         for block in run_blocks(search, seeds, jobs=options.jobs):
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         print_failure(console, failed, search)
         return 1
     seconds = headway.seconds
-    whole = sum(paces.values(), Pace())
+    whole = of_all(paces)
     console.print(
         f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other"
         f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second,"
@@ -96,12 +96,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def pace_table(paces: Paces) -> Table:
-    """How fast each pipeline was simulated."""
-    shown = Table("pipeline", "simulations", "steps each", "per CPU second")
+    """How fast each pipeline was simulated: with graphs of any size, and with small ones."""
+    shown = Table("pipeline", "runs", "steps", "per CPU s", "small", "steps", "per CPU s", caption_justify="left")
+    shown.caption = f"Steps of a run, and runs in a second of the processor; small: graphs of at most {SMALL} tasks."
+    shown.columns[0].no_wrap = True
     right_align(shown)
-    for name, pace in sorted(paces.items()):
-        shown.add_row(name, f"{pace.simulations:,}", f"{pace.steps / pace.simulations:,.0f}", f"{pace.per_cpu_s:,.0f}")
+    for name in sorted({graphs.pipeline for graphs in paces}):
+        shown.add_row(name, *_told(of_all(paces, name)), *_told(of_all(paces, name, small=True)))
+    shown.add_section()
+    shown.add_row("all", *_told(of_all(paces)), *_told(of_all(paces, small=True)))
     return shown
+
+
+def _told(pace: Pace) -> tuple[str, str, str]:
+    if not pace.simulations:
+        return "", "", ""
+    return f"{pace.simulations:,}", f"{pace.steps / pace.simulations:,.0f}", f"{pace.per_cpu_s:,.0f}"
 
 
 def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:

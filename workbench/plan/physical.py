@@ -147,6 +147,11 @@ class PhysicalGraph:
         return slot_name(slot, self.slots_per_taskmanager)
 
     @property
+    def number_of_tasks(self) -> int:
+        """How many subtasks all vertices have together."""
+        return sum(vertex.parallelism for vertex in self.vertices)
+
+    @property
     def placement(self) -> dict[str, list[str]]:
         """The tasks in each slot, by the slot's name, in the order of the vertices (F2-2)."""
         placed: dict[str, list[str]] = {self.slot_name(slot): [] for slot in range(self.slots)}

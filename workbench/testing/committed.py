@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +18,15 @@ def committed(tables: Tables, trial: Trial) -> Outputs:
     found: Outputs = {name: counted(tables.read(name)) for name in tables.names()}
     found |= {uid: read() for uid, read in trial.outside}
     for uid, folder in trial.folders:
-        parts = [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
+        parts = [_read(path) for path in sorted(folder.glob("part-*.parquet"))]
         found[uid] = counted(pa.concat_tables(parts)) if parts else Counter()
     return found
+
+
+def _read(path: Path) -> pa.Table:
+    """A part as it stands in the file; ``pq.read_table`` takes three times as long to see that it is no folder."""
+    with pq.ParquetFile(path) as part:
+        return part.read(use_threads=False)
 
 
 def counted(table: pa.Table) -> Counter[tuple[object, ...]]:

@@ -37,21 +37,52 @@ class Pace:
         return self.simulations / self.cpu_s if self.cpu_s else 0.0
 
 
-Paces = Mapping[str, Pace]
-"""By the name of the pipeline."""
+SMALL = 2
+"""A graph of at most so many tasks is a small one."""
 
 
-def timed(run: Callable[[], SimulationResult]) -> tuple[SimulationResult, Pace]:
+@dataclass(frozen=True, slots=True, order=True)
+class Graphs:
+    """What simulations have in common whose pace is told by itself.
+
+    Attributes:
+        pipeline: its name.
+        small: its graph had `SMALL` tasks at most, at every parallelism that the job had.
+    """
+
+    pipeline: str
+    small: bool
+
+
+Paces = Mapping[Graphs, Pace]
+
+
+def timed(run: Callable[[], SimulationResult]) -> tuple[SimulationResult, Paces]:
     """What came of a simulation, and its pace."""
     begun_s = time.process_time()
     result = run()
-    return result, Pace(1, result.steps, time.process_time() - begun_s)
+    pace = Pace(1, result.steps, time.process_time() - begun_s)
+    return result, {Graphs(result.pipeline, result.tasks <= SMALL): pace}
 
 
-def together(parts: Iterable[Paces]) -> dict[str, Pace]:
-    """The pace of each pipeline over several parts of a search."""
-    found: dict[str, Pace] = {}
+def together(parts: Iterable[Paces]) -> dict[Graphs, Pace]:
+    """The paces of several parts of a search."""
+    found: dict[Graphs, Pace] = {}
     for part in parts:
-        for name, pace in part.items():
-            found[name] = found.get(name, Pace()) + pace
+        for graphs, pace in part.items():
+            found[graphs] = found.get(graphs, Pace()) + pace
     return found
+
+
+def of_all(paces: Paces, pipeline: str | None = None, *, small: bool | None = None) -> Pace:
+    """Of one pipeline or all of them, of small graphs, others, or both.
+
+    Example:
+        >>> paces = {Graphs("windows", True): Pace(2, 80, 0.01), Graphs("windows", False): Pace(1, 90, 0.01)}
+        >>> of_all(paces).simulations, of_all(paces, "windows", small=True).per_cpu_s, of_all(paces, "late").steps
+        (3, 200.0, 0)
+    """
+    chosen = (
+        pace for graphs, pace in paces.items() if pipeline in (None, graphs.pipeline) and small in (None, graphs.small)
+    )
+    return sum(chosen, Pace())

@@ -17,6 +17,7 @@ class SimulationResult:
         pipeline: its name in ``TOPOLOGIES``.
         settings: of the job, in words.
         steps: taken in all.
+        tasks: of the largest graph that it ran with.
         faults: those that happened.
         restarts: of the job within a process.
         processes: how often the job was started; more than once after kills and stops.
@@ -34,6 +35,7 @@ class SimulationResult:
     pipeline: str
     settings: str
     steps: int
+    tasks: int
     faults: tuple[str, ...]
     restarts: int
     processes: int

@@ -52,7 +52,7 @@ class Block:
         steps: taken in all.
         faults: that happened.
         failed: the first that broke a promise; those behind it were not run.
-        paces: of the simulations, by pipeline.
+        paces: of the simulations.
     """
 
     seeds: int
@@ -71,7 +71,7 @@ def run_block(search: Search, seeds: Sequence[int]) -> Block:
         result, pace = timed(partial(run_scenario, search.scenario(seed)))
         steps += result.steps
         faults += len(result.faults)
-        paces.append({result.pipeline: pace})
+        paces.append(pace)
         if not result.ok:
             return Block(number, steps, faults, result, together(paces))
     return Block(len(seeds), steps, faults, None, together(paces))

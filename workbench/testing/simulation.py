@@ -156,7 +156,7 @@ class Simulation:
 
     @property
     def master(self) -> Master:
-        """Of the process that runs now, or ran last; another one when the coordinator has failed."""
+        """Of the process that runs now, or ran last; another one when the coordinator failed."""
         return self.driver.master
 
     @property
@@ -177,6 +177,7 @@ class Simulation:
             pipeline=self.name,
             settings=describe(self.settings, self.durable),
             steps=len(self.trace),
+            tasks=max((graph.number_of_tasks for graph in self._graphs.values()), default=0),
             plan=self.plan,
             actions=self.actions,
             faults=tuple(map(str, self.faults.fired)),
@@ -294,7 +295,7 @@ class Simulation:
         assert self._process is not None
         master = self.master
         if master.state not in ("CREATED", "INITIALIZING"):
-            self.visible = self._outputs(master)
+            self.visible = committed(master.services.tables, self.trial)
         self.restarts += master.restarts
         self.checkpoints += master.coordinator.completed
         self.counted_twice += sum(found.records for found in master.life.audit.found)
@@ -386,14 +387,11 @@ class Simulation:
         """Rows that could be seen before the restart are there after it."""
         if self.master.state != "RUNNING" or not self.visible:
             return
-        now = self._outputs(self.master)
+        now = committed(self.master.services.tables, self.trial)
         for sink, rows in sorted(self.visible.items()):
             gone = rows - now.get(sink, Counter())
             if gone and sink not in self.trial.upserts:
                 self.violations.append(f"I7: {sink}: {gone.total()} visible rows were taken back")
-
-    def _outputs(self, master: Master) -> Outputs:
-        return committed(master.services.tables, self.trial)
 
 
 def _injected(text: str) -> bool:

@@ -256,7 +256,7 @@ def in_files(chance: Random, folder: Path) -> Trial:
 def in_a_database(chance: Random, folder: Path) -> Trial:
     """Two tables of one database: one gets rows with its checkpoints, the other the latest row of each key at once."""
     stream, rows = _source(chance)
-    url, known = f"sqlite:///{folder}/out.db", stream.filter("key IS NOT NULL")
+    url, known = f"sqlite:///{folder}/out.db", stream.filter(col("key").is_not_null())
     appended = stream.select("n", "key").sink_to(SqlSink(url, "rows"))
     counts = known.key_by("key").aggregate(n=aggregations.count(), last=aggregations.max("n"))
     upserted = counts.sink_to(SqlSink(url, "latest", mode="upsert", keys=["key"]))
