@@ -222,6 +222,22 @@ def test_cells_answer_under_two_displays(lab):
         assert "RUNNING" in lab.ask()
 
 
+def test_a_checkpoint_is_chosen_by_its_row_and_by_key(lab):
+    for cell in (1, 2):
+        lab.clear(cell)
+    lab.rewrite(5, "%stream show delays checkpoints")
+    lab.run(5)
+    history = lab.page.get_by_role("region", name="History of checkpoints")
+    rows = history.locator("tr[data-choose]")
+    rows.nth(3).wait_for()
+    for place, choose in ((2, lambda row: row.locator("td").nth(1).click()), (1, lambda row: row.press("Enter"))):
+        number = rows.nth(place).get_attribute("data-choose")
+        row = history.locator(f"tr[data-choose='{number}']")
+        choose(row if place == 2 else row.get_by_role("button"))
+        history.locator(f"tr.chosen[data-choose='{number}']").wait_for()
+        lab.page.get_by_text(f"#{number} by subtask").wait_for()
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_each_view_stands_alone_in_a_cell_and_moves(lab, view):
     for cell in (1, 2):
