@@ -23,7 +23,7 @@ from workbench.dashboard.state_part import Held
 from workbench.dashboard.view import PARTS
 from workbench.errors import JobError, SettingError
 from workbench.kernel.verbs import run_verb
-from workbench.telemetry.checkpoint_frames import SubtaskCheckpointFrame
+from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput
 
 HOSTILE = (
@@ -323,10 +323,14 @@ def test_hostile_names_and_data_are_text_everywhere(evil):
         tasks=tuple(replace(task, name=evil, watermarkHolder=evil, splits={evil: None}) for task in FRAME.tasks),
         channels=tuple(replace(c, source=evil, target=evil) for c in FRAME.channels),
         checkpoints=tuple(
-            replace(c, reason=evil, mode=evil, subtasks=(SubtaskCheckpointFrame(evil, True, 1.0, 1.0, 1.0, 1.0, 1.0),))
+            replace(
+                c, reason=evil, mode=evil, path=evil,
+                subtasks=(SubtaskCheckpointFrame(evil, True, 1.0, 1.0, 1.0, 1.0, 1.0),),
+            )
             for c in FRAME.checkpoints
         ),
         events=(EventFrame(FRAME.time_us, "tune", evil),),
+        restore=RestoreFrame(1, 1, True, evil), checkpointing=CheckpointingFrame(evil, True, (evil,)),
     )  # fmt: skip
     job = Job(frame)
     job.name = evil

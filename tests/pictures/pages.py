@@ -47,7 +47,7 @@ def _live(browser: Any) -> Iterator[Path]:
     _until(lambda: _completed(job) >= enough)
     for scheme in SCHEMES:
         yield _picture(browser, job, None, f"dashboard-{scheme}", scheme, (1500, 1720))
-    yield _picture(browser, job, "checkpoints", "view-checkpoints", "light", (900, 900))
+    yield _picture(browser, job, "checkpoints", "view-checkpoints", "light", (900, 1120), tab="History")
     yield _picture(browser, job, "subtasks", "view-subtasks", "light", (1250, 362))
     yield _picture(browser, job, "watermarks", "view-watermarks", "light", (900, 900))
     yield _picture(browser, job, "graph", "view-graph-dark", "dark", (900, 420), subtasks=True)
@@ -76,7 +76,14 @@ def _stepped(browser: Any) -> Iterator[Path]:
 
 
 def _picture(
-    browser: Any, job: Any, part: str | None, name: str, scheme: str, size: tuple[int, int], subtasks: bool = False
+    browser: Any,
+    job: Any,
+    part: str | None,
+    name: str,
+    scheme: str,
+    size: tuple[int, int],
+    subtasks: bool = False,
+    tab: str | None = None,
 ) -> Path:
     """A picture of what a dashboard shows once it has asked the job what it asks."""
     view = View(job, job.recorder.frames(), part)
@@ -87,14 +94,16 @@ def _picture(
     view.update(job.recorder.latest())
     shown = Dashboard(job, part)
     shown.view = lambda: view  # type: ignore[method-assign]
-    return _shot(browser, shown.save("page.html"), name, scheme, size)
+    return _shot(browser, shown.save("page.html"), name, scheme, size, tab)
 
 
-def _shot(browser: Any, page_file: Path, name: str, scheme: str, size: tuple[int, int]) -> Path:
+def _shot(browser: Any, page_file: Path, name: str, scheme: str, size: tuple[int, int], tab: str | None = None) -> Path:
     page = browser.new_page(viewport=dict(zip(("width", "height"), size, strict=True)), color_scheme=scheme)
     page.goto(page_file.absolute().as_uri())
     page.wait_for_function(READY)
     page.evaluate("colour => { document.body.style.background = colour }", GROUND[scheme])
+    if tab is not None:
+        page.get_by_text(tab, exact=True).first.click()
     page.wait_for_timeout(2000)  # the charts are painted one after the other
     path = shoot(page, name)
     page.close()

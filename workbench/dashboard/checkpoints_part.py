@@ -79,13 +79,18 @@ class CheckpointsPart(Part):
         self.inputs = (self._choice.source,)
 
     def update(self, frame: Frame) -> None:
-        self._frame = frame
+        before, self._frame = self._frame, frame
         self._progress.write(progress_html(frame))
         self._cut.write(inflight.html(frame))
-        self._show_chosen(frame)
         self._overview.write(checkpoints_overview.html(frame, choosable=self.easel.hears))
-        self._summary.write(checkpoints_summary.html(frame))
         self._options.write(checkpoints_configuration.html(frame))
+        if before is None or frame.checkpoints is not before.checkpoints or frame is before:
+            self._show_history(frame)
+
+    def _show_history(self, frame: Frame) -> None:
+        """Only when something is new in it: it is most of what there is to write."""
+        self._show_chosen(frame)
+        self._summary.write(checkpoints_summary.html(frame))
         columns = chart_columns(frame)
         if refresh(self._source, columns) and columns["id"]:
             newest = columns["id"][-1]
@@ -136,7 +141,7 @@ class CheckpointsPart(Part):
         paint.plot(plot)
 
 
-_ROOMS = (186, 186, 90)
+_ROOMS = (174, 174, 78)
 """Pixels of what scrolls in the whole dashboard: a tab, the history, what is below the chart."""
 
 _CSS = """
