@@ -11,7 +11,10 @@ from workbench.runtime.encoding import decode, encode
 from workbench.runtime.in_flight import TASK, Flow, InFlight, early_records, restored, saved
 from workbench.runtime.input_gate import InputChannel, InputGate
 from workbench.runtime.policy import OperatorBarriers, SourceBarriers
+from workbench.runtime.scale import Scale
 from workbench.runtime.snapshots import Arrival, Copied
+
+NUMBERS = Scale(pa.schema([("n", pa.int64())]))
 
 
 class Task:
@@ -19,7 +22,8 @@ class Task:
 
     def __init__(self, channels: int) -> None:
         self.inputs = [
-            InputChannel(Channel("e", f"a[{i}]", "b[0]", 2, Waker(), Waker(), flow(i)), 0) for i in range(channels)
+            InputChannel(Channel("e", f"a[{i}]", "b[0]", 2, Waker(), Waker(), flow(i), NUMBERS), 0)
+            for i in range(channels)
         ]
         self.gate = InputGate(self.inputs)
         self.policy = OperatorBarriers(self.gate, self)
@@ -27,7 +31,6 @@ class Task:
         self.copies: list[tuple[int, list[int]]] = []
         self.reports: list[tuple[int, Arrival]] = []
         self.given_up: set[int] = set()
-        self.aligning_bytes = 0
 
     @property
     def records_in(self) -> int:
@@ -60,8 +63,6 @@ class Task:
             if isinstance(element, Records):
                 if channel.log is not None:
                     channel.log.append(element)
-                if self.policy.waits:
-                    self.aligning_bytes += element.nbytes
                 self.seen += element.batch.column(0).to_pylist()
             elif isinstance(element, CheckpointBarrier):
                 self.policy.on_barrier(channel, element, now_us)

@@ -19,7 +19,7 @@ class Begun:
 
     Attributes:
         first_us: when the first barrier came.
-        records_in, bytes_in: that the task had received by then; bytes while barriers were awaited.
+        records_in, bytes_in: that the task had received by then.
         arrived: channels whose barrier has come.
     """
 
@@ -46,11 +46,6 @@ class AlignedBarriers:
         self._first_us = 0
         self._records_in = self._bytes_in = 0
 
-    @property
-    def waits(self) -> bool:
-        """Whether a barrier has come, and others are awaited."""
-        return self._aligning is not None
-
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Hold the channel back, and snapshot when the last barrier has come."""
         if self._aligning is None or barrier.checkpoint_id > self._aligning.checkpoint_id:
@@ -58,7 +53,7 @@ class AlignedBarriers:
             self._aligning = barrier
             self._first_us = now_us
             self._records_in = self._snapshots.records_in
-            self._bytes_in = self._snapshots.aligning_bytes
+            self._bytes_in = self._gate.bytes_received
         elif barrier.checkpoint_id < self._aligning.checkpoint_id:
             return
         channel.blocked_us = now_us
@@ -93,7 +88,7 @@ class AlignedBarriers:
                 start_delay_us=self._first_us - barrier.triggered_us,
                 alignment_us=now_us - self._first_us,
                 processed=snapshots.records_in - self._records_in,
-                processed_bytes=snapshots.aligning_bytes - self._bytes_in,
+                processed_bytes=self._gate.bytes_received - self._bytes_in,
             )
             snapshots.report(snapshots.take(barrier), arrival)
             self._release()

@@ -40,16 +40,11 @@ class CountedBarriers:
         self._snapshots = snapshots
         self._counting: dict[int, _Counting] = {}
 
-    @property
-    def waits(self) -> bool:
-        """Whether a barrier has come, and others are awaited."""
-        return bool(self._counting)
-
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Note that it has come, and snapshot when it was the last."""
         counting = self._counting.get(barrier.checkpoint_id)
         if counting is None:
-            counting = _Counting(barrier, now_us, self._snapshots.records_in, self._snapshots.aligning_bytes)
+            counting = _Counting(barrier, now_us, self._snapshots.records_in, self._gate.bytes_received)
             self._counting[barrier.checkpoint_id] = counting
         counting.received[channel] = channel.channel.records_received
         self._complete(now_us)
@@ -75,6 +70,6 @@ class CountedBarriers:
                 alignment_us=now_us - counting.first_us,
                 processed=self._snapshots.records_in - counting.records_in,
                 early=early,
-                processed_bytes=self._snapshots.aligning_bytes - counting.bytes_in,
+                processed_bytes=self._gate.bytes_received - counting.bytes_in,
             )
             self._snapshots.report(self._snapshots.take(counting.barrier), arrival)

@@ -58,6 +58,11 @@ class InputGate:
         for channel in self.channels:
             channel.channel.attention = self.attention
 
+    @property
+    def bytes_received(self) -> int:
+        """On all channels together."""
+        return sum(channel.channel.bytes_received for channel in self.channels)
+
     def poll(self) -> tuple[InputChannel, Element] | None:
         """The next element of an unblocked channel, in turn; None when there is nothing to take."""
         channels = self.channels

@@ -40,7 +40,7 @@ class OperatorTask(Task):
         super().__init__(**rest)
         self.gate = InputGate(inputs)
         self.valve = WatermarkValve(inputs)
-        self.policy = self._barriers = OperatorBarriers(self.gate, self.snapshots)
+        self.policy = OperatorBarriers(self.gate, self.snapshots)
         self._attention = self.gate.attention
         self.gathers = False
         self._sender = Sender()
@@ -118,8 +118,6 @@ class OperatorTask(Task):
     def _take_records(self, channel: InputChannel, records: Records) -> Outcome:
         if channel.log is not None:
             channel.log.append(records)
-        if self._barriers.waits:
-            self.snapshots.aligning_bytes += records.nbytes
         self.root.receive(records, channel.port)
         self._rest()
         return Outcome.PROGRESSED

@@ -97,19 +97,15 @@ class OperatorBarriers:
     Args:
         gate: the task's inputs.
         snapshots: takes its snapshots.
-
-    Attributes:
-        waits: a checkpoint's first barrier has come, and its last has not.
     """
 
-    __slots__ = ("_aligned", "_counted", "_snapshots", "_unaligned", "waits")
+    __slots__ = ("_aligned", "_counted", "_snapshots", "_unaligned")
 
     def __init__(self, gate: InputGate, snapshots: Takes) -> None:
         self._snapshots = snapshots
         self._aligned = AlignedBarriers(gate, snapshots)
         self._counted = CountedBarriers(gate, snapshots)
         self._unaligned = UnalignedBarriers(gate, snapshots)
-        self.waits = False
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
         """Only sources are triggered."""
@@ -130,14 +126,12 @@ class OperatorBarriers:
         else:
             self._unaligned.drop()
             self._aligned.on_barrier(channel, barrier, now_us)
-        self._note_whether_it_waits()
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
         """The ended channel counts as if its barriers had come."""
         self._aligned.on_end(now_us)
         self._counted.on_end(now_us)
         self._unaligned.on_end(channel, now_us)
-        self._note_whether_it_waits()
 
     def on_complete(self, checkpoint_id: int) -> None:
         """This task has done its part before."""
@@ -147,8 +141,3 @@ class OperatorBarriers:
         self._aligned.on_abort(checkpoint_id)
         self._counted.on_abort(checkpoint_id)
         self._unaligned.on_abort(checkpoint_id)
-        self._note_whether_it_waits()
-
-    def _note_whether_it_waits(self) -> None:
-        """Asked with each buffer, told with each barrier."""
-        self.waits = self._aligned.waits or self._counted.waits or self._unaligned.waits

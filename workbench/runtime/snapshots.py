@@ -63,11 +63,6 @@ class Takes(Protocol):
         """Records that the task has received."""
         ...
 
-    @property
-    def aligning_bytes(self) -> int:
-        """Bytes that the task has received between the first and the last barrier of a checkpoint, of all of them."""
-        ...
-
     def wants(self, checkpoint_id: int) -> bool:
         """Whether the task still has to take its part of a checkpoint."""
         ...
@@ -98,8 +93,6 @@ class Snapshots:
 
     Attributes:
         due_us: when the barrier that was sent last begins to overtake; MAX_TIME: never.
-        aligning_bytes: received while barriers were awaited; the task counts them then alone, for counting bytes costs
-            a small buffer more than taking it.
     """
 
     def __init__(
@@ -121,7 +114,6 @@ class Snapshots:
         self._given_up: set[int] = set()
         self._sent: list[tuple[Channel, CheckpointBarrier]] = []
         self.due_us = MAX_TIME
-        self.aligning_bytes = 0
 
     def close(self) -> None:
         """Let go of the task; no further snapshot is taken."""

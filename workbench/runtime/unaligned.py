@@ -50,11 +50,6 @@ class UnalignedBarriers:
         self._snapshots = snapshots
         self._collecting: _Collecting | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Whether a barrier has come, and others are awaited."""
-        return self._collecting is not None
-
     def collects(self, checkpoint_id: int) -> bool:
         """Whether barriers of this checkpoint are still awaited."""
         return self._collecting is not None and self._collecting.copied.barrier.checkpoint_id == checkpoint_id
@@ -69,7 +64,7 @@ class UnalignedBarriers:
         """
         self.drop()
         if begun is None:
-            begun = Begun(now_us, self._snapshots.records_in, self._snapshots.aligning_bytes, ())
+            begun = Begun(now_us, self._snapshots.records_in, self._gate.bytes_received, ())
         waiting = [c for c in self._gate.channels if not c.finished and c not in begun.arrived]
         copied = self._snapshots.take(barrier)
         for channel in waiting:
@@ -125,6 +120,6 @@ class UnalignedBarriers:
             alignment_us=now_us - collecting.first_us,
             processed=self._snapshots.records_in - collecting.records_in,
             in_flight=tuple(collecting.found),
-            processed_bytes=self._snapshots.aligning_bytes - collecting.bytes_in,
+            processed_bytes=self._gate.bytes_received - collecting.bytes_in,
         )
         self._snapshots.report(collecting.copied, arrival)
