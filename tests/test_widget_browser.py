@@ -25,8 +25,10 @@ OTHERS = {"workbench-jupyterlab": True, "@pyviz/jupyterlab_pyviz": True}
 NO_SUBSHELLS = {"@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"}}
 """VS Code knows of none: what its pages say reaches the kernel as a cell does."""
 
-STATUS = """job = wb.job("delays")
-print(job.status()["buffer_timeout"], job.state, job.status()["buffer_size"])"""
+STATUS = """from workbench.dashboard.show import PUMP
+job = wb.job("delays")
+listening = sum(display.line.is_open for display in PUMP.displays)
+print(job.status()["buffer_timeout"], job.state, job.status()["buffer_size"], listening)"""
 CELLS = [START, "%env WORKBENCH_CARRIER=widget\n%stream dashboard delays", SHOW_AND_STAY_BUSY, "", STATUS]
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
     .flatMap(cell => cell.model.outputs?.toJSON() ?? []).flatMap(output => Object.keys(output.data ?? {}))"""
@@ -118,6 +120,18 @@ def test_a_view_stands_alone_beside_the_dashboard(lab):
     lab.rewrite(3, 'wb.job("delays").view("graph")')
     lab.run(3)
     moves(lab, 2)
+
+
+def test_an_output_that_was_taken_off_the_page_costs_nothing_and_lives_again_when_it_is_put_back(lab):
+    """VS Code does both, and tells no widget of it."""
+    place = lab.page.locator(".jp-OutputArea-output", has_text=NOTE).last
+    handle = place.evaluate_handle("node => { window.home = node.parentNode; node.remove(); return node }")
+    lab.until(lambda: len(lab.page.evaluate(BEATS)) == 1, "one display")
+    moves(lab, 1)
+    assert asked(lab) == "1s RUNNING 1234 1\n"
+    handle.evaluate("node => window.home.append(node)")
+    moves(lab, 2)
+    assert asked(lab) == "1s RUNNING 1234 2\n"
 
 
 def test_a_page_that_is_loaded_again_shows_it_as_it_is_by_then(lab):

@@ -137,6 +137,7 @@ def test_the_output_holds_the_widget_and_a_text_but_no_page(shown):
     assert set(shown.bundle) == {VIEW_TYPE, "text/plain"}
     assert shown.bundle[VIEW_TYPE]["model_id"] == shown.carrier._face.model_id
     assert shown.bundle["text/plain"].startswith("<Dashboard of job 'delays': RUNNING>\n")
+    assert "run the cell again" in shown.bundle["text/plain"], "VS Code shows the text when its window was loaded again"
     assert "job.status()" in shown.bundle["text/plain"]
     assert shown.carrier._face.control == shown.carrier._control.model_id
     assert shown.pump.fed == [], "nobody has rendered it"

@@ -21,10 +21,10 @@ PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></scrip
 """Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
 
 WITHOUT_WIDGETS = (
-    "No widgets are shown here: job.status(), job.metrics() and job.graph() tell the same in text, job.tune() and its "
-    "like act on the job."
+    "It is not shown live here, or not any more: run the cell again. Where no widgets are shown, job.status(), "
+    "job.metrics() and job.graph() tell the same in text, and job.tune() and its like act on the job."
 )
-"""Below the text that takes the place of a widget."""
+"""Below the text that takes the place of a widget: in VS Code also once the window was loaded again."""
 
 PUMP = Pump()
 """Feeds every display of every job in this process."""

@@ -19,6 +19,10 @@ NOTE = "Shown as a widget: once the kernel has been restarted the cell has to be
 
 WAITING = "The dashboard appears as soon as the kernel answers."
 
+AWAY_MS = 5_000
+"""VS Code takes the output of a cell off its page without a word, for example when the cell is run again, and may put
+one back. A view that has been off the page for so long is given up, and one that comes back is made anew."""
+
 _PAGE = """
 const note = %(note)s, waiting = %(waiting)s
 %(find)s
@@ -40,7 +44,7 @@ const run = (texts) => {
   }
 }
 const render = async ({model, el}) => {
-  const view = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
+  let view = null
   const control = await model.widget_manager.get_model(model.get("control"))
   const tell = (ask, more) => {
     try {
@@ -84,10 +88,12 @@ const render = async ({model, el}) => {
     }
   }
   const show = async ({document: json, root, start, inputs}) => {
+    const mine = view
     shown = make(json)
     const acted = new Set(inputs)
     for (const one of shown.roots()) if (one.client_comm_id !== undefined) hush(one, acted)
     await bokeh().embed.add_document_standalone(shown, place)
+    if (view !== mine) return
     shown.get_model_by_id(start).execute(shown.get_model_by_id(root))
     said.textContent = note
     tell("ready")
@@ -118,13 +124,32 @@ const render = async ({model, el}) => {
   }
   control.on("msg:custom", answered)
   model.on("msg:custom", framed)
-  want(present() ? "open" : "scripts")
+  const enter = () => {
+    view = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
+    said.textContent = waiting
+    want(present() ? "open" : "scripts")
+  }
+  const leave = () => {
+    tell("close")
+    wants = view = null
+    listen = acknowledge = () => {}
+    shown?.clear()
+    shown = null
+    place.replaceChildren()
+  }
+  let there = Date.now()
+  const watch = setInterval(() => {
+    if (el.isConnected) {
+      there = Date.now()
+      if (view === null) enter()
+    } else if (view !== null && Date.now() - there > %(away_ms)s) leave()
+  }, 1000)
+  enter()
   return () => {
-    wants = null
+    clearInterval(watch)
     control.off("msg:custom", answered)
     model.off("msg:custom", framed)
-    tell("close")
-    shown?.clear()
+    if (view !== null) leave()
   }
 }
 export default {render}
@@ -132,6 +157,7 @@ export default {render}
 
 PAGE = _PAGE % {
     "note": json.dumps(NOTE),
+    "away_ms": AWAY_MS,
     "waiting": json.dumps(WAITING),
     "find": FIND_BOKEH % json.dumps(bokeh.__version__),
     "hush": HUSH,
