@@ -54,7 +54,7 @@ class CheckpointsPart(Part):
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
         self.figure = figure(
-            height=150 if alone else 92, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations,
+            height=150 if alone else 74, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations,
             tools="", extra_y_ranges={"size": self._sizes},
             html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
         )  # fmt: skip
@@ -141,7 +141,7 @@ class CheckpointsPart(Part):
         paint.plot(plot)
 
 
-_ROOMS = (174, 174, 78)
+_ROOMS = (174, 174, 98)
 """Pixels of what scrolls in the whole dashboard: a tab, the history, what is below the chart."""
 
 _CSS = """

@@ -52,13 +52,13 @@ def html(frame: Frame) -> str:
     heads = "".join(f"<th class='n' scope='col'>{head}</th>" for head in HEADS)
     many = f"{len(done)} complete checkpoint{'s' if len(done) > 1 else ''}"
     return (
-        f"<p class='key'>{KEY_CHECKPOINTS}</p><table><tr class='head'><th></th>{heads}</tr>{rows}</table>"
+        f"<table><tr class='head'><th class='key'>{KEY_CHECKPOINTS}</th>{heads}</tr>{rows}</table>"
         f"<p class='muted'>over the {many} of the history, savepoints among them</p>"
     )
 
 
 CSS = """
 table { font-size: 11.5px; } p { font-size: 11px; }
-p.key b { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 3px; }
+th.key b { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 3px; }
 tr.head th { white-space: normal; vertical-align: bottom; line-height: 1.2; }
 """

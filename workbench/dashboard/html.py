@@ -52,7 +52,7 @@ KEY_BUFFERS = (
     "<b style='background:repeating-linear-gradient(135deg,var(--wb-warn) 0 3px,#fff 3px 5px)'></b>held back"
 )
 KEY_CHECKPOINTS = (
-    "<b style='background:var(--wb-accent)'></b>duration <span style='color:var(--wb-violet)'>◆</span> size"
+    "<b style='background:var(--wb-accent)'></b>duration <span style='color:var(--wb-violet)'>◆</span>&nbsp;size"
 )
 
 
