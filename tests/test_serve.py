@@ -60,6 +60,11 @@ def test_only_who_knows_the_token_gets_a_page(served):
     assert "<title>served: dashboard</title>" in text
 
 
+def test_a_single_view_has_an_address_of_its_own(served):
+    assert "<title>served: subtasks</title>" in fetch(f"{served.url}&job=served&view=subtasks")[1]
+    assert "<title>Streaming Workbench</title>" in fetch(f"{served.url}&job=served&view=nothing")[1]
+
+
 def test_the_cookie_remembers_the_token_and_keeps_it_from_scripts(served):
     connection = http.client.HTTPConnection("localhost", served.port, timeout=30)
     connection.request("GET", f"/?{urlsplit(served.url).query}")
@@ -121,6 +126,30 @@ def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Pause").wait_for()
         browser.close()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
+def test_in_a_browser_the_subtasks_are_narrowed_to_a_vertex():
+    playwright = pytest.importorskip("playwright.sync_api")
+    keyed = wb.Stream.from_table(pa.table({"n": list(range(100_000))}), rate=100.0).key_by("n")
+    job = keyed.aggregate(count=wb.count()).uid("counts").sink_to(wb.DiscardSink()).run("wide", parallelism=2)
+    pages = wb.serve(job)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(60_000)
+        page.goto(f"{pages.url}&view=subtasks")
+        rows = page.get_by_label("Subtasks", exact=True).get_by_role("rowheader")
+        rows.filter(has_text="counts[1]").wait_for()
+        assert rows.all_inner_texts() == ["table[0]", "table[1]", "counts[0]", "counts[1]"]
+        page.locator("[title='Subtasks of'] select").select_option("counts")
+        rows.filter(has_text="table[0]").wait_for(state="detached")
+        assert rows.all_inner_texts() == ["counts[0]", "counts[1]"]
+        browser.close()
+    pages.stop()
+    job.cancel()
+    job.wait("30s")
 
 
 def test_the_command_runs_a_script_and_prints_the_address(tmp_path):

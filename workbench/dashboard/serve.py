@@ -30,8 +30,8 @@ from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pace import Share
 from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.served_line import ServedLine
-from workbench.dashboard.view import View
-from workbench.errors import SettingError
+from workbench.dashboard.view import PARTS, View
+from workbench.errors import SettingError, unknown
 
 Jobs = Callable[[], Mapping[str, Watched]]
 """Gives the jobs that are shown, by name."""
@@ -119,13 +119,15 @@ class ServedPages:
     def _page(self, document: Document) -> None:
         jobs = self._jobs()
         arguments = document.session_context.request.arguments
-        name = arguments.get("job", [b""])[0].decode("utf-8", "replace")
+        name, view = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in ("job", "view"))
         if not name and len(jobs) == 1:
             name = next(iter(jobs))
-        if name in jobs:
-            _show(document, jobs[name], self._share)
+        if name in jobs and view in ("", *PARTS):
+            _show(document, jobs[name], self._share, view or None)
+        elif name in jobs:
+            _list(document, jobs, unknown("view", view, PARTS))
         else:
-            _list(document, jobs, name)
+            _list(document, jobs, f"There is no job {name!r}." if name else "")
 
 
 def serve_recording(recording: Recorded, port: int = 0) -> ServedPages:
@@ -147,30 +149,32 @@ def _check_free(port: int) -> None:
         ) from error
 
 
-def _list(document: Document, jobs: Mapping[str, Watched], wanted: str) -> None:
-    """The jobs that there are; `wanted` is one that there is not."""
+def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:
+    """The jobs that there are; `problem` tells what is not there."""
     document.title = "Streaming Workbench"
-    lines = [f"<p>There is no job {escape(wanted)!r}.</p>"] if wanted else []
+    lines = [f"<p>{escape(problem)}</p>"] if problem else []
     lines += [
-        f'<p><a href="?job={quote(name)}">{escape(name)}</a> {escape(job.state)}</p>' for name, job in jobs.items()
+        f'<p><a href="?job={quote(name)}">{escape(name)}</a> {escape(job.state)} '
+        f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
+        for name, job in jobs.items()
     ]
     lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
     document.add_root(Div(text="<h1>Streaming Workbench</h1>" + "".join(lines), sizing_mode="stretch_width"))
 
 
-def _show(document: Document, job: Watched, share: Share) -> None:
-    """A live dashboard; a page that has not painted the last frame gets the next one later."""
+def _show(document: Document, job: Watched, share: Share, part: str | None) -> None:
+    """A live dashboard, or one view of it; a page that has not painted the last frame gets the next one later."""
     if isinstance(job, PastJob):
         playback = PlaybackView(job.recording)
         document.title = f"{job.name}: recording"
         document.add_root(playback.root)
         document.js_on_event("document_ready", playback.script)
         return
-    view = View(job, job.recorder.frames())
+    view = View(job, job.recorder.frames(), part)
     line = ServedLine(document, view)
     display = Display(job, view, line)
     view.easel.follow = display.turn_to
-    document.title = f"{job.name}: dashboard"
+    document.title = f"{job.name}: {part or 'dashboard'}"
     document.add_root(view.root)
     document.js_on_event("document_ready", line.script)
 
