@@ -429,8 +429,10 @@ def test_completion(shell: InteractiveShell, jobs: dict[str, RecordingJob], line
 
 
 def test_every_list_of_views_names_those_of_the_dashboard() -> None:
-    source = (Path(__file__).parent.parent / "extension/src/views.ts").read_text(encoding="utf-8")
-    offered = re.findall(r"^  (\w+): '", source, re.MULTILINE)
+    extension = Path(__file__).parent.parent / "extension"
+    offered = re.findall(r"^  (\w+): '", (extension / "src/views.ts").read_text(encoding="utf-8"), re.MULTILINE)
+    in_menu = re.findall(r'"view": "(\w+)"', (extension / "schema/plugin.json").read_text(encoding="utf-8"))
+    assert offered == in_menu
     assert sorted(VIEWS) == sorted(offered) == sorted(PARTS)
 
 
