@@ -57,7 +57,8 @@ def _cut(channel: ChannelFrame, checkpoint: int, now_us: int, taken: set[str]) -
         before = channel.barrier_records[place] if place < len(channel.barrier_records) else queued
         behind = max(0, queued - before)
         buffers = channel.barrier_buffers[place] if place < len(channel.barrier_buffers) else 0
-        words, on_channel = f"barrier behind {wording.count(buffers)} buffers", True
+        words = f"barrier behind {wording.count(buffers)} {'buffer' if buffers == 1 else 'buffers'}"
+        on_channel = True
     elif channel.blocked:
         held = max(0, now_us - channel.blocked_us) if channel.blocked_us is not None else 0
         before, behind, words = 0, queued, f"held back for {wording.milliseconds(held / 1000)}"
@@ -82,7 +83,7 @@ def html(frame: Frame, most: int = LISTED) -> str:
             f"<tr{colour}><td>{wording.html_text(cut.source)} → {wording.html_text(cut.target)}</td>"
             f"<td class='cut'>{_bar(cut, widest)}</td>"
             f"<td class='n'>{wording.short(cut.before)} | {wording.short(cut.behind)}</td>"
-            f"<td>{wording.html_text(cut.words)}</td></tr>"
+            f"<td title='{wording.html_text(cut.words)}'>{wording.html_text(cut.words)}</td></tr>"
         )
     return _table(f"<th>#{checkpoint.id}</th><th class='n'>pre | post</th>", lines, len(found) - most)
 
@@ -117,6 +118,7 @@ def _bar(cut: Cut, widest: int) -> str:
 
 CSS = """
 table { font-size: 11px; } td { max-width: 132px; padding-right: 5px; overflow: hidden; text-overflow: ellipsis; }
+td:last-child { max-width: 96px; padding-right: 0; }
 tr.held td { color: var(--wb-warn); font-weight: 600; }
 td.cut { width: 62px; }
 .queue { display: flex; width: 60px; justify-content: flex-end; align-items: center; height: 9px;

@@ -67,6 +67,6 @@ class LatencyPart(Part):
 
 
 _CSS = """
-table { font-size: 11.5px; } th { max-width: 128px; overflow: hidden; text-overflow: ellipsis; }
-th, td.n, th.n { padding-right: 5px; }
+table { font-size: 11.5px; } th { width: 34%; max-width: 80px; overflow: hidden; text-overflow: ellipsis; }
+th.n { width: auto; max-width: none; } th, td.n, th.n { padding-right: 5px; } .n:last-child { padding-right: 0; }
 """

@@ -134,8 +134,8 @@ def html(frame: Frame) -> str:
         name = wording.html_text(task.task)
         lines.append(
             f"<tr class='task'><th title='{name}'>{name}</th><td>{wording.instant(task.watermark_us)}</td>"
-            f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='{'w' if task.is_held else 'muted'}'>"
-            f"{wording.html_text(task.sentence)}</td></tr>"
+            f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='{'w' if task.is_held else 'muted'}'"
+            f" title='{wording.html_text(task.sentence)}'>{wording.html_text(task.sentence)}</td></tr>"
         )
         for mark in task.inputs[:left]:
             holds = mark.holds and task.is_held

@@ -68,4 +68,5 @@ tr.quiet > td { color: var(--wb-muted); font-style: italic; }
 table { font-size: 11.5px; } th, td { padding-right: 7px; } .n { padding-right: 9px; }
 .bar { width: 34px; }
 th, td.in { max-width: 116px; overflow: hidden; text-overflow: ellipsis; }
+td:last-child { width: 32%; max-width: 50px; overflow: hidden; text-overflow: ellipsis; padding-right: 0; }
 """
