@@ -27,6 +27,9 @@ return tick >= 1e9 ? tick / 1e9 + " GB"
   : tick >= 1e6 ? tick / 1e6 + " MB" : tick >= 1e3 ? tick / 1e3 + " kB" : tick + " B"
 """
 
+HISTORY_REST_US = 1_500_000
+"""From one writing of the history of a running job to the next, unless somebody chooses a row."""
+
 
 class CheckpointsPart(Part):
     """Progress and the cut through the channels; what each subtask did for the chosen checkpoint, or for the newest;
@@ -40,6 +43,7 @@ class CheckpointsPart(Part):
         paint, texts, alone = easel.paint, easel.texts, easel.alone
         self._frame: Frame | None = None
         self._wanted: int | None = None
+        self._behind, self._history_us = True, 0
         self._choice = Choice(self._choose)
         self._cut = texts.piece("Where the barrier is on every channel", css=inflight.CSS)
         self._words = texts.piece("What every subtask did", css=gantt.CSS)
@@ -85,11 +89,23 @@ class CheckpointsPart(Part):
         self._overview.write(checkpoints_overview.html(frame, choosable=self.easel.hears))
         self._options.write(checkpoints_configuration.html(frame))
         if before is None or frame.checkpoints is not before.checkpoints or frame is before:
+            self._show_chosen(frame)
+            self._behind = True
+        if self._behind and not self._rests(frame):
             self._show_history(frame)
 
+    def _rests(self, frame: Frame) -> bool:
+        """Whether what is below the buttons may wait: most of the time nobody sees it, and it is most of what there is
+        to write for the kernel, and to lay out for the page."""
+        runs = frame.state == "RUNNING" and self.easel.runs_live()
+        return runs and 0 <= frame.time_us - self._history_us < HISTORY_REST_US
+
     def _show_history(self, frame: Frame) -> None:
-        """Only when something is new in it: it is most of what there is to write."""
-        self._show_chosen(frame)
+        self._behind, self._history_us = False, frame.time_us
+        inside = self._details is None
+        self._history.write(checkpoints_history.html(frame, self._wanted, inside=inside, choosable=self.easel.hears))
+        if self._details is not None:
+            self._details.write(checkpoints_history.details_html(gantt.chosen(frame, self._wanted)))
         self._summary.write(checkpoints_summary.html(frame))
         columns = chart_columns(frame)
         if refresh(self._source, columns) and columns["id"]:
@@ -104,15 +120,12 @@ class CheckpointsPart(Part):
         self._wanted = None if wanted == self._wanted else wanted
         if self._frame is not None:
             self._show_chosen(self._frame)
+            self._show_history(self._frame)
 
     def _show_chosen(self, frame: Frame) -> None:
         checkpoint = gantt.chosen(frame, self._wanted)
         self._words.write(gantt.words(checkpoint))
         self._gantt.show(checkpoint)
-        inside = self._details is None
-        self._history.write(checkpoints_history.html(frame, self._wanted, inside=inside, choosable=self.easel.hears))
-        if self._details is not None:
-            self._details.write(checkpoints_history.details_html(checkpoint))
 
     def _fit(self, axis: int, axis_range: Range1d, end: float) -> None:
         if stretch(axis_range, end):
