@@ -231,9 +231,9 @@ def test_a_checkpoint_is_chosen_by_its_row_and_by_key(lab):
     rows = history.locator("tr[data-choose]")
     rows.nth(3).wait_for()
     # No further one is to come, or else a row moves away from under the pointer.
-    lab.rewrite(3, 'job.tune(checkpoint_interval="disabled"); job.savepoint("still"); job.delete_savepoint("still");')
+    lab.rewrite(3, 'job.tune(checkpoint_interval="disabled"); job.checkpoint();')
     lab.run(3)
-    rows.first.get_by_text("Completed [Savepoint]").wait_for()
+    rows.first.get_by_text("Completed [Manual]").wait_for()
     for place, choose in ((2, lambda row: row.locator("td").nth(1).click()), (1, lambda row: row.press("Enter"))):
         number = rows.nth(place).get_attribute("data-choose")
         row = history.locator(f"tr[data-choose='{number}']")
