@@ -241,3 +241,14 @@ def test_a_job_is_refused_what_its_ends_cannot_give() -> None:
         stepped(printed, guarantee="exactly-once")
     with pytest.raises(wb.SettingError, match="unknown guarantee 'exactly_once': did you mean 'exactly-once'"):
         stepped(exact, guarantee="exactly_once")
+
+
+def test_the_status_has_all_its_keys_before_anything_was_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("all")).run("begun")
+    assert job.wait("60s") == "FINISHED"
+    status = job.status()
+    monkeypatch.setattr(job.recorder, "latest", lambda: None)
+    before = job.status()
+    assert list(before) == list(status)
+    assert (before["last_checkpoint"], before["records_in"], before["committed_rows"]) == (None, 0, {})
+    assert (status["records_in"], status["committed_rows"]) == (2, {"all": 2})

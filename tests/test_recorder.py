@@ -1,26 +1,62 @@
-"""The flight recorder keeps the recent frames as they come and thins what is before them."""
+"""The flight recorder keeps the recent frames as they come, and thins and packs what is before them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable
 
+import pyarrow as pa
+
+import workbench as wb
+from workbench.telemetry.frames import ChannelFrame, EventFrame, Frame, LateFrame, TaskFrame
+from workbench.telemetry.packed_frame import PackedFrame
 from workbench.telemetry.recorder import Recorder
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """What the recorder looks at in a frame."""
-
-    sequence: int
+def frame(sequence: int) -> Frame:
+    """A frame in which everything depends on its number."""
+    late = LateFrame("windowed", "7", sequence, sequence + 1, None, '{"n": 1}')
+    metrics: dict[str, float | int | bool | None] = {"numRecordsIn": sequence, "isBackPressured": True, "lag": None}
+    return Frame(
+        job="recorded",
+        state="RUNNING",
+        sequence=sequence,
+        time_us=sequence * 100_000,
+        started_us=0,
+        settings={"speed": None},
+        metrics={"numRestarts": sequence},
+        tasks=(TaskFrame("a[0]", "v1", 0, "tm-0/slot-0", "RUNNING", metrics, splits={"0": None}, late=(late,)),),
+        channels=tuple(
+            ChannelFrame("v1->v2", f"a[{number}]", "b[0]", sequence, number, 8, 1, None) for number in range(64)
+        ),
+        events=(EventFrame(sequence, "notice", "seen"),),
+    )
 
 
 def kept(count: int) -> list[int]:
     recorder = Recorder(dense=10, sparse=4)
     for sequence in range(count):
-        recorder.append(cast(Any, Numbered(sequence)))
-        assert cast(Any, recorder.latest()).sequence == sequence
-    return [frame.sequence for frame in recorder.frames()]
+        recorder.append(frame(sequence))
+        assert (latest := recorder.latest()) is not None
+        assert latest.sequence == sequence
+    frames = recorder.frames()
+    assert frames == tuple(frame(one.sequence) for one in frames)
+    return [one.sequence for one in frames]
+
+
+def held_by(make: Callable[[], object]) -> int:
+    """Bytes of what is made."""
+    tracemalloc.start()
+    try:
+        made = make()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        del made
+        return held - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 def test_recent_frames_are_all_kept() -> None:
@@ -31,3 +67,30 @@ def test_recent_frames_are_all_kept() -> None:
 def test_of_older_ones_every_fifth_is_kept_up_to_the_bound() -> None:
     assert kept(18) == [0, 5, *range(8, 18)]
     assert kept(103) == [75, 80, 85, 90, *range(93, 103)]
+
+
+def test_packed_frames_take_a_fifth_of_the_room_at_most() -> None:
+    packed = PackedFrame(frame(300))
+    assert packed.frame() == frame(300)
+    assert packed.sequence == 300
+    numbers = range(300, 350)
+    assert (
+        held_by(lambda: [PackedFrame(frame(number)) for number in numbers])
+        < held_by(lambda: [frame(number) for number in numbers]) / 5
+    )
+
+
+def test_frames_are_given_free_with_the_last_handle_of_a_job_and_wait_for_no_garbage_collector() -> None:
+    pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.DiscardSink())
+    job = pipeline.run("forgotten")
+    assert job.wait("60s") == "FINISHED"
+    recorder = weakref.ref(job.recorder)
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        job = pipeline.run("forgotten")  # the list of jobs has the newest one of a name
+        assert job.wait("60s") == "FINISHED"
+        assert recorder() is None
+    finally:
+        if collects:
+            gc.enable()

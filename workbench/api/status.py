@@ -36,33 +36,54 @@ class Status(dict[str, Any]):
 
 
 def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
-    """The status from the newest frame; settings are those in force now."""
-    status = Status(job=job, state=state, paused=paused, **settings)
-    if frame is None:
-        return status
+    """The status from the newest frame; settings are those in force now. Before the first one there is no progress."""
+    return Status(
+        job=job, state=state, paused=paused, **settings, **(_no_progress() if frame is None else _progress(frame))
+    )
+
+
+def _progress(frame: Frame) -> dict[str, Any]:
     sources = {edge.source for edge in frame.edges} - {edge.target for edge in frame.edges}
     inputs = [v for v in frame.vertices if v.id in sources or len(frame.vertices) == 1]
     ends = {edge.target for edge in frame.edges} - {edge.source for edge in frame.edges}
     outputs = [v for v in frame.vertices if v.id in ends or len(frame.vertices) == 1]
     watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
     known = [int(w) for w in watermarks if w is not None]
-    status.update(
-        position=None if frame.replay is None else format_instant(frame.replay.position_us),
-        watermark=format_instant(min(known) if known else None),
-        records_in=sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
-        records_out=sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
-        records_in_per_second=round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
-        records_out_per_second=round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
-        late_records=sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
-        restarts=frame.metrics["numRestarts"],
-        restart_due=None if (due := frame.metrics.get("restartDue")) is None else format_instant(int(due)),
-        last_checkpoint=frame.metrics["lastCompletedCheckpointId"],
-        checkpoints=frame.metrics["numberOfCompletedCheckpoints"],
-        committed_rows=dict(frame.tables),
-        backpressure=frame.backpressure,
-        failure=frame.failure,
-    )
-    return status
+    return {
+        "position": None if frame.replay is None else format_instant(frame.replay.position_us),
+        "watermark": format_instant(min(known) if known else None),
+        "records_in": sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
+        "records_out": sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
+        "records_in_per_second": round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
+        "records_out_per_second": round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
+        "late_records": sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
+        "restarts": frame.metrics["numRestarts"],
+        "restart_due": None if (due := frame.metrics.get("restartDue")) is None else format_instant(int(due)),
+        "last_checkpoint": frame.metrics["lastCompletedCheckpointId"],
+        "checkpoints": frame.metrics["numberOfCompletedCheckpoints"],
+        "committed_rows": dict(frame.tables),
+        "backpressure": frame.backpressure,
+        "failure": frame.failure,
+    }
+
+
+def _no_progress() -> dict[str, Any]:
+    return {
+        "position": None,
+        "watermark": format_instant(None),
+        "records_in": 0,
+        "records_out": 0,
+        "records_in_per_second": 0,
+        "records_out_per_second": 0,
+        "late_records": 0,
+        "restarts": 0,
+        "restart_due": None,
+        "last_checkpoint": None,
+        "checkpoints": 0,
+        "committed_rows": {},
+        "backpressure": "",
+        "failure": None,
+    }
 
 
 class Table(list[dict[str, Any]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import cache
 
 _SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK of prctl(2)
 _SLACK_NS = 1_000
@@ -12,4 +13,10 @@ _SLACK_NS = 1_000
 def wake_precisely() -> None:
     """Let the calling thread oversleep by a microsecond instead of fifty; where the system cannot, nothing happens."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, _SLACK_NS, 0, 0, 0)
+        _libc().prctl(_SET_TIMER_SLACK, _SLACK_NS, 0, 0, 0)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    """Opened once: each opening makes classes that refer to each other."""
+    return ctypes.CDLL(None)

@@ -7,6 +7,7 @@ the time between them.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 
 from workbench.connectors.hybrid_source import replayed
@@ -27,13 +28,17 @@ EVENTS = 100
 class Sampler(JobObserver):
     """Samples one job into a recorder, and keeps the job's log.
 
+    Args:
+        recorder: is not kept alive by it. A job's runtime is full of references back and forth, so it stays until the
+            garbage collector comes by, and with it would its frames, which are most of what an ended job holds.
+
     Attributes:
         master: of the job.
         first: the sequence number of the first frame that is made; those before are counted and left out.
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self._recorder = weakref.ref(recorder)
         self._events: deque[EventFrame] = deque(maxlen=EVENTS)
         self._tasks = TaskSampler()
         self._channels = ChannelSampler()
@@ -100,7 +105,8 @@ class Sampler(JobObserver):
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1
-        self._recorder.append(frame)
+        if (recorder := self._recorder()) is not None:
+            recorder.append(frame)
 
     def _job_metrics(self, master: Master, now: int) -> dict[str, float | int | str | None]:
         coordinator = master.coordinator

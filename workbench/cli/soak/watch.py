@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
-from workbench.cli.soak.faults import KINDS, drawn
+from workbench.cli.soak.faults import KINDS, PARALLELISMS, drawn
 from workbench.cli.soak.ledger import Ledger
 from workbench.cli.soak.patient import NAME, Patient
 from workbench.cli.soak.resources import Held, growth, leaks, settled_mb, threads_of, too_much
@@ -16,6 +16,7 @@ from workbench.cli.soak.work import Work
 from workbench.errors import WorkbenchError
 
 LOOK_EVERY_S = 1.0
+MEMORY_EVERY_S = 5.0
 WARM_UP_MOST_S = 60.0
 MEMORY_JUDGED_FROM_S = 300.0
 """A shorter run is all warm-up."""
@@ -47,6 +48,7 @@ class Soak:
         self._ledger = Ledger(self._work)
         self._looks = 0
         self._look_due = 0.0
+        self._memory_due = 0.0
         self._resident: list[tuple[int, float]] = []
         self._held: list[Held] = []
         self._faults: list[Suffered] = []
@@ -92,11 +94,15 @@ class Soak:
         )
 
     def _warm_up(self) -> None:
-        """Run the same job for a moment: what is loaded once and for all is no leak."""
+        """Run the same job for a moment at each parallelism: what comes once and for all is no leak."""
         folder = self._folder / "warm-up"
         work = Work(self._rate, folder)
         patient = Patient(work, folder / "checkpoints")
         patient.until(lambda: bool(work.arrivals) and bool(patient.job.status()["last_checkpoint"]), "get under way")
+        for parallelism in sorted(set(PARALLELISMS) - {patient.parallelism()}, reverse=True):
+            patient.job.rescale(parallelism)
+            work.arrivals.clear()
+            patient.until(lambda: bool(work.arrivals), "get under way")
         patient.end()
         self._kinds = drawn(self._chance)
 
@@ -142,14 +148,15 @@ class Soak:
         return round(max(gaps)[1] - begin, 4)
 
     def _meanwhile(self) -> None:
-        """Look at everything once a second."""
+        """Look at everything that is committed once a second, and now and then at memory."""
         now = time.perf_counter()
         if now < self._look_due:
             return
         self._look_due = now + LOOK_EVERY_S
         self._ledger.look(self._patient.job)
         self._looks += 1
-        if now - self._begin > min(WARM_UP_MOST_S, self._seconds / 5):
+        if now - self._begin > min(WARM_UP_MOST_S, self._seconds / 5) and now >= self._memory_due:
+            self._memory_due = now + MEMORY_EVERY_S
             self._resident.append((self._patient.parallelism(), settled_mb()))
         self._on_time(now - self._begin)
 
