@@ -37,6 +37,23 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+READY = "() => window.Bokeh?.documents[0]?._all_models.size > 0"
+"""Whether a page shows a view."""
+
+
+def opened(browser: Any, url: str) -> Any:
+    """A page with a view; its ``problems`` are what went wrong on it, and scripts that ran though they must not."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda message: page.problems.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: page.problems.append(f"a script ran: {dialog.message}"))
+    page.goto(url.replace("localhost", "127.0.0.1"))
+    page.wait_for_function(READY)
+    return page
+
+
 def jupyter(home: Path, root: Path) -> AbstractContextManager[str]:
     """The URL of a JupyterLab that shows `root` and keeps everything of its own in `home`."""
     return jupyter_server(home, root, TOKEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from browsing import CHROMIUM, chromium
+from browsing import CHROMIUM, chromium, opened
 
 import workbench as wb
 
@@ -14,7 +14,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
-READY = "window.Bokeh?.documents[0]?._all_models.size > 0"
 TABS = ("Overview", "History", "Summary", "Configuration")
 SAYS = {
     "Overview": "Latest Completed Checkpoint",
@@ -22,6 +21,25 @@ SAYS = {
     "Summary": "99% percentile",
     "Configuration": "Maximum Concurrent Checkpoints",
 }
+HEARD = """row => [...Bokeh.documents[0]._all_models.values()]
+    .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+    .some(model => model.columns().some(name => model.get_column(name)[0].includes(row)))"""
+"""Whether the page has been told of a row."""
+FRAMES = """() => new Promise(done => {
+    let left = 3
+    const next = () => left-- > 0 ? requestAnimationFrame(next) : done()
+    next()
+})"""
+"""Three pictures of the page later."""
+TREMBLE = """([x, y]) => {
+    const hand = () => {
+        let under = document.elementFromPoint(x, y)
+        while (under.shadowRoot?.elementFromPoint(x, y)) under = under.shadowRoot.elementFromPoint(x, y)
+        under.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, composed: true}))
+    }
+    window.hand = setInterval(hand, 20)
+}"""
+"""A pointer that goes on moving where it is, as one in a hand does."""
 EVIL = "<img src=x onerror=alert(1)>"
 
 
@@ -37,14 +55,8 @@ def browser():
         yield browser
 
 
-def opened(browser, url):
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.set_default_timeout(60_000)
-    page.problems = []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("dialog", lambda dialog: page.problems.append(f"a script ran: {dialog.message}"))
-    page.goto(url)
-    page.wait_for_function(READY)
+def shown(browser, url):
+    page = opened(browser, url)
     return page, page.locator(".wb-checkpoints")
 
 
@@ -57,7 +69,7 @@ def test_in_a_report_the_tabs_turn_by_mouse_and_by_key_without_a_kernel(browser,
     job.step(30)
     job.checkpoint()
     assert job.wait() == "FINISHED"
-    page, card = opened(browser, job.report(tmp_path / "run.html").as_uri())
+    page, card = shown(browser, job.report(tmp_path / "run.html").as_uri())
     for name in (*TABS, "Overview"):
         tab(card, name).click()
         card.get_by_text(SAYS[name]).first.wait_for()
@@ -74,44 +86,95 @@ def test_in_a_report_the_tabs_turn_by_mouse_and_by_key_without_a_kernel(browser,
     page.close()
 
 
-def test_a_row_is_chosen_by_mouse_and_by_key_and_keeps_the_focus_while_rows_come(browser):
-    job = numbers(1_000, "choosing", rate=10.0, checkpoint_interval=None)
+class History:
+    """The history of the checkpoints of a job on a page; there are more of them when a test says so."""
+
+    def __init__(self, job, page, card):
+        self.job, self.page, self.card = job, page, card
+        self.table = card.get_by_role("region", name="History of checkpoints")
+        self.chosen = self.table.locator("tr.chosen")
+
+    def row(self, number):
+        return self.table.locator(f"tr[data-choose='{number}']")
+
+    def aim(self, number):
+        """Put the pointer on a row; where it is."""
+        box = self.row(number).locator("td").nth(1).bounding_box()
+        place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(*place)
+        return place
+
+    def hear_of(self, number):
+        """Take this checkpoint; the page is told of it and has its chance to write that."""
+        self.job.checkpoint()
+        self.page.wait_for_function(HEARD, arg=f"<tr data-choose='{number}'")
+        self.page.evaluate(FRAMES)
+
+
+@pytest.fixture
+def history(browser):
+    """Of a job with three savepoints, and a checkpoint when a test asks for one."""
+    job = numbers(10_000, "choosing", rate=10.0, checkpoint_interval=None)
+    for name in ("first", "second", "third"):
+        job.savepoint(name)
     pages = wb.serve(job)
-    try:
-        page, card = opened(browser, pages.url.replace("localhost", "127.0.0.1"))
-        history = card.get_by_role("region", name="History of checkpoints")
-        tab(card, "History").click()
+    page, card = shown(browser, pages.url)
+    tab(card, "History").click()
+    yield History(job, page, card)
+    page.close()
+    pages.stop()
+    assert page.problems == []
 
-        def more(upto):
-            """Take checkpoints up to this one, so that rows move when the test says."""
-            for number in range(job.status().get("last_checkpoint") or 0, upto):
-                job.checkpoint()
-                history.locator(f"tr[data-choose='{number + 1}']").get_by_text("Completed").wait_for()
 
-        more(3)
-        history.locator("tr[data-choose='2'] td").nth(1).click()
-        history.locator("tr.chosen[data-choose='2']").wait_for()
-        card.get_by_text("#2 by subtask").wait_for()
-        history.locator("tr.inside").get_by_text("Start Delay").wait_for()
-        button = history.locator("tr[data-choose='3']").get_by_role("button", name="3", exact=True)
-        button.press("Enter")
-        history.locator("tr.chosen[data-choose='3']").wait_for()
-        assert button.get_attribute("aria-pressed") == "true"
-        more(6)  # its row is three rows further down by now
-        focused = button.evaluate("button => button.getRootNode().activeElement.closest('tr').dataset.choose")
-        assert focused == "3"
-        button.press("Enter")
-        history.locator("tr.chosen").wait_for(state="detached")
-        tab(card, "Overview").click()
-        card.get_by_role("region", name="The latest checkpoints").get_by_role("button").first.click()
-        tab(card, "History").click()
-        history.locator("tr.chosen").wait_for()
-        assert page.problems == []
-        page.close()
-    finally:
-        pages.stop()
-        job.cancel()
-        job.wait("30s")
+def test_a_row_is_chosen_by_mouse_and_by_key_and_keeps_the_focus_while_rows_come(history):
+    history.row(2).locator("td").nth(1).click()
+    history.row(2).and_(history.chosen).wait_for()
+    history.card.get_by_text("#2 by subtask").wait_for()
+    history.table.locator("tr.inside").get_by_text("Start Delay").wait_for()
+    button = history.row(3).get_by_role("button", name="3", exact=True)
+    button.press("Enter")
+    history.row(3).and_(history.chosen).wait_for()
+    assert button.get_attribute("aria-pressed") == "true"
+    for number in (4, 5):  # its row goes further down
+        history.job.checkpoint()
+        history.row(number).wait_for()
+    focused = button.evaluate("button => button.getRootNode().activeElement.closest('tr').dataset.choose")
+    assert focused == "3"
+    button.press("Enter")
+    history.chosen.wait_for(state="detached")
+    tab(history.card, "Overview").click()
+    history.card.get_by_role("region", name="The latest checkpoints").get_by_role("button").first.click()
+    tab(history.card, "History").click()
+    history.chosen.wait_for()
+
+
+def test_a_row_that_is_pressed_is_chosen_though_another_one_comes_above_it_meanwhile(history):
+    history.aim(2)
+    history.page.mouse.down()
+    history.hear_of(4)
+    history.page.mouse.up()
+    history.chosen.wait_for()
+    assert history.chosen.get_attribute("data-choose") == "2"
+    history.row(4).wait_for()
+
+
+def test_a_row_stays_under_the_pointer_that_is_about_to_press_it(history):
+    place = history.aim(2)
+    history.page.evaluate(TREMBLE, place)
+    history.hear_of(4)
+    history.page.mouse.click(*place)
+    history.page.evaluate("() => clearInterval(window.hand)")
+    history.chosen.wait_for()
+    assert history.chosen.get_attribute("data-choose") == "2"
+    history.row(4).wait_for()
+
+
+def test_a_pointer_that_rests_keeps_nothing_waiting_and_rows_stay_what_they_are_when_they_move(history):
+    history.aim(2)
+    row = history.row(2).element_handle()
+    history.job.checkpoint()
+    history.row(4).wait_for()
+    assert row.get_attribute("data-choose") == "2"
 
 
 def test_a_docked_view_has_room_for_all_tabs(browser, tmp_path):
@@ -119,7 +182,7 @@ def test_a_docked_view_has_room_for_all_tabs(browser, tmp_path):
     job.step(30)
     job.checkpoint()
     job.wait()
-    page, card = opened(browser, job.view("checkpoints").save(tmp_path / "view.html").as_uri())
+    page, card = shown(browser, job.view("checkpoints").save(tmp_path / "view.html").as_uri())
     card.get_by_text(SAYS["Configuration"]).first.wait_for()
     assert all(card.get_by_text(text).first.is_visible() for text in SAYS.values())
     tab(card, "Summary").click()

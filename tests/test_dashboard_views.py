@@ -81,12 +81,17 @@ def test_one_vertex_is_taken_apart_and_the_others_stay_whole():
 def test_a_click_takes_a_box_apart_and_a_click_on_a_subtask_puts_it_together():
     view = shown(Job(FRAME), "graph")
     part = view.view.parts["graph"]
-    view.page.change(part._boxes.selected, "indices", [0])
-    assert list(part._boxes.data["name"])[:2] == ["source[0]", "source[1]"]
-    assert part._boxes.selected.indices == []
-    view.page.change(part._boxes.selected, "indices", [1])
-    assert next(iter(part._boxes.data["name"])) == "source"
-    view.page.change(part.modes, "active", 2)
+    modes, tapped = part.inputs
+
+    def names(clicked):
+        view.page.change(tapped, "data", {"row": [clicked], "times": [tapped.data["times"][0] + 1]})
+        return list(part._boxes.data["name"])
+
+    whole = [vertex.name for vertex in FRAME.vertices]
+    assert names("v1") == ["source[0]", "source[1]", *whole[1:]]
+    assert names("v2")[:4] == ["source[0]", "source[1]", "aggregate[0]", "aggregate[1]"], "wherever that box stood"
+    assert names("source[1]") == [whole[0], "aggregate[0]", "aggregate[1]", *whole[2:]]
+    view.page.change(modes, "active", 2)
     assert len(part._boxes.data["name"]) == len(FRAME.tasks)
 
 

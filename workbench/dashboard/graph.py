@@ -169,8 +169,8 @@ def box_columns(frame: Frame) -> Columns:
         title = wording.fit(vertex.name, room - 30, 13)
         row = {
             "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - BOX_HEIGHT,
-            "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}", "right_x": bar_left + bar,
-            "first": first, "second": second, "rates": rates(vertex),
+            "id": vertex.id, "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}",
+            "right_x": bar_left + bar, "first": first, "second": second, "rates": rates(vertex),
             "title_y": top - 15, "first_y": top - 31, "second_y": top - 44, "rates_y": top - 61,
             "bar_top": top - 71, "bar_bottom": top - 82, "shares_y": top - 93,
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
@@ -183,9 +183,9 @@ def box_columns(frame: Frame) -> Columns:
 
 
 BOX_NAMES = (
-    "x", "text_x", "left", "right", "top", "bottom", "name", "title", "parallelism", "right_x", "first", "second",
-    "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0", "idle_1",
-    "busy_1", "pressed_1", "shares",
+    "x", "text_x", "left", "right", "top", "bottom", "id", "name", "title", "parallelism", "right_x", "first",
+    "second", "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0",
+    "idle_1", "busy_1", "pressed_1", "shares",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from bokeh.core.properties import value
 from bokeh.models import (
     ColumnDataSource,
+    CustomJS,
     HoverTool,
     InlineStyleSheet,
     PanTool,
@@ -33,7 +34,7 @@ from workbench.dashboard.graph import (
     width,
 )
 from workbench.dashboard.graph_modes import MODES, look
-from workbench.dashboard.html import KEY_IDLE_BUSY, scrolled
+from workbench.dashboard.html import KEY_IDLE_BUSY, Choice, scrolled
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.theme import FONT, GROUP_CSS, Paint
@@ -51,7 +52,6 @@ class GraphPart(Part):
         super().__init__(easel)
         paint = easel.paint
         self._frame: Frame | None = None
-        self._shown: Frame | None = None
         self._expanded: set[str] = set()
         self._boxes = ColumnDataSource({**{name: [] for name in BOX_NAMES}, "details": []})
         self._edges = ColumnDataSource({name: [] for name in EDGE_NAMES})
@@ -63,7 +63,7 @@ class GraphPart(Part):
             html_attributes={"role": "group", "aria-label": "Look of the graph"},
         )  # fmt: skip
         self.modes.on_change("active", lambda _attribute, _old, _new: self._draw())
-        self._boxes.selected.on_change("indices", lambda _attribute, _old, new: self._tapped(new))
+        self._tap = Choice(self._tapped)
         self.figure = figure(
             height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
             x_axis_type=None, y_axis_type=None, min_width=WIDTHS[0],
@@ -86,7 +86,7 @@ class GraphPart(Part):
         drawing = scrolled(self.figure, 640 if easel.alone else 330)
         drawing.stylesheets.append(InlineStyleSheet(css=_DRAWING_CSS))
         self.models = [bar, drawing]
-        self.inputs = (self.modes, self._boxes.selected)
+        self.inputs = (self.modes, self._tap.source)
 
     def update(self, frame: Frame) -> None:
         self._frame = frame
@@ -95,7 +95,7 @@ class GraphPart(Part):
     def _draw(self) -> None:
         if self._frame is None:
             return
-        frame = self._shown = look(self._frame, MODES[self.modes.active], self._expanded)
+        frame = look(self._frame, MODES[self.modes.active], self._expanded)
         boxes = box_columns(frame)
         stale = not 0 <= frame.time_us - self._details_us < 1_000_000
         if stale or list(self._boxes.data["name"]) != boxes["name"]:
@@ -111,21 +111,17 @@ class GraphPart(Part):
         refresh(self._boxes, boxes)
         refresh(self._edges, edge_columns(frame))
 
-    def _tapped(self, indices: list[int]) -> None:
+    def _tapped(self, box: str) -> None:
         """A click on a box takes it apart into its subtasks; a click on one of these puts them together again."""
-        if not indices:
+        if self._frame is None or MODES[self.modes.active] != "Physical":
             return
-        self._boxes.selected.indices = []
-        if self._frame is None or self._shown is None or MODES[self.modes.active] != "Physical":
-            return
-        box = self._shown.vertices[indices[0]].id if indices[0] < len(self._shown.vertices) else ""
-        vertex = next((task.vertex for task in self._frame.tasks if task.name == box), box)
-        self._expanded ^= {vertex}
+        self._expanded ^= {next((task.vertex for task in self._frame.tasks if task.name == box), box)}
         self._draw()
 
     def _add_tools(self) -> None:
         pan, wheel = PanTool(), WheelZoomTool(modifiers={"ctrl": True})
         tap = TapTool(visible=False)
+        tap.callback = CustomJS(args={"boxes": self._boxes, "choice": self._tap.source}, code=_TAPPED)
         self.figure.add_tools(pan, wheel, ZoomInTool(), ZoomOutTool(), ResetTool(), tap)
         self.figure.toolbar.active_drag = pan
         self.figure.toolbar.active_scroll = wheel
@@ -190,6 +186,16 @@ class GraphPart(Part):
         ).glyph  # fmt: skip
         return paint.set(glyph, text_color=colour)
 
+
+_TAPPED = """
+if (cb_data.source === boxes) {
+  const [place] = boxes.selected.indices
+  boxes.selected.indices = []
+  if (place !== undefined)
+    choice.data = {row: [boxes.get_column("id")[place]], times: [choice.get_column("times")[0] + 1]}
+}
+"""
+"""A box is chosen by its name: by the time that the kernel hears of it, another one may be in its place."""
 
 _BAR_CSS = ":host { display: flex !important; gap: 14px; align-items: center; }"
 _DRAWING_CSS = ":host { margin-block: auto !important; }"

@@ -86,7 +86,7 @@ class Piece:
 
 class Choice:
     """Which row of a piece somebody has chosen: elements with ``data-choose='12'`` are chosen by a click, or by the key
-    that presses a button in them.
+    that presses a button in them. The page tells what the row is, not where: rows move while it does.
 
     Attributes:
         source: the page writes the ``row`` there, and how many ``times`` somebody has chosen one.

@@ -10,6 +10,7 @@ from bokeh.models import ColumnDataSource, CustomJS, Plot
 from workbench.dashboard.calm import CALM
 from workbench.dashboard.html import Texts
 from workbench.dashboard.pace import ANSWER_S
+from workbench.dashboard.rows import ROWS
 from workbench.dashboard.theme import Paint
 
 
@@ -49,7 +50,7 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
         "painted": paint.painted, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
         "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
     }  # fmt: skip
-    return CustomJS(args=args, code=CALM + _PAGE)
+    return CustomJS(args=args, code=CALM + ROWS + _PAGE)
 
 
 _PAGE = """
@@ -110,49 +111,6 @@ const uncover = () => {
   for (const view of drawn) if (!view.is_displayed && view.el.offsetParent !== null) view.after_resize()
 }
 document.addEventListener("visibilitychange", tell)
-// Only what differs is touched: the browser keeps the layout of the rest of a table.
-const become = (old, fresh) => {
-  let was = old.firstChild, now = fresh.firstChild
-  while (now !== null) {
-    const next = now.nextSibling
-    if (was === null) old.appendChild(now)
-    else if (was.nodeName !== now.nodeName) {
-      old.replaceChild(now, was)
-      was = now.nextSibling
-    } else {
-      if (was.nodeType === Node.TEXT_NODE) {
-        if (was.data !== now.data) was.data = now.data
-      } else {
-        for (const {name, value} of now.attributes) if (was.getAttribute(name) !== value) was.setAttribute(name, value)
-        if (was.attributes.length > now.attributes.length)
-          for (const {name} of [...was.attributes]) if (!now.hasAttribute(name)) was.removeAttribute(name)
-        become(was, now)
-      }
-      was = was.nextSibling
-    }
-    now = next
-  }
-  while (was !== null) {
-    const next = was.nextSibling
-    was.remove()
-    was = next
-  }
-}
-// Rows that can be chosen tell so, by a click or by the key that presses their button.
-const offering = new WeakSet()
-const offer = (place, choice) => {
-  if (choice === null || offering.has(place)) return
-  offering.add(place)
-  place.addEventListener("click", (event) => {
-    const row = event.composedPath().find((node) => node.dataset?.choose !== undefined)
-    if (row !== undefined) choice.data = {row: [row.dataset.choose], times: [choice.get_column("times")[0] + 1]}
-  })
-}
-// Rows move while somebody goes through them by key: the focus stays with the row, not with its place.
-const focused = (place) => place.getRootNode().activeElement?.closest("[data-choose]")?.dataset.choose
-const refocus = (place, row) => {
-  if (row !== undefined && focused(place) !== row) place.querySelector(`[data-choose="${row}"] button`)?.focus()
-}
 const views = new Map(), written = new Map(), page = document.createElement("template")
 const write = () => {
   for (const [name, div, choice] of pieces) {
@@ -161,11 +119,11 @@ const write = () => {
     if (!views.has(name)) views.set(name, cb_context.index.find_one(div))
     const place = views.get(name)?.markup_el
     if (place == null) { views.delete(name); continue }
-    offer(views.get(name).el, choice)
-    const row = focused(place)
+    const {el} = views.get(name)
+    offer(el, choice)
+    if (is_aimed_at(el)) continue
     page.innerHTML = text
     become(place, page.content)
-    refocus(place, row)
     written.set(name, text)
   }
 }
@@ -212,5 +170,6 @@ const timer = setInterval(() => {
   }
   const silent = pulse.get_column("live")[0] === 1 && Date.now() - heard > 6000
   if (silent !== quiet) { quiet = silent; classes() }
+  write_soon()  // what a pointer has kept waiting
 }, 1000)
 """

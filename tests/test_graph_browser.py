@@ -1,0 +1,64 @@
+"""The dataflow graph in a real browser: a box is taken apart by a click on it, wherever it stands by then."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pyarrow as pa
+import pytest
+from browsing import CHROMIUM, chromium, opened
+
+import workbench as wb
+from workbench.dashboard.graph_part import GraphPart
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
+
+BOXES = """() => [...Bokeh.documents[0]._all_models.values()]
+    .find(model => model.type === "ColumnDataSource" && model.columns().includes("bar_top")).get_column("name")"""
+CENTRE = """name => {
+    const figure = [...Bokeh.documents[0]._all_models.values()]
+        .find(model => model.type === "Figure" && model.html_attributes["aria-label"]?.startsWith("Dataflow graph"))
+    const boxes = figure.renderers.find(one => one.data_source?.columns().includes("bar_top")).data_source
+    const place = boxes.get_column("name").indexOf(name)
+    const of = column => boxes.get_column(column)[place]
+    const view = Bokeh.index.find_one(figure), frame = view.canvas_view.el.getBoundingClientRect()
+    const {x_scale, y_scale} = view.frame
+    return [frame.x + x_scale.compute((of("left") + of("right")) / 2), frame.y + y_scale.compute(of("bar_top") + 8)]
+}"""
+"""Where the middle of a box is on the page."""
+
+
+def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(monkeypatch):
+    both_clicked, tapped = Event(), GraphPart._tapped
+
+    def slow(part, box):
+        assert both_clicked.wait(60)
+        tapped(part, box)
+
+    monkeypatch.setattr(GraphPart, "_tapped", slow)
+    keyed = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0).with_parallelism(2).key_by("n")
+    counts = keyed.aggregate(count=wb.count()).uid("counts")
+    job = counts.rebalance().sink_to(wb.DiscardSink()).run("tapped", parallelism=2)
+    pages = wb.serve(job)
+    try:
+        with chromium() as browser:
+            page = opened(browser, f"{pages.url}&view=graph")
+            page.wait_for_function(f"({BOXES})().length === 3")
+            whole = page.evaluate(BOXES)
+            for name in whole[:2]:
+                page.mouse.click(*page.evaluate(CENTRE, name))
+                page.wait_for_timeout(500)  # two clicks are not to be a double click
+            assert page.evaluate(BOXES) == whole, "the kernel answered too soon"
+            both_clicked.set()
+            apart = [f"{name}[{place}]" for name in whole[:2] for place in range(2)]
+            page.wait_for_function(f"boxes => String(({BOXES})()) === boxes", arg=",".join([*apart, whole[2]]))
+            assert page.problems == []
+    finally:
+        both_clicked.set()
+        pages.stop()
+        job.cancel()
+        job.wait("30s")
