@@ -41,9 +41,9 @@ READY = "() => window.Bokeh?.documents[0]?._all_models.size > 0"
 """Whether a page shows a view."""
 
 
-def opened(browser: Any, url: str) -> Any:
+def opened(browser: Any, url: str, height: int = 1000) -> Any:
     """A page with a view; its ``problems`` are what went wrong on it, and scripts that ran though they must not."""
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page = browser.new_page(viewport={"width": 1400, "height": height})
     page.set_default_timeout(60_000)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))

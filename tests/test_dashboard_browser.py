@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
-import nbformat
 import pytest
-from browsing import CHROMIUM, TOKEN, chromium, jupyter
+from browsing import CHROMIUM
+from live_notebook import BEATS, COLLAPSED, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, live_notebook
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [
@@ -14,159 +12,29 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
-PATIENCE_S = 90
-
-START = """%load_ext workbench
-import os, numpy as np, pyarrow as pa, workbench as wb
-from workbench.connectors.replay_log import write_log
-rows = 400_000
-landed = pa.array(np.arange(rows) * 300_000_000, pa.timestamp("us", "UTC"))
-airports = pa.array(["JFK", "LGA", "EWR", "<b>ATL</b>"]).take(pa.array(np.arange(rows) * 7919 % 4))
-delays = np.random.default_rng(1).normal(12, 30, rows)
-log = pa.table({"landed": landed, "airport": airports, "delay": delays})
-history = wb.History.open(write_log(log, "flights.log", event_time="landed", arrival_time="landed", channels=2).path)
-flights = wb.Stream.replay(history, speed="604800x", out_of_orderness="6h").filter("delay IS NOT NULL")
-figures = (flights.key_by("airport").window(wb.tumbling("6h"))
-    .aggregate(flights=wb.count(), mean_delay=wb.mean("delay")))
-pipeline = figures.rebalance().sink_to(wb.TableSink("delays"))
-job = pipeline.run("delays", parallelism=2, checkpoint_interval="500ms", checkpoint_dir="checkpoints")"""
-SHOW_AND_STAY_BUSY = """display(job.view("controls"))
-import time
-seen = "never seen"
-for _ in range(15_000):
-    time.sleep(0.02)
-    if job.status()["buffer_timeout"] == "1s":
-        seen = "seen while the cell ran"
-        break
-print(seen)"""
 PRINTS = """import time
 for number in range(300):
     print(number)
     time.sleep(0.005)
 print("the end", end="")"""
 STATUS = """job = wb.job("delays")
-print({name: job.status().get(name) for name in ("buffer_size", "slow_down", "stall", "paused", "restarts")})
-print(job.savepoints(), job.state)"""
+said = {name: job.status().get(name) for name in ("buffer_size", "slow_down", "stall", "paused", "restarts")}
+print(said, job.savepoints(), job.state)"""
 CELLS = [START, "job.dashboard()", SHOW_AND_STAY_BUSY, PRINTS, STATUS, "%stream show delays graph"]
 VIEWS = ("graph", "subtasks", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls")
-
-HEADS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
-    .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
-    .map(model => model.get_column("piece 0")[0]))"""
-BEATS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
-    .filter(model => model.type === "ColumnDataSource" && model.columns().join() === "beat,live")
-    .map(model => model.get_column("beat")[0]))"""
-TEXTS = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
-    .filter(model => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
-    .map(model => model.columns().map(name => model.get_column(name)[0]).join(" ")))"""
-POSITIONS = """() => Bokeh.documents.flatMap(d => [...d._all_models.values()])
-    .filter(m => m.name === "buffer_timeout").map(m => m.value)"""
-COLLAPSED = """() => {
-    const plots = view => view.model?.type === "Figure" ? [view] : (view.children_views?.() ?? []).flatMap(plots)
-    return [...Bokeh.index].flatMap(plots).filter(plot => plot.el.offsetParent !== null).map(plot => !plot.is_displayed)
-}"""
-"""Of each plot that the page lays out, whether BokehJS takes it for hidden, so that it has no size and stays empty."""
-ROOTS = '() => Bokeh.documents.flatMap(d => d.roots()).filter(r => r.css_classes?.includes("wb-root"))'
-
-
-class Lab:
-    """A JupyterLab with one notebook open in a browser."""
-
-    place = "lab/tree/live.ipynb"
-
-    def __init__(self, page, url):
-        self.page = page
-        page.set_default_timeout(PATIENCE_S * 1000)
-        page.goto(f"{url}/{self.place}?token={TOKEN}&reset")
-        page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
-        page.wait_for_function(
-            "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
-        )
-
-    def run(self, cell, wait=True):
-        """Run a cell; the text of its outputs."""
-        self.page.evaluate(
-            """async ([cell, wait]) => {
-                const app = window.jupyterapp
-                app.shell.currentWidget.content.activeCellIndex = cell
-                const done = app.commands.execute("notebook:run-cell")
-                if (wait) await done
-            }""",
-            [cell, wait],
-        )
-
-    def rewrite(self, cell, source):
-        self.page.evaluate(
-            "([cell, source]) => window.jupyterapp.shell.currentWidget.content.widgets[cell].model.sharedModel"
-            ".setSource(source)",
-            [cell, source],
-        )
-
-    def clear(self, cell):
-        """Take a cell's output away, and the displays in it."""
-        self.page.evaluate(
-            "cell => window.jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs.clear()", cell
-        )
-
-    def ask(self):
-        """What the job says of itself."""
-        self.run(4)
-        self.until(lambda: self.printed(4).count("\n") == 2, "two lines")
-        return self.printed(4)
-
-    def printed(self, cell):
-        outputs = "window.jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs"
-        return self.page.evaluate(
-            f"cell => {outputs}.toJSON().filter(o => o.output_type === 'stream').map(o => o.text).join('')", cell
-        )
-
-    def is_busy(self, cell):
-        """Whether the cell is running: it has no number yet."""
-        widgets = "window.jupyterapp.shell.currentWidget.content.widgets"
-        return self.page.evaluate(f"cell => {widgets}[cell].model.executionCount === null", cell)
-
-    def heads(self):
-        return self.page.evaluate(HEADS)
-
-    def slide_while_busy(self, handle):
-        """Move a slider to its last value but one; the cell that waits for it sees that and ends."""
-        handle.focus()
-        handle.press("End")
-        handle.press("ArrowLeft")
-        self.until(lambda: not self.is_busy(2), "the end of the cell")
-        self.until(lambda: self.printed(2), "what it printed last")
-        assert self.printed(2) == "seen while the cell ran\n"
-
-    def until(self, condition, what):
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline, what
-            self.page.wait_for_timeout(50)
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
-    nbformat.write(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
-                                 metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
-        root / "live.ipynb",
-    )  # fmt: skip
-    with jupyter(home, root) as url, chromium() as browser:
-        yield Lab(browser.new_page(viewport={"width": 1500, "height": 1000}), url)
+    with live_notebook(tmp_path_factory, CELLS) as lab:
+        yield lab
 
 
 def test_two_displays_of_one_job_move_without_a_network_and_one_of_them_in_a_busy_cell(lab):
     lab.run(0)
     lab.run(1)
     lab.run(2, wait=False)
-    lab.until(lambda: len(lab.heads()) == 2, "two displays")
-    lab.until(lambda: all("RUNNING" in head for head in lab.heads()), "a running job in both")
-    before = lab.page.evaluate(BEATS)
-    lab.until(
-        lambda: all(now >= then + 5 for now, then in zip(lab.page.evaluate(BEATS), before, strict=True)),
-        "five more pictures in both",
-    )
+    lab.await_pictures(2)
     assert lab.is_busy(2), "the cell was not busy any more"
 
 
@@ -258,25 +126,25 @@ def test_every_control_acts_and_says_so(lab):
     page = lab.page
     page.get_by_label("Buffer size (records): any value").fill("1234")
     page.get_by_label("Buffer size (records): any value").press("Enter")
-    lab.until(lambda: "in force: <b>1234</b>" in str(page.evaluate(TEXTS)), "the buffer size in force")
+    lab.until(lambda: "in force: <b>1234</b>" in lab.texts(), "the buffer size in force")
     page.get_by_label("Buffer timeout: any value").fill("soon")
     page.get_by_label("Buffer timeout: any value").press("Enter")
-    lab.until(lambda: "✗ buffer_timeout is &#x27;soon&#x27;" in str(page.evaluate(TEXTS)), "a refusal in a sentence")
+    lab.until(lambda: "✗ buffer_timeout is &#x27;soon&#x27;" in lab.texts(), "a refusal in a sentence")
     page.get_by_label("Rest after each buffer").fill("3ms")
     page.get_by_label("Rest after each buffer").press("Tab")
     page.get_by_label("Operator to slow down or stall").select_option("aggregate")
     page.get_by_role("button", name="Slow down").click()
-    lab.until(lambda: "slowed down: <b>aggregate:3ms</b>" in str(page.evaluate(TEXTS)), "what is slowed down")
+    lab.until(lambda: "slowed down: <b>aggregate:3ms</b>" in lab.texts(), "what is slowed down")
     page.get_by_label("Operator to slow down or stall").select_option("delays")
     page.get_by_role("button", name="Stall").click()
-    lab.until(lambda: "stalled: <b>delays</b>" in str(page.evaluate(TEXTS)), "what is stalled")
+    lab.until(lambda: "stalled: <b>delays</b>" in lab.texts(), "what is stalled")
     assert "'buffer_size': 1234, 'slow_down': 'aggregate:3ms', 'stall': 'delays'" in lab.ask()
     page.get_by_role("button", name="Let go").click()
-    lab.until(lambda: "stalled" not in str(page.evaluate(TEXTS)).replace("slowed down or stalled", ""), "no stall")
+    lab.until(lambda: "stalled" not in lab.texts().replace("slowed down or stalled", ""), "no stall")
     page.get_by_label("Name of the savepoint").fill("monday")
     page.get_by_label("Name of the savepoint").press("Tab")
     page.get_by_role("button", name="Savepoint").click()
-    lab.until(lambda: "✓ savepoint monday is complete" in str(page.evaluate(TEXTS)), "the savepoint")
+    lab.until(lambda: "✓ savepoint monday is complete" in lab.texts(), "the savepoint")
     page.get_by_role("button", name="Fail coordinator").click()
     lab.until(lambda: "'restarts': 0" not in lab.ask(), "a restart")
     page.get_by_role("button", name="Pause").click()
@@ -291,13 +159,12 @@ def test_a_restored_job_goes_on_in_the_same_display(lab):
     saved.scroll_into_view_if_needed()  # what is not on the screen is not kept up to date
     lab.until(lambda: saved.input_value() == "monday", "the savepoint in the list")
     page.get_by_role("button", name="Restore").click()
-    lab.until(lambda: "✓ runs again from savepoint monday" in str(page.evaluate(TEXTS)), "the answer")
+    lab.until(lambda: "✓ runs again from savepoint monday" in lab.texts(), "the answer")
     lab.until(lambda: "RUNNING" in lab.heads()[0], "the job that goes on")
     assert "['monday'] RUNNING" in lab.ask()
 
 
 def test_the_stop_button_ends_the_job_and_the_last_frame_is_shown(lab):
     lab.page.get_by_role("button", name="Stop job").click()
-    over = ("FINISHED", "CANCELED")
-    lab.until(lambda: any(state in lab.heads()[0] for state in over), "the end")
+    lab.await_end()
     assert lab.page.get_by_role("button", name="Stop job").is_disabled()

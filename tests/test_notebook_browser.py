@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
-import nbformat
 import pytest
-from browsing import CHROMIUM, chromium, jupyter
-from test_dashboard_browser import BEATS, COLLAPSED, POSITIONS, START, TEXTS, Lab
+from browsing import CHROMIUM
+from live_notebook import COLLAPSED, POSITIONS, START, Lab, live_notebook
 
 pytest.importorskip("playwright.sync_api")
 pytest.importorskip("notebook")
@@ -21,6 +18,7 @@ LATE_MS = 4_000
 
 STATUS = 'print(job.status()["buffer_timeout"], job.state)'
 CELLS = [START, "job.dashboard()", "", "", STATUS]
+EXPOSED = {"jupyter_notebook_config.json": {"JupyterNotebookApp": {"expose_app_in_browser": True}}}
 NOT_OURS = "reading 'schema'"
 """JupyterLab's menu of the right mouse button hears now and then of an extension before its settings are there."""
 
@@ -37,68 +35,37 @@ PAINTED = """() => [...document.querySelectorAll(".jp-OutputArea-output")].map(o
 class Notebook(Lab):
     """A Notebook 7 in a browser, which has JupyterLab's commands, and its own page for each notebook."""
 
-    place = "notebooks/live.ipynb"
-
-    def moves(self, displays):
-        """Whether so many displays show a running job, and get further pictures of it."""
-        self.until(lambda: len(self.heads()) == displays, f"{displays} displays")
-        self.until(lambda: all("RUNNING" in head for head in self.heads()), "a running job in all")
-        before = self.page.evaluate(BEATS)
-        self.until(
-            lambda: all(now >= then + 5 for now, then in zip(self.page.evaluate(BEATS), before, strict=True)),
-            "five more pictures",
-        )
-
-    def asked(self):
-        """What the job says of itself."""
-        self.run(4)
-        self.until(lambda: self.printed(4).endswith("\n"), "a line")
-        return self.printed(4)
+    address = "notebooks/live.ipynb"
 
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
-    home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
-    config = home / "jupyter_config"
-    config.mkdir()
-    exposed = {"JupyterNotebookApp": {"expose_app_in_browser": True}}
-    (config / "jupyter_notebook_config.json").write_text(json.dumps(exposed))
-    nbformat.write(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
-                                 metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
-        root / "live.ipynb",
-    )  # fmt: skip
-    with jupyter(home, root) as url, chromium() as browser:
-        page = browser.new_page(viewport={"width": 1300, "height": 1000})
-        problems = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        notebook = Notebook(page, url)
-        notebook.problems = problems
+    with live_notebook(tmp_path_factory, CELLS, Notebook, EXPOSED, width=1300) as notebook:
         yield notebook
 
 
 def test_the_dashboard_of_a_running_job_is_painted_and_moves(notebook):
     notebook.run(0)
     notebook.run(1)
-    notebook.moves(1)
+    notebook.await_pictures(1)
     notebook.until(lambda: not any(notebook.page.evaluate(COLLAPSED)), "plots that know that they are on the page")
     notebook.until(lambda: max(notebook.page.evaluate(PAINTED)) >= 3, "plots with something on them")
 
 
 def test_the_slider_tunes_the_job(notebook):
-    assert notebook.asked() == "100ms RUNNING\n"
+    assert notebook.ask() == "100ms RUNNING\n"
     handle = notebook.page.locator(".noUi-handle").first
     handle.focus()
     handle.press("End")
     handle.press("ArrowLeft")
-    notebook.until(lambda: "in force: <b>1s</b>" in str(notebook.page.evaluate(TEXTS)), "the timeout in force")
-    assert notebook.asked() == "1s RUNNING\n"
+    notebook.until(lambda: "in force: <b>1s</b>" in notebook.texts(), "the timeout in force")
+    assert notebook.ask() == "1s RUNNING\n"
 
 
 def test_a_view_stands_alone_beside_the_dashboard(notebook):
     notebook.rewrite(2, 'job.view("graph")')
     notebook.run(2)
-    notebook.moves(2)
+    notebook.await_pictures(2)
 
 
 def test_a_page_that_is_loaded_again_shows_the_job_as_it_is_by_then(notebook):
@@ -112,10 +79,10 @@ def test_a_page_that_is_loaded_again_shows_the_job_as_it_is_by_then(notebook):
 
     page.route("**/api/sessions?*", late)
     page.reload()
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
-    notebook.moves(2)
+    notebook.await_notebook()
+    notebook.await_pictures(2)
     page.unroute("**/api/sessions?*", late)
-    assert "in force: <b>1s</b>" in str(page.evaluate(TEXTS))
+    assert "in force: <b>1s</b>" in notebook.texts()
     assert set(page.evaluate(POSITIONS)) == {10}
 
 
@@ -128,7 +95,6 @@ def test_the_menu_of_the_workbench_is_there(notebook):
 
 def test_the_stop_button_ends_the_job_and_both_displays_say_so(notebook):
     notebook.page.get_by_role("button", name="Stop job").first.click()
-    over = ("FINISHED", "CANCELED")
-    notebook.until(lambda: all(any(state in head for state in over) for head in notebook.heads()), "the end")
-    assert notebook.asked().split()[1] in over
+    notebook.await_end()
+    assert notebook.ask().split()[1] in ("FINISHED", "CANCELED")
     assert [problem for problem in notebook.problems if NOT_OURS not in problem] == []

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from browsing import CHROMIUM, chromium, opened
 
 import workbench as wb
-from workbench.cli.checks.machine import find_browser
 from workbench.dashboard.report import chosen
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = find_browser()
+pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
 MOVE = """place => {
     const models = [...Bokeh.documents[0]._all_models.values()]
     models.find(model => model.type === "Slider" && model.title === "Moment of the run").value = place
@@ -35,17 +33,10 @@ def test_the_slider_of_a_report_goes_both_ways(tmp_path):
     job.fail("aggregate[0]")
     assert job.wait() == "FINISHED"
     moments = chosen(job.recorder.frames())
-    page_file = job.report(tmp_path / "run.html")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page()
-        problems: list[str] = []
-        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-        page.goto(page_file.as_uri())
-        page.wait_for_function("window.Bokeh?.documents[0]?._all_models.size > 0")
+    with chromium() as browser:
+        page = opened(browser, job.report(tmp_path / "run.html").as_uri())
         page.wait_for_function(SHOWS, arg="FINISHED")
         for place in (2, len(moments) - 1, 5):
             page.evaluate(MOVE, place)
             page.wait_for_function(SHOWS, arg=moments[place].state)
-        browser.close()
-    assert problems == []
+        assert page.problems == []

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
+from browsing import CHROMIUM, chromium, opened
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.ioloop import IOLoop
 from tornado.websocket import websocket_connect
 
 import workbench as wb
-from workbench.cli.checks.machine import find_browser
 from workbench.errors import SettingError
 
 SEEN = """((window.Bokeh?.documents ?? []).flatMap((document) => [...document._all_models.values()])
@@ -107,14 +107,11 @@ def test_a_port_that_is_taken_is_a_sentence(served):
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
 def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(60_000)
-        page.goto(served.url)
+    pytest.importorskip("playwright.sync_api")
+    with chromium() as browser:
+        page = opened(browser, served.url, height=900)
         page.wait_for_function(f"{SEEN}.length > 0")
         seen = page.evaluate(SEEN)
         assert "graph" in seen
@@ -125,28 +122,23 @@ def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
         assert wb.job("served").status()["paused"]
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Pause").wait_for()
-        browser.close()
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
 def test_in_a_browser_the_subtasks_are_narrowed_to_a_vertex():
-    playwright = pytest.importorskip("playwright.sync_api")
+    pytest.importorskip("playwright.sync_api")
     keyed = wb.Stream.from_table(pa.table({"n": list(range(100_000))}), rate=100.0).key_by("n")
     job = keyed.aggregate(count=wb.count()).uid("counts").sink_to(wb.DiscardSink()).run("wide", parallelism=2)
     pages = wb.serve(job)
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(60_000)
-        page.goto(f"{pages.url}&view=subtasks")
+    with chromium() as browser:
+        page = opened(browser, f"{pages.url}&view=subtasks")
         rows = page.get_by_label("Subtasks", exact=True).get_by_role("rowheader")
         rows.filter(has_text="counts[1]").wait_for()
         assert rows.all_inner_texts() == ["table[0]", "table[1]", "counts[0]", "counts[1]"]
         page.locator("[title='Subtasks of'] select").select_option("counts")
         rows.filter(has_text="table[0]").wait_for(state="detached")
         assert rows.all_inner_texts() == ["counts[0]", "counts[1]"]
-        browser.close()
     pages.stop()
     job.cancel()
     job.wait("30s")

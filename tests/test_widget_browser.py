@@ -6,12 +6,9 @@ gives it no BokehJS.
 
 from __future__ import annotations
 
-import json
-
-import nbformat
 import pytest
-from browsing import CHROMIUM, chromium, jupyter
-from test_dashboard_browser import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, TEXTS, Lab
+from browsing import CHROMIUM
+from live_notebook import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, live_notebook
 
 from workbench.dashboard.widget_page import NOTE
 
@@ -24,6 +21,10 @@ pytestmark = [
 OTHERS = {"workbench-jupyterlab": True, "@pyviz/jupyterlab_pyviz": True}
 NO_SUBSHELLS = {"@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"}}
 """VS Code knows of none: what its pages say reaches the kernel as a cell does."""
+SETTINGS = {
+    "labconfig/page_config.json": {"disabledExtensions": OTHERS},
+    "labconfig/default_setting_overrides.json": NO_SUBSHELLS,
+}
 
 STATUS = """from workbench.dashboard.show import PUMP
 job = wb.job("delays")
@@ -36,58 +37,24 @@ OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
-    config = home / "jupyter_config" / "labconfig"
-    config.mkdir(parents=True)
-    (config / "page_config.json").write_text(json.dumps({"disabledExtensions": OTHERS}))
-    (config / "default_setting_overrides.json").write_text(json.dumps(NO_SUBSHELLS))
-    nbformat.write(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
-                                 metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
-        root / "live.ipynb",
-    )  # fmt: skip
-    with jupyter(home, root) as url, chromium() as browser:
-        page = browser.new_page(viewport={"width": 1500, "height": 1000})
-        asked, problems = [], []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        lab = Lab(page, url)
-        lab.asked, lab.problems = asked, problems
+    with live_notebook(tmp_path_factory, CELLS, settings=SETTINGS) as lab:
         yield lab
-
-
-def asked(lab):
-    """What the job says of itself."""
-    lab.run(4)
-    lab.until(lambda: lab.printed(4).endswith("\n"), "a line")
-    return lab.printed(4)
-
-
-def moves(lab, displays):
-    """Whether so many displays get further pictures."""
-    lab.until(lambda: len(lab.page.evaluate(BEATS)) == displays, f"{displays} displays")
-    lab.until(lambda: all("RUNNING" in head for head in lab.heads()), "a running job in all")
-    before = lab.page.evaluate(BEATS)
-    lab.until(
-        lambda: all(now >= then + 5 for now, then in zip(lab.page.evaluate(BEATS), before, strict=True)),
-        "five more pictures",
-    )
 
 
 def test_it_moves_without_a_comm_of_its_own_and_without_files_from_the_server(lab):
     lab.run(0)
     assert lab.page.evaluate("() => [typeof window.Bokeh, typeof window.PyViz]") == ["undefined", "undefined"]
     lab.run(1)
-    moves(lab, 1)
+    lab.await_pictures(1)
     assert lab.page.get_by_text(NOTE).is_visible()
     assert "application/vnd.jupyter.widget-view+json" in lab.page.evaluate(OUTPUTS)
     assert "text/html" not in lab.page.evaluate(OUTPUTS)
-    assert [url for url in lab.asked if "bokeh" in url or "panel-preview" in url] == []
+    assert [url for url in lab.requests if "bokeh" in url or "panel-preview" in url] == []
 
 
 def test_a_second_display_lives_beside_the_first_and_its_slider_acts_while_a_cell_is_busy(lab):
     lab.run(2, wait=False)
-    moves(lab, 2)
+    lab.await_pictures(2)
     assert lab.is_busy(2), "the cell was not busy any more"
     handle = lab.page.locator(".jp-Cell:nth-child(3) .noUi-handle, [data-windowed-list-index='2'] .noUi-handle").first
     lab.slide_while_busy(handle)
@@ -97,8 +64,8 @@ def test_a_second_display_lives_beside_the_first_and_its_slider_acts_while_a_cel
 def test_what_somebody_does_on_one_display_is_seen_on_the_other_and_in_the_job(lab):
     lab.page.get_by_label("Buffer size (records): any value").first.fill("1234")
     lab.page.get_by_label("Buffer size (records): any value").first.press("Enter")
-    lab.until(lambda: "in force: <b>1234</b>" in str(lab.page.evaluate(TEXTS)), "the size in force")
-    assert "1s RUNNING 1234" in asked(lab)
+    lab.until(lambda: "in force: <b>1234</b>" in lab.texts(), "the size in force")
+    assert "1s RUNNING 1234" in lab.ask()
 
 
 def test_it_follows_the_theme_of_vs_code(lab):
@@ -119,7 +86,7 @@ def test_a_view_stands_alone_beside_the_dashboard(lab):
     lab.clear(2)
     lab.rewrite(3, 'wb.job("delays").view("graph")')
     lab.run(3)
-    moves(lab, 2)
+    lab.await_pictures(2)
 
 
 def test_an_output_that_was_taken_off_the_page_costs_nothing_and_lives_again_when_it_is_put_back(lab):
@@ -127,19 +94,19 @@ def test_an_output_that_was_taken_off_the_page_costs_nothing_and_lives_again_whe
     place = lab.page.locator(".jp-OutputArea-output", has_text=NOTE).last
     handle = place.evaluate_handle("node => { window.home = node.parentNode; node.remove(); return node }")
     lab.until(lambda: len(lab.page.evaluate(BEATS)) == 1, "one display")
-    moves(lab, 1)
-    assert asked(lab) == "1s RUNNING 1234 1\n"
+    lab.await_pictures(1)
+    assert lab.ask() == "1s RUNNING 1234 1\n"
     handle.evaluate("node => window.home.append(node)")
-    moves(lab, 2)
-    assert asked(lab) == "1s RUNNING 1234 2\n"
+    lab.await_pictures(2)
+    assert lab.ask() == "1s RUNNING 1234 2\n"
 
 
 def test_a_page_that_is_loaded_again_shows_it_as_it_is_by_then(lab):
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
     lab.page.reload()
-    lab.page.wait_for_function("window.jupyterapp?.shell.currentWidget?.context?.isReady")
-    moves(lab, 2)
-    assert "in force: <b>1234</b>" in str(lab.page.evaluate(TEXTS))
+    lab.await_notebook()
+    lab.await_pictures(2)
+    assert "in force: <b>1234</b>" in lab.texts()
 
 
 def test_a_notebook_that_is_opened_again_shows_it_live(lab):
@@ -157,7 +124,7 @@ def test_a_notebook_that_is_opened_again_shows_it_live(lab):
             await notebook.context.ready
         }"""
     )
-    moves(lab, 2)
+    lab.await_pictures(2)
 
 
 def test_what_is_left_of_a_kernel_says_so_and_the_next_kernels_dashboard_lives(lab):
@@ -168,12 +135,11 @@ def test_what_is_left_of_a_kernel_says_so_and_the_next_kernels_dashboard_lives(l
     lab.rewrite(0, START.replace('"checkpoints"', '"afresh"').replace("flights.log", "afresh.log"))
     lab.run(0)
     lab.run(1)
-    moves(lab, 1)
+    lab.await_pictures(1)
 
 
 def test_the_stop_button_ends_the_job_and_all_displays_say_so(lab):
     lab.page.get_by_role("button", name="Stop job").first.click()
-    over = ("FINISHED", "CANCELED")
-    lab.until(lambda: all(any(state in head for state in over) for head in lab.heads()), "the end")
-    assert asked(lab).split()[1] in over
+    lab.await_end()
+    assert lab.ask().split()[1] in ("FINISHED", "CANCELED")
     assert lab.problems == []

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
-from browsing import chromium
+from browsing import READY, chromium
 
 import workbench as wb
 from pictures.files import SCHEMES, shoot
@@ -19,7 +19,6 @@ from workbench.dashboard.show import Dashboard
 from workbench.dashboard.view import View
 
 PATIENCE_S = 120
-READY = "() => window.Bokeh?.documents[0]?._all_models.size > 0"
 GROUND = {"light": "#ffffff", "dark": "#111111"}
 
 
