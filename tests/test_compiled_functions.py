@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outputs import Collected
 
 import workbench as wb
 from workbench.elements import Records
@@ -26,24 +27,13 @@ BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "c
 US = pa.timestamp("us")
 
 
-class Collected:
-    def __init__(self) -> None:
-        self.parts: list[Records] = []
-
-    def emit(self, records: Records) -> None:
-        self.parts.append(records)
-
-    def emit_side(self, tag: str, records: Records) -> None:
-        raise AssertionError(tag)
-
-
 def run(spec: OperatorSpec, batch: pa.RecordBatch, times: list[int] | None = None) -> Records | None:
     out = Collected()
     schemas = [batch.schema]
     spec.create(schemas).process(Records(batch, None if times is None else np.array(times, np.int64)), 0, out)
-    if not out.parts:
+    if not out.records:
         return None
-    [made] = out.parts
+    [made] = out.records
     made.batch.validate(full=True)
     assert made.batch.schema.equals(spec.output_schema(schemas))
     return made

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
-import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, rows
+from sink_machine import SinkMachine
 
 from workbench.connectors import part_sink
 from workbench.connectors.parquet_sink import ParquetSink
@@ -93,53 +91,12 @@ def test_files_of_subtasks_that_are_no_more_are_deleted(tmp_path: Path) -> None:
     assert visible(tmp_path) == list(range(7))
 
 
-class ParquetMachine(RuleBasedStateMachine):
-    """Any order of rows, barriers, writes, notices (lost, repeated, partial) and crashes."""
+class ParquetMachine(SinkMachine):
+    def made(self, parallelism: int) -> SinkJob:
+        return SinkJob(ParquetSink(self.folder, compression="none"), None, parallelism)
 
-    @initialize(parallelism=st.integers(1, 3))
-    def begin(self, parallelism: int) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.job = SinkJob(ParquetSink(self.folder, compression="none"), None, parallelism)
-
-    @rule(count=st.integers(1, 12))
-    def process(self, count: int) -> None:
-        self.job.process(count)
-
-    @rule()
-    def trigger(self) -> None:
-        self.job.trigger()
-
-    @rule(data=st.data(), subtasks=st.one_of(st.none(), st.integers(0, 2)))
-    def write(self, data: st.DataObject, subtasks: int | None) -> None:
-        open_ids = [i for i in self.job.pending if i > self.job.completed]
-        if open_ids:
-            self.job.write(data.draw(st.sampled_from(open_ids)), subtasks)
-
-    @rule(mask=st.integers(0, 7))
-    def notify(self, mask: int) -> None:
-        if self.job.completed:
-            self.job.notify(self.job.completed, only=lambda index: bool(mask >> index & 1))
-
-    @rule()
-    def notify_all(self) -> None:
-        self.job.notify(self.job.completed)
-        assert visible(self.folder) == list(range(self.job.completed_offset))
-
-    @rule(parallelism=st.integers(1, 3), killed=st.booleans())
-    def crash(self, parallelism: int, killed: bool) -> None:
-        self.job.crash(parallelism=parallelism, killed=killed)
-        assert visible(self.folder) == list(range(self.job.completed_offset))
-
-    @invariant()
-    def nothing_early_nothing_twice(self) -> None:
-        if hasattr(self, "job"):
-            seen = visible(self.folder)
-            assert len(set(seen)) == len(seen)
-            assert all(value < self.job.completed_offset for value in seen)
-
-    def teardown(self) -> None:
-        if hasattr(self, "folder"):
-            shutil.rmtree(self.folder)
+    def visible(self) -> list[int]:
+        return visible(self.folder)
 
 
 TestParquetMachine = ParquetMachine.TestCase

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outputs import Collected
 
 import workbench as wb
 from workbench.elements import Records
@@ -20,19 +21,6 @@ from workbench.operators.reduce import Reduce, ReduceLogic
 from workbench.state import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64(), "seen": pa.list_(pa.int64())})
-
-
-class Collected:
-    """An output that keeps what is emitted."""
-
-    def __init__(self) -> None:
-        self.records: list[Records] = []
-
-    def emit(self, records: Records) -> None:
-        self.records.append(records)
-
-    def emit_side(self, tag: str, records: Records) -> None:
-        raise AssertionError(tag)
 
 
 def batch(rows: list[tuple[str | None, int]]) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outputs import Collected
 
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError
@@ -20,19 +21,6 @@ from workbench.operators.base import OperatorContext
 from workbench.state import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int32(), "x": pa.float64(), "t": pa.timestamp("ms"), "d": pa.date32()})
-
-
-class Collected:
-    """An output that keeps what is emitted."""
-
-    def __init__(self) -> None:
-        self.records: list[Records] = []
-
-    def emit(self, records: Records) -> None:
-        self.records.append(records)
-
-    def emit_side(self, tag: str, records: Records) -> None:
-        raise AssertionError(tag)
 
 
 def batch(rows: list[tuple], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:

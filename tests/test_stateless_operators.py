@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outputs import Collected
 
 from workbench.durations import NO_TIME
 from workbench.elements import Records
@@ -28,19 +29,6 @@ from workbench.operators.with_columns import WithColumns
 SCHEMA = pa.schema({"origin": pa.string(), "delay": pa.int64()})
 
 
-class Collected:
-    """An output that keeps what is emitted."""
-
-    def __init__(self) -> None:
-        self.parts: list[Records] = []
-
-    def emit(self, records: Records) -> None:
-        self.parts.append(records)
-
-    def emit_side(self, tag: str, records: Records) -> None:
-        raise AssertionError(tag)
-
-
 def records(delays: list[int | None], times: list[int] | None = None) -> Records:
     batch = pa.record_batch(
         [pa.array([f"o{d}" for d in delays], pa.string()), pa.array(delays, pa.int64())], schema=SCHEMA
@@ -54,11 +42,11 @@ def run(
     schemas = inputs or [given_records.batch.schema]
     out = Collected()
     spec.create(schemas).process(given_records, port, out)
-    for part in out.parts:
+    for part in out.records:
         part.batch.validate(full=True)
         assert part.batch.schema.equals(spec.output_schema(schemas))
         assert part.timestamps is None or len(part.timestamps) == len(part)
-    return out.parts
+    return out.records
 
 
 def failure(spec: OperatorSpec, given_records: Records) -> RecordError:

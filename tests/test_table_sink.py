@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import binascii
 import shutil
-import tempfile
 from pathlib import Path
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sink_job import CRASH_POINTS, KEYS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, resolve, rows
+from sink_machine import SinkMachine
 
 from workbench.connectors.latest_rows import LatestRows
 from workbench.connectors.part_files import PartFile
@@ -84,75 +83,32 @@ def test_a_restored_part_is_listed_by_one_subtask(tmp_path: Path) -> None:
     assert [len(snapshot["parts"]) for snapshot in job.stored[2][1]] == [1, 0, 0]
 
 
-class SinkMachine(RuleBasedStateMachine):
-    """Any order of rows, barriers, writes, notices (lost, repeated, partial) and crashes."""
-
+class TableMachine(SinkMachine):
     upsert: tuple[str, ...] = ()
-    durable = True
 
-    @initialize(parallelism=st.integers(1, 3))
-    def begin(self, parallelism: int) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.job = SinkJob(TableSink("t", self.upsert), self.folder if self.durable else None, parallelism)
-        self.notified: dict[int, int] = {}
+    def made(self, parallelism: int) -> SinkJob:
+        return SinkJob(TableSink("t", self.upsert), self.folder if self.durable else None, parallelism)
 
-    @rule(count=st.integers(1, 12))
-    def process(self, count: int) -> None:
-        self.job.process(count)
-
-    @rule()
-    def trigger(self) -> None:
-        self.job.trigger()
-
-    @rule(data=st.data(), subtasks=st.one_of(st.none(), st.integers(0, 2)))
-    def write(self, data: st.DataObject, subtasks: int | None) -> None:
-        open_ids = [i for i in self.job.pending if i > self.job.completed]
-        if open_ids:
-            self.job.write(data.draw(st.sampled_from(open_ids)), subtasks)
-
-    @rule(mask=st.integers(0, 7))
-    def notify(self, mask: int) -> None:
-        if self.job.completed:
-            self.job.notify(self.job.completed, only=lambda index: bool(mask >> index & 1))
-
-    @rule()
-    def notify_all(self) -> None:
-        self.job.notify(self.job.completed)
-        self.check_exact()
-
-    @rule(parallelism=st.integers(1, 3), killed=st.booleans())
-    def crash(self, parallelism: int, killed: bool) -> None:
-        self.job.crash(parallelism=parallelism, killed=killed and self.durable)
-        self.check_exact()
+    def visible(self) -> list[int]:
+        return values(self.job)
 
     def check_exact(self) -> None:
         offset = self.job.completed_offset
         expected = latest(offset) if self.upsert else list(range(offset))
-        assert values(self.job) == expected
+        assert self.visible() == expected
         assert self.job.tables.rows("t") == len(expected)
 
-    @invariant()
-    def nothing_early_nothing_twice(self) -> None:
-        if hasattr(self, "job"):
-            visible = values(self.job)
-            assert len(set(visible)) == len(visible)
-            assert all(value < self.job.completed_offset for value in visible)
 
-    def teardown(self) -> None:
-        if hasattr(self, "folder"):
-            shutil.rmtree(self.folder)
-
-
-class MemoryMachine(SinkMachine):
+class MemoryMachine(TableMachine):
     durable = False
 
 
-class UpsertMachine(SinkMachine):
+class UpsertMachine(TableMachine):
     upsert = ("key",)
 
 
 QUICK = settings(max_examples=120, stateful_step_count=30, deadline=None)
-TestDurableMachine = SinkMachine.TestCase
+TestDurableMachine = TableMachine.TestCase
 TestDurableMachine.settings = QUICK
 TestMemoryMachine = MemoryMachine.TestCase
 TestMemoryMachine.settings = QUICK

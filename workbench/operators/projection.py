@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import methodcaller
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -39,6 +42,47 @@ class ProjectionLogic(Operator):
             self._places = None
         arrays = [column(batch) for column in self._columns]
         out.emit(Records(pa.RecordBatch.from_arrays(arrays, schema=self._schema), records.timestamps))
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(ABC):
+    """An operator whose records are columns of its input and of expressions; subclasses say which.
+
+    Args:
+        columns: pairs of name and expression.
+        origin: the user's line, for errors.
+        kept: the columns that something reads, None for all; the planner leaves the others out.
+    """
+
+    columns: NamedExpressions
+    origin: Origin | None = field(default=None, repr=False)
+    kept: tuple[str, ...] | None = field(default=None, repr=False)
+    kind: ClassVar[str]
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        return pa.schema([item for item, _ in self._project(inputs[0])])
+
+    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
+        return {}
+
+    def describe(self) -> str:
+        return describe_columns(self.columns)
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        columns = self._project(inputs[0])
+        return ProjectionLogic(pa.schema([item for item, _ in columns]), [column for _, column in columns])
+
+    def narrowed(self, used: tuple[str, ...]) -> Self:
+        """The same without the columns that are not used."""
+        return replace(self, kept=used)
+
+    @abstractmethod
+    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
+        """The input columns that the used ones are made of."""
+
+    @abstractmethod
+    def _project(self, schema: pa.Schema) -> list[tuple[pa.Field, Column]]:
+        """The kept columns in order, made of an input of this schema."""
 
 
 def computed_columns(
