@@ -1,5 +1,5 @@
-"""What several test files share: the flights as a replay log (written by Spark once per run), an object store, and job
-cleaning."""
+"""What several test files share: the flights as a replay log (written by Spark once per run), an object store, job
+cleaning, and how examples are searched for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from hypothesis import settings
 from pyarrow import fs
 
 import workbench as wb
+
+settings.register_profile("workbench", deadline=None)  # how long an example took tells of the machine, not of the code
+settings.load_profile("workbench")
 
 SECRET = "s3cr3t-pa55"
 """Of the object store."""

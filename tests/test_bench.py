@@ -74,7 +74,7 @@ def test_a_chunk_behind_the_end_of_the_block_begins_anew() -> None:
 chunks = st.lists(st.integers(1, 1_300_000), min_size=1, max_size=30)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes=chunks, order=st.randoms(use_true_random=False), left_out=st.integers(0, 3))
 def test_what_was_emitted(sizes: list[int], order: object, left_out: int) -> None:
     ends = np.cumsum(sizes).tolist()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import Collected
 
@@ -83,7 +83,6 @@ ROWS = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(ROWS, st.sets(st.integers(0, 6), max_size=2)), min_size=1, max_size=30))
 def test_the_same_text_gives_the_same_compiled(rows: list[tuple[tuple[Any, ...], set[int]]]) -> None:
     values = [[None if at in nulls else value for at, value in enumerate(row)] for row, nulls in rows]

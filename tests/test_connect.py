@@ -99,7 +99,7 @@ def test_both_streams_reach_the_state_of_their_key():
     assert out.side == [("refused", 2, 60, 8), ("refused", 1, 80, 9)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.one_of(

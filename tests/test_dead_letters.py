@@ -96,7 +96,7 @@ def fails(value: int) -> Any:
 
 INPUTS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([*POISON, *range(20)])), max_size=40)
 CUTS = st.lists(st.integers(0, 40), max_size=4)
-fast = settings(max_examples=60, deadline=None)
+fast = settings(max_examples=60)
 
 
 def mapped(record: dict[str, Any]) -> Any:

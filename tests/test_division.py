@@ -29,7 +29,7 @@ def _warm() -> None:
     kernels.warm_up()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(divisor=DIVISORS, values=st.lists(SMALL, max_size=40), factors=st.lists(st.integers(0, 2**51), max_size=10))
 @example(divisor=DIVISOR_MAX, values=[2**51 - 1, 1 - 2**51], factors=[])
 @example(divisor=3, values=[], factors=[2**51 // 3, 1, 0])
@@ -49,7 +49,7 @@ def test_the_kernel_refuses_what_it_may_get_wrong(large: int) -> None:
     assert not kernels.divide_by(np.array([1, large, 2]), 3, 0, np.empty(3, np.int64))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     divisor=st.one_of(DIVISORS, BIGINTS.filter(bool), st.just(2**51 + 1)),
     values=st.lists(st.one_of(st.none(), SMALL, BIGINTS), min_size=1, max_size=20),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 from expression_table import EXPRESSIONS, TABLE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import ExpressionError
@@ -321,7 +321,6 @@ def test_building_errors(build: Callable[[], object], said: str) -> None:
 numbers = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=30)
 
 
-@settings(deadline=None)
 @given(numbers, st.integers(-(2**31), 2**31 - 1))
 def test_integer_arithmetic_is_exact_or_null(column: list[int | None], other: int) -> None:
     batch = pa.record_batch({"x": pa.array(column, pa.int64())})
@@ -337,7 +336,6 @@ def test_integer_arithmetic_is_exact_or_null(column: list[int | None], other: in
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=6)), max_size=20), st.text("ab%_.*", max_size=5))
 def test_like_matches_as_its_two_wildcards_say(column: list[str | None], pattern: str) -> None:
     def matches(text: str, rest: str) -> bool:

@@ -125,7 +125,7 @@ def test_subtasks_share_the_rows(kind: str, parallelism: int, tmp_path: Path) ->
         )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(["parquet", "csv", "json"]),
     sizes=st.lists(st.integers(0, 25), min_size=1, max_size=4),

@@ -120,19 +120,17 @@ def check(case: Case, choice: Choice) -> None:
         assert got.timestamps.tolist() == case.records.timestamps[mask.to_numpy(zero_copy_only=False)].tolist()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(case=cases(), offset=st.integers(0, 9))
 def test_a_mask_chooses_what_arrow_chooses(case: Case, offset: int) -> None:
     check(case, as_mask(case.chosen, offset))
 
 
-@settings(deadline=None)
 @given(case=cases())
 def test_so_do_the_numbers_of_rows(case: Case) -> None:
     check(case, as_rows(case.chosen))
 
 
-@settings(deadline=None)
 @given(case=cases(), offset=st.integers(0, 9), width=st.sampled_from([pa.int8(), pa.uint16(), pa.int32(), pa.int64()]))
 def test_so_do_the_codes_of_a_dictionary(case: Case, offset: int, width: pa.DataType) -> None:
     check(case, as_codes(case.chosen, offset, width))

@@ -83,7 +83,7 @@ def test_the_history_comes_first_and_whole(past: ReplayLog, replayed: bool) -> N
     assert (source.kind, source.resettable) == ("hybrid", True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     replayed=st.booleans(),
     runs=st.lists(st.tuples(st.integers(1, 4), st.lists(st.integers(1, 20), max_size=12)), min_size=1, max_size=4),

@@ -94,7 +94,7 @@ def bits(table: pa.Table) -> list[str]:
     return [repr(row) for row in table.to_pylist()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(tables=versions())
 def test_changes_lead_from_one_table_to_the_other(tables: tuple[pa.Table, pa.Table]) -> None:
     before, now = tables
@@ -417,4 +417,4 @@ def hash_of(key: str, seed: int) -> int:
 def test_any_checkpoint_can_be_restored_after_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Checkpoints.spent = (tmp_path / str(number) for number in range(10**9))
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
-    run_state_machine_as_test(Checkpoints, settings=settings(max_examples=40, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Checkpoints, settings=settings(max_examples=40, stateful_step_count=25))

@@ -191,7 +191,7 @@ INTERVAL = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.one_of(WINDOWED, INTERVAL), st.lists(ACTION, max_size=14))
 def test_any_run_gives_what_nested_loops_give(spec, actions):
     model, operators, counters = Model(spec), [opened(spec)], [0, 0]
@@ -347,7 +347,7 @@ def test_a_table_gives_its_rows_in_order_and_nulls_where_it_has_none():
         assert out.rows == [(2, "a", "two", None)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["x", "y", "z", None]), st.one_of(st.none(), st.integers(0, 2)))),
     st.lists(st.tuples(st.sampled_from(["x", "y", "w", None]), st.one_of(st.none(), st.integers(0, 2)))),

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import kernels
@@ -61,7 +61,6 @@ def test_a_ready_kernel_refuses_other_types_instead_of_compiling_in_the_middle_o
         kernels.hash_ints(np.zeros(1, np.float32), np.zeros(1, np.uint64))
 
 
-@settings(deadline=None)
 @given(st.lists(INT64, max_size=20))
 def test_ints_hash_as_splitmix64(values):
     out = np.empty(len(values), np.uint64)
@@ -69,7 +68,6 @@ def test_ints_hash_as_splitmix64(values):
     assert out.tolist() == [splitmix((value + 0x9E3779B97F4A7C15) & U64) for value in values]
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=12), max_size=10))
 def test_bytes_hash_as_finished_fnv1a(values):
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
@@ -78,7 +76,6 @@ def test_bytes_hash_as_finished_fnv1a(values):
     assert out.tolist() == [splitmix(fnv(value)) for value in values]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, U64), min_size=1, max_size=50), st.integers(1, 9), st.sampled_from([9, 64, 100, 128]))
 def test_route_orders_rows_by_target_and_keeps_their_order(hashes, parallelism, groups):
     target_of_group = np.arange(groups) * parallelism // groups
@@ -112,7 +109,6 @@ NUMBERS = {
 START = {SUM: 0, COUNT: 0, MIN: 2**63 - 1, MAX: -(2**63)}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**40), 2**40), st.booleans()), max_size=30),
     st.sampled_from([COUNT, SUM, MIN, MAX]),
@@ -133,7 +129,6 @@ def test_ints_fold_at_once_and_row_by_row(rows, operation):
     assert (cells[:, 0] == START[operation]).all()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**40), 2**40)), max_size=30))
 def test_operations_together_are_those_one_by_one(rows):
     slots, values = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
@@ -179,7 +174,6 @@ def smallest(values):
     return min((value for value in values if not math.isnan(value)), default=math.nan)
 
 
-@settings(deadline=None)
 @given(st.lists(FLOATS, min_size=1, max_size=12))
 def test_nan_is_larger_than_any_number(values):
     slots = np.zeros(len(values), np.int64)

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.elements import Records
@@ -53,7 +53,6 @@ def key_columns(draw, size: int = 12):
     return columns
 
 
-@settings(deadline=None)
 @given(key_columns(), st.integers(1, 5), st.sampled_from([5, 128]), st.booleans())
 def test_split_gives_each_row_to_the_owner_of_its_key_in_order(columns, parallelism, groups, timed):
     names = list(columns)
@@ -79,7 +78,6 @@ def test_split_gives_each_row_to_the_owner_of_its_key_in_order(columns, parallel
         assert (part.timestamps is None) if not timed else part.timestamps.tolist() == (2 * rows).tolist()
 
 
-@settings(deadline=None)
 @given(key_columns())
 def test_equal_keys_have_equal_groups(columns):
     batch = pa.record_batch(columns)
@@ -142,7 +140,6 @@ def test_keys_spread_over_groups():
     assert counts.max() < 150
 
 
-@settings(deadline=None)
 @given(key_columns(), st.integers(1, 4))
 def test_each_row_is_owned_once(columns, parallelism):
     columns["row"] = pa.array(range(len(columns["a"])), pa.int64())

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_key_groups import VALUES, column
 
@@ -43,7 +43,6 @@ def batches_of_keys(draw):
     return batches
 
 
-@settings(deadline=None)
 @given(batches_of_keys())
 def test_codes_count_up_in_order_of_first_appearance(batches):
     schema = batches[0].schema
@@ -60,7 +59,6 @@ def test_codes_count_up_in_order_of_first_appearance(batches):
     assert rows(table) == list(code_of)
 
 
-@settings(deadline=None)
 @given(batches_of_keys(), st.data())
 def test_retain_forgets_all_other_keys(batches, data):
     schema = batches[0].schema

@@ -63,7 +63,7 @@ BATCHES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(window=st.sampled_from([Tumbling(10), Sliding(10, 5)]), lateness=st.sampled_from([0, 7]), batches=BATCHES)
 def test_the_last_ones_are_those_that_a_side_output_would_have_got(window, lateness, batches):
     dropping, context = opened(WindowAggregate(("k",), window, COUNT, lateness, None))

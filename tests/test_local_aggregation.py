@@ -52,7 +52,7 @@ def local(aggregates: tuple[agg.Aggregation, ...], worthwhile: Worthwhile = ALWA
 # the operators -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SPEC, st.lists(ACTION, max_size=12), st.booleans())
 def test_windows_of_partials_are_those_of_the_model(spec, actions, sender_knows):
     """Any run, with each batch aggregated where that may be, and with late partials if the sender has no watermark."""
@@ -107,7 +107,7 @@ def test_a_snapshot_of_partials_is_that_of_their_records():
     assert merged.snapshot(1) == plain.snapshot(1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from([0.0, -0.0, 1.5, -2.0, float("nan"), float("inf"), None])),
@@ -296,7 +296,7 @@ def test_without_room_what_cannot_be_in_one_buffer_waits_as_a_backlog():
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), min_size=1, max_size=9), max_size=15),
     st.integers(1, 3),

@@ -285,7 +285,7 @@ def test_records_without_event_times_and_empty_batches_pass():
     assert out.take() == [("a", 0, "A", None)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.booleans(), st.integers(1, 4))
 def test_every_record_comes_out_once_whatever_happens_on_the_way(data, ordered, concurrency):
     """Random answers, watermarks, and restores at another parallelism; the promises about order and time are kept."""

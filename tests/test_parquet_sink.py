@@ -100,7 +100,7 @@ class ParquetMachine(SinkMachine):
 
 
 TestParquetMachine = ParquetMachine.TestCase
-TestParquetMachine.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+TestParquetMachine.settings = settings(max_examples=80, stateful_step_count=30)
 
 
 def test_many_rows_roll_to_further_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def test_a_job_with_a_process_function_a_side_output_and_two_subtasks() -> None:
 
 
 @pytest.mark.parametrize("with_context", [False, True])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=30), st.data())
 def test_none_one_and_several_rows_in_any_order(with_context: bool, rows: list[tuple[str, int]], data: Any) -> None:
     def several(n: int, k: str) -> Any:
@@ -241,7 +241,7 @@ def snapshots_of(operators: Sequence[Operator]) -> list[Snapshot]:
     return [operator.snapshot(1) for operator in operators]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(STEPS)
 def test_timers_against_a_naive_model_with_rescaling_at_any_point(steps: list[Any]) -> None:
     spec = process(Alarms(), ALARMS)

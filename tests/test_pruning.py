@@ -310,7 +310,7 @@ def streams(draw: st.DrawFn) -> tuple[wb.Stream, list[wb.Stream]]:
     return stream, ended
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(drawn=streams())
 def test_random_pipelines_give_the_same_rows(drawn: tuple[wb.Stream, list[wb.Stream]]) -> None:
     stream, ended = drawn

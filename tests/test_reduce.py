@@ -53,7 +53,7 @@ def test_each_record_is_folded_into_its_key() -> None:
     assert operator.query_keys(5) == (2, [{"k": "a"}, {"k": "b"}])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.integers(-9, 9)), max_size=8), max_size=6),
     st.lists(st.integers(1, 3), min_size=6, max_size=6),

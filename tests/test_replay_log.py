@@ -98,7 +98,7 @@ def test_time_columns_may_be_integers_dates_and_timestamps(tmp_path: Path, kind:
     assert (log.start_us, log.end_us) == (unit, 2 * unit)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     arrivals=st.lists(st.integers(0, 50), max_size=60),
     channels=st.integers(1, 4),

@@ -107,7 +107,7 @@ def test_a_seek_moves_the_position_and_is_seen_by_its_generation() -> None:
     assert (pace.generation, pace.position_us(301)) == (1, 210)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(speed=st.floats(1e-3, 1e6), gap=st.integers(0, 10**15), now=st.integers(0, 10**15))
 def test_what_is_due_is_within_the_position(speed: float, gap: int, now: int) -> None:
     pace = Pace(speed, 1_000, now_us=now)
@@ -213,7 +213,7 @@ def test_a_subtask_without_a_channel_has_nothing_to_do(tmp_path: Path) -> None:
     assert (reader.splits(), reader.poll(5)) == ([], Exhausted())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     size=st.integers(0, 40),
     channels=st.integers(1, 4),

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import Collected
 
@@ -86,7 +86,6 @@ def opened(spec: RollingAggregate, subtask: int = 0, parallelism: int = 1, schem
     return operator
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=4), st.booleans())
 def test_every_record_updates_its_group(batches, keyed):
     spec = RollingAggregate(("k",) if keyed else (), AGGREGATES)
@@ -101,7 +100,6 @@ def test_every_record_updates_its_group(batches, keyed):
             assert repr(list(got.values())) == repr(expected(seen, keyed))  # NaN equals NaN in text
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=5), st.lists(st.integers(1, 4), min_size=5, max_size=5))
 def test_rescaled_between_batches_the_result_is_the_same(batches, parallelisms):
     spec = RollingAggregate(("k",), AGGREGATES)

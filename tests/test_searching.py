@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.expressions import col, compile_expression
@@ -53,7 +53,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(parts=st.lists(pieces, max_size=6), rows=texts)
 @example(parts=["a", "b+"], rows=["ab", "a", None])
 def test_a_pattern_matches_the_same_rows(parts: list[str], rows: list[str | None]) -> None:
@@ -67,7 +66,6 @@ def test_a_pattern_matches_the_same_rows(parts: list[str], rows: list[str | None
             assert literal in found.group()
 
 
-@settings(deadline=None)
 @given(literal=st.text("ab é", min_size=1, max_size=8), rows=texts, skipped=st.integers(0, 3))
 @example(literal="ab", rows=["a", "b"], skipped=0)  # not across two rows
 @example(literal="b", rows=["a" * 63 + "b", "a" * 64 + "b", "", "b"], skipped=0)
@@ -104,7 +102,6 @@ def test_expressions_use_it() -> None:
 words = st.one_of(st.none(), st.sampled_from(["view", "click", "", "é"]))
 
 
-@settings(deadline=None)
 @given(rows=st.lists(words, max_size=30), skipped=st.integers(0, 2), extra=st.booleans())
 def test_a_dictionary_gives_what_plain_text_gives(rows: list[str | None], skipped: int, extra: bool) -> None:
     plain = pa.array(rows, pa.string())

@@ -85,7 +85,7 @@ def test_splits_stay_aligned() -> None:
         assert max(heads) - min(heads) < 3 * 62  # three blocks of 3,000 / (3 * 16) rows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.integers(1, 400),
     table=st.booleans(),

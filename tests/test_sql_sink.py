@@ -63,7 +63,7 @@ def test_crash_points(tmp_path: Path, engine: str, point: str, parallelism: int)
     go_on(job, lambda: visible(address), killed=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from("ptwnck"), st.integers(0, 7)), max_size=25))
 def test_any_order_of_checkpoints_notices_and_crashes(
     tmp_path_factory: pytest.TempPathFactory, story: list[tuple[str, int]]

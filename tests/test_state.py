@@ -199,14 +199,14 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("ttl", [None, f"{TTL_US}us"])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_every_kind_of_state_against_a_naive_model(ttl: str | None, steps: list[Any]) -> None:
     against_a_naive_model("memory", ttl, steps)
 
 
 @pytest.mark.parametrize("ttl", [None, f"{TTL_US}us"])
-@settings(deadline=None, max_examples=10)  # to open RocksDB takes its time
+@settings(max_examples=10)  # to open RocksDB takes its time
 @given(steps=STEPS)
 def test_every_kind_of_state_on_disk_against_a_naive_model(ttl: str | None, steps: list[Any]) -> None:
     against_a_naive_model("disk", ttl, steps)
@@ -388,7 +388,6 @@ def test_wrong_declarations(make: Any, said: str) -> None:
     assert said in str(caught.value)
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=2))))
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
 def test_integer_columns_take_whole_numbers_in_range_and_nothing_else(kind: pa.DataType, values: list[Any]) -> None:

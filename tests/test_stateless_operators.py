@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import Collected
 
@@ -85,7 +85,6 @@ def test_filter_needs_a_condition() -> None:
 delays = st.lists(st.one_of(st.none(), st.integers(-100, 100)), max_size=40)
 
 
-@settings(deadline=None)
 @given(delays, st.integers(-100, 100), st.booleans())
 def test_filter_equals_a_list_comprehension(column: list[int | None], bound: int, timed: bool) -> None:
     times = list(range(len(column))) if timed else None
@@ -98,7 +97,6 @@ def test_filter_equals_a_list_comprehension(column: list[int | None], bound: int
         assert kept.timestamps.tolist() == [i for _, i in wanted]
 
 
-@settings(deadline=None)
 @given(delays, st.integers(-100, 100))
 def test_with_columns_equals_python(column: list[int | None], by: int) -> None:
     spec = WithColumns((("delay", col("delay") + by), ("late", col("delay") > 15), ("one", lit(1))))

@@ -107,7 +107,7 @@ class UpsertMachine(TableMachine):
     upsert = ("key",)
 
 
-QUICK = settings(max_examples=120, stateful_step_count=30, deadline=None)
+QUICK = settings(max_examples=120, stateful_step_count=30)
 TestDurableMachine = TableMachine.TestCase
 TestDurableMachine.settings = QUICK
 TestMemoryMachine = MemoryMachine.TestCase
@@ -251,7 +251,7 @@ def test_superseded_rows_are_let_go() -> None:
 updates = st.lists(st.tuples(st.integers(1, 4), st.lists(st.integers(0, 5), max_size=8)), max_size=12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(updates=updates, many=st.booleans())
 def test_the_latest_row_is_that_of_the_latest_epoch(updates: list[tuple[int, list[int]]], many: bool) -> None:
     latest_rows = LatestRows(["key"], SCHEMA)

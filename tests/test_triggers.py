@@ -188,7 +188,7 @@ class AtEndOr(Trigger):
         context.state["seen"] = context.state.get("seen", 0) + seen
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.one_of(st.integers(1, 25).map(Tumbling), st.integers(1, 20).map(Session)),
     st.sampled_from([0, 3, 30]),

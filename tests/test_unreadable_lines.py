@@ -68,7 +68,7 @@ def lines_of(form: str) -> st.SearchStrategy[list[int | str | None]]:
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_line_is_a_record_or_a_dead_letter(
     tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject

@@ -136,7 +136,7 @@ SPEC = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SPEC, st.lists(ACTION, max_size=12))
 def test_any_run_gives_what_the_model_gives(spec, actions):
     model, operators, ordered = Model(spec), [opened(spec)], True

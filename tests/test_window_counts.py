@@ -58,7 +58,7 @@ def times_of(kept: list[tuple]) -> int:
     return max(row[1] for row in kept)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from([("k",), ()]),
     st.integers(1, 5),

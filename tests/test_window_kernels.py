@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import kernels
@@ -26,7 +26,6 @@ def ints(values) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.one_of(st.just(NO_TIME), st.integers(-1000, 1000)), st.one_of(st.integers(-2, 30), INT64)),
@@ -78,7 +77,6 @@ def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(
     assert decoded == list(known)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=20), max_size=3))
 def test_rows_are_numbered_per_slot_over_batches(batches):
     seen, had = np.zeros(5, np.int64), [0] * 5
@@ -90,7 +88,6 @@ def test_rows_are_numbered_per_slot_over_batches(batches):
             had[slot] += 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 5), min_size=1, max_size=30),
     st.integers(1, 4),
@@ -127,7 +124,6 @@ def test_a_session_that_takes_over_another_counts_its_rows_and_waits_for_its_wav
 SMALL = st.integers(-5, 5)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(SMALL, st.one_of(SMALL.map(float), st.just(math.nan))), min_size=1, max_size=6))
 def test_cells_are_merged_as_their_values_are_folded(values):
     operations = ints([kernels.accumulate.COUNT, 1, 2, 3, 1, 2, 3])

@@ -129,7 +129,7 @@ ACTION = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from([("k",), ()]),
     KINDS,
@@ -164,7 +164,7 @@ def test_any_run_gives_what_the_model_gives(keys, kind, time, lateness, trigger,
     check(Running(spec), model, actions)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(2, 30),
     st.integers(1, 12),
@@ -188,7 +188,7 @@ def test_records_that_are_folded_by_panes_count_once_in_each_window(size, slide,
     check(Running(spec), model, actions)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(2, 12),
     st.sampled_from([0, 5, 40]),
