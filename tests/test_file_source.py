@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from source_readers import read_in_runs, readers
 
 import workbench as wb
 from workbench.clock import VirtualClock
@@ -24,7 +25,6 @@ from workbench.connectors import file_format
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.file_source import FileSource
 from workbench.errors import CheckpointError, PlanError, SettingError, SourceError
-from workbench.operators.base import OperatorContext, Snapshot
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("t", pa.timestamp("us"))])
 
@@ -79,11 +79,9 @@ def folder_of(folder: Path, kind: str, sizes: list[int]) -> Path:
     return folder
 
 
-def readers(source: FileSource, parallelism: int, clock: VirtualClock | None = None) -> list[SourceReader]:
-    made = [source.create() for _ in range(parallelism)]
-    for subtask, reader in enumerate(made):
-        reader.open(OperatorContext(subtask=subtask, parallelism=parallelism, clock=clock or VirtualClock()))
-    return made
+def numbers_of(fetched: Fetched) -> list[int]:
+    numbers: list[int] = fetched.records.batch.column("n").to_pylist()
+    return numbers
 
 
 def drain(reader: SourceReader, max_records: int = 5) -> list[dict[str, Any]]:
@@ -136,23 +134,7 @@ def test_every_row_once_however_often_the_job_is_stopped_and_rescaled(
 ) -> None:
     folder = folder_of(tmp_path_factory.mktemp("files"), kind, sizes)
     source = FileSource(folder, SCHEMA)
-    seen: list[int] = []
-    snapshots: list[Snapshot] = []
-    for parallelism, polls in runs:
-        made = readers(source, parallelism)
-        for reader in made:
-            reader.restore(json.loads(json.dumps(snapshots)))
-        for number, size in enumerate(polls):
-            fetched = made[number % parallelism].poll(size)
-            seen += fetched.records.batch.column("n").to_pylist() if isinstance(fetched, Fetched) else []
-        snapshots = [reader.snapshot() for reader in made]
-        for reader in made:  # what is read after the snapshot is lost in the crash, and read again
-            reader.poll(7)
-            reader.close()
-    made = readers(source, 2)
-    for reader in made:
-        reader.restore(snapshots)
-        seen += [row["n"] for row in drain(reader)]
+    seen = read_in_runs(source, runs, numbers_of)
     assert Counter(seen) == Counter(range(sum(sizes)))
 
 

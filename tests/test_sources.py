@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from source_readers import read_in_runs, readers
 
 from workbench.clock import VirtualClock
 from workbench.connectors.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
@@ -21,7 +21,6 @@ from workbench.connectors.rate import RateLimit
 from workbench.connectors.table_source import TableSource
 from workbench.durations import NO_TIME
 from workbench.errors import CheckpointError, PlanError, RecordError, SettingError
-from workbench.operators.base import OperatorContext, Snapshot
 
 SCHEMA = pa.schema([("n", pa.int64()), ("square", pa.int64())])
 
@@ -37,13 +36,6 @@ def table_of(rows: int) -> Source:
 
 def generator_of(rows: int) -> Source:
     return GeneratorSource(squares, SCHEMA, limit=rows, splits=3)
-
-
-def readers(source: Source, parallelism: int, clock: VirtualClock | None = None) -> list[SourceReader]:
-    made = [source.create() for _ in range(parallelism)]
-    for subtask, reader in enumerate(made):
-        reader.open(OperatorContext(subtask=subtask, parallelism=parallelism, clock=clock or VirtualClock()))
-    return made
 
 
 def numbers(fetched: Fetched) -> list[int]:
@@ -95,23 +87,7 @@ def test_restoring_at_another_parallelism_repeats_and_loses_nothing(
     rows: int, table: bool, runs: list[tuple[int, list[int]]]
 ) -> None:
     source = table_of(rows) if table else generator_of(rows)
-    seen: list[int] = []
-    snapshots: list[Snapshot] = []
-    for parallelism, polls in runs:
-        made = readers(source, parallelism)
-        for reader in made:
-            reader.restore(json.loads(json.dumps(snapshots)))
-        for number, size in enumerate(polls):
-            fetched = made[number % parallelism].poll(size)
-            seen += numbers(fetched) if isinstance(fetched, Fetched) else []
-        snapshots = [reader.snapshot() for reader in made]
-        for reader in made:  # what is read after the snapshot is lost in the crash, and read again
-            reader.poll(7)
-            reader.close()
-    made = readers(source, 2)
-    for reader in made:
-        reader.restore(snapshots)
-        seen += drain(reader)
+    seen = read_in_runs(source, runs, numbers)
     assert Counter(seen) == Counter(range(rows))
 
 
