@@ -51,7 +51,7 @@ TEXTS = f"""() => {SOURCES}
     .map(source => source.columns().map(name => source.get_column(name)[0]).join(" "))"""
 POSITIONS = f'() => {MODELS}.filter(model => model.name === "buffer_timeout").map(model => model.value)'
 COLLAPSED = """() => {
-    const plots = view => view.model?.type === "Figure" ? [view] : (view.children_views?.() ?? []).flatMap(plots)
+    const plots = view => view?.model?.type === "Figure" ? [view] : (view?.children_views?.() ?? []).flatMap(plots)
     return [...Bokeh.index].flatMap(plots).filter(plot => plot.el.offsetParent !== null).map(plot => !plot.is_displayed)
 }"""
 """Of each plot that the page lays out, whether BokehJS takes it for hidden, so that it has no size and stays empty."""
