@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from workbench.clock import SystemClock
+from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
 from workbench.runtime.background import answered
@@ -49,6 +50,8 @@ class LiveDriver:
         self._looking = Looking(clock.now_us)
         self._crew: Crew | None = None
         self._begun = threading.Event()
+        self._leaves = False
+        self._office: tuple[threading.Thread, ...] = ()
         self.ended = threading.Event()
 
     # life --------------------------------------------------------------------------------------------------------
@@ -57,8 +60,14 @@ class LiveDriver:
         """Start the job's threads; returns when the first attempt runs, or could not be started."""
         self._master = master
         master.call(master.start)
-        threading.Thread(target=self._write, name=f"{self._name} writer", daemon=True).start()
-        threading.Thread(target=self._run_master, name=f"{self._name} master", daemon=True).start()
+        targets = {"writer": self._write, "master": self._run_master}
+        self._office = tuple(
+            threading.Thread(target=target, name=f"{self._name} {role}", daemon=True)
+            for role, target in targets.items()
+        )
+        for thread in self._office:
+            thread.start()
+        end_with_process(self)
         self._begun.wait()
 
     @property
@@ -79,6 +88,8 @@ class LiveDriver:
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
         self._halt = threading.Event()
+        if self._leaves:
+            self._halt.set()
         crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
         slots = [slot for slot in execution.slots if slot.tasks]
         crew.threads = tuple(SlotThread(slot, crew) for slot in slots)
@@ -101,6 +112,17 @@ class LiveDriver:
             self._crew.disband()
             self._crew = None
 
+    def leave(self) -> list[threading.Thread]:
+        """The process ends: let all threads end where they are."""
+        self._leaves = True
+        self._news.set()
+        slots = [*self._threads]
+        self._halt.set()
+        if self._crew is not None:
+            for thread in self._crew.threads:
+                thread.bell.ring()
+        return [*self._office, *slots]
+
     def inspect(self, task: Task, query: Query) -> None:
         """The task answers when it is stepped next."""
         task.post(query)
@@ -117,7 +139,7 @@ class LiveDriver:
 
     def _run_master(self) -> None:
         tick_due = self._clock.now_us()
-        while True:
+        while not self._leaves:
             self._news.clear()
             stepped = self.master
             try:
@@ -134,7 +156,7 @@ class LiveDriver:
                 break
             due = master.next_due_us()
             wait_us = (tick_due if due is None else min(due, tick_due)) - self._clock.now_us()
-            if wait_us > 0 and not master.has_news:
+            if wait_us > 0 and not master.has_news and not self._leaves:
                 self._news.wait(wait_us / 1e6)
         self.master.forget()
         self._work.put(None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
+import workbench.drivers.leaving  # noqa: F401  what is registered first comes last: jobs are stopped before it
 from workbench.errors import WorkbenchError
 
 PATIENCE_S = 5.0

@@ -1,0 +1,43 @@
+"""What becomes of running jobs when the process ends without having stopped them: their threads end where they are.
+
+Nothing is lost by that, as little as by a kill: who resumes goes on from the last complete checkpoint. But a thread
+that is still in compiled code of another library when Python is torn down makes the process abort, now and then.
+
+Whoever stops jobs in order at the end of the process (a notebook's kernel) registers for it after this module has been
+loaded, and so comes first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from typing import Protocol
+from weakref import WeakSet
+
+PATIENCE_S = 2.0
+"""For all threads together; one in a function that does not return is left behind."""
+
+
+class Leaving(Protocol):
+    """What runs on threads that can be told to end."""
+
+    def leave(self) -> list[threading.Thread]:
+        """Tell them; the threads that are about to end."""
+        ...
+
+
+_running: WeakSet[Leaving] = WeakSet()
+
+
+def end_with_process(driver: Leaving) -> None:
+    """Have these threads end when the process does, if they are still there."""
+    _running.add(driver)
+
+
+@atexit.register
+def _leave_all() -> None:
+    threads = [thread for driver in tuple(_running) for thread in driver.leave()]
+    until_s = time.monotonic() + PATIENCE_S
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.monotonic()))
