@@ -112,7 +112,7 @@ sys.path.insert(0, {tests!r})
 from test_main_job import delays
 from pathlib import Path
 folder = Path({folder!r})
-stream = delays(Path({log!r}), "7000000x")
+stream = delays(Path({log!r}), {speed!r})
 pipeline = stream.sink_to(wb.TableSink("delays")) + stream.sink_to(wb.ParquetSink(folder / "out"))
 job = pipeline.run("delays", parallelism={parallelism}, checkpoint_interval="100ms",
                    checkpoint_dir=folder / "checkpoints", resume=True)
@@ -124,21 +124,34 @@ print(job.state, flush=True)
 """
 
 
+def newest_checkpoint(folder: Path) -> int:
+    return max((int(file.parent.name.removeprefix("chk-")) for file in folder.glob("chk-*/manifest.json")), default=0)
+
+
 def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
     flights_log: Path, delays_oracle: pa.Table, tmp_path: Path
 ) -> None:
     for attempt, parallelism in enumerate([2, 1, 3, 2]):
         code = RUN.format(
-            tests=str(Path(__file__).parent), folder=str(tmp_path), log=str(flights_log), parallelism=parallelism
+            tests=str(Path(__file__).parent),
+            folder=str(tmp_path),
+            log=str(flights_log),
+            parallelism=parallelism,
+            speed="2000000x" if attempt < 3 else "max",
         )
+        enough = newest_checkpoint(tmp_path / "checkpoints") + 3 + attempt
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         if attempt < 3:
-            time.sleep(1.0 + 0.13 * attempt)
+            deadline = time.monotonic() + 60
+            while newest_checkpoint(tmp_path / "checkpoints") < enough:
+                assert process.poll() is None, "it has ended before it could be killed"
+                assert time.monotonic() < deadline, "no checkpoint comes"
+                time.sleep(0.01)
+            time.sleep(0.04 * attempt)  # not always at the same place between two checkpoints
             os.kill(process.pid, signal.SIGKILL)
             assert process.wait(10) == -signal.SIGKILL
-            assert list((tmp_path / "checkpoints").glob("chk-*/manifest.json")), "killed before its first checkpoint"
         else:
             assert process.stdout.readline() == "FINISHED\n"
             assert process.wait(30) == 0
