@@ -125,8 +125,11 @@ Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMar
 
 def event_times(column: pa.Array) -> Int64s:
     """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME."""
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "us":
+        column = column.view(pa.int64())
+    elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).view(pa.int64())
     if column.null_count:
         column = column.fill_null(NO_TIME)
     times: Int64s = column.to_numpy(zero_copy_only=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -147,6 +148,7 @@ def write_log(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
     row_group_rows: int = ROW_GROUP_ROWS,
+    compression: Literal["zstd", "none"] = "zstd",
     clock: Clock | None = None,
 ) -> ReplayLog:
     """Write a replay log from Arrow data in memory, replacing one that is there.
@@ -164,6 +166,7 @@ def write_log(
         notes: sentences for whoever looks at the history.
         progress: told about every channel written.
         row_group_rows: records that a reader loads at once.
+        compression: of the Parquet files; ``"none"`` reads fastest where a reader loads few records at once.
         clock: dates the manifest; the machine's time by default.
 
     Raises:
@@ -198,7 +201,7 @@ def write_log(
             rows = order[channel::channels]
             if len(rows):
                 file = draft.folder / f"{channel}.parquet"
-                pq.write_table(table.take(pa.array(rows)), file, compression="zstd", row_group_size=row_group_rows)
+                pq.write_table(table.take(pa.array(rows)), file, compression=compression, row_group_size=row_group_rows)
                 draft.add_file(file)
             if progress is not None:
                 progress("write", channel + 1, channels)

@@ -50,10 +50,10 @@ class _AllRows:
     """Every row, by epoch, then subtask, then arrival."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._empty = schema.empty_table()
+        self._schema = schema
         self._settled: list[_Part] = []  # of epochs before the latest: nothing comes before them any more
         self._recent: list[_Part] = []
-        self._table: pa.Table | None = self._empty
+        self._table: pa.Table | None = None
         self.count = 0
 
     def add(self, part: _Part) -> None:
@@ -76,7 +76,8 @@ class _AllRows:
 
     def table(self) -> pa.Table:
         if self._table is None:
-            self._table = pa.concat_tables([self._empty, *(part.rows for part in (*self._settled, *self._recent))])
+            rows = [part.rows for part in (*self._settled, *self._recent)]
+            self._table = pa.concat_tables(rows) if rows else self._schema.empty_table()
         return self._table
 
 

@@ -10,6 +10,7 @@ import errno
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Literal
 
@@ -155,15 +156,15 @@ class FaultPlan:
         Raises:
             SettingError: no such fault.
         """
-        choices = faults_named(only, on_disk=kills)
+        points_of, kinds_at = _choices(tuple(only), kills)
         faults = []
-        for _ in range(chance.randint(min(len(only), 1), most) if choices else 0):
+        for _ in range(chance.randint(min(len(only), 1), most) if kinds_at else 0):
             if only:  # each kind that was asked for is as likely as the others, at however many places it can happen
-                kind = chance.choice(sorted({kind for _, kind in choices}))
-                point = chance.choice([point for point, own in choices if own == kind])
+                kind = chance.choice(sorted(points_of))
+                point = chance.choice(points_of[kind])
             else:
-                point = chance.choice(sorted({point for point, _ in choices}))
-                kind = chance.choice([kind for own, kind in choices if own == point])
+                point = chance.choice(sorted(kinds_at))
+                kind = chance.choice(kinds_at[point])
             occurrence = chance.randint(1, _RARE.get(point, _USUAL))
             faults.append(Fault(point, occurrence, kind, chance.randrange(16)))
         return cls(tuple(faults))
@@ -193,6 +194,18 @@ def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[Fa
         for kind in possible
         if point in points and kind in kinds and (on_disk or (point not in _ON_DISK and kind not in _NEEDS_DISK))
     ]
+
+
+@cache
+def _choices(only: tuple[str, ...], kills: bool) -> tuple[dict[Kind, list[FaultPoint]], dict[FaultPoint, list[Kind]]]:
+    """The places of each kind of fault, and the kinds at each place: asked for by every run of a search."""
+    choices = faults_named(only, on_disk=kills)
+    points_of: dict[Kind, list[FaultPoint]] = {}
+    kinds_at: dict[FaultPoint, list[Kind]] = {}
+    for point, kind in choices:
+        points_of.setdefault(kind, []).append(point)
+        kinds_at.setdefault(point, []).append(kind)
+    return points_of, kinds_at
 
 
 class FaultInjector(Probe):

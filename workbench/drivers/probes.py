@@ -8,7 +8,7 @@ checker) or raise (an injected fault).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 
@@ -95,17 +95,23 @@ class Probe:
         """
 
 
+_HOOKS = ("attached", "sent", "received", "snapshot_taken", "state_read", "reached")
+
+
 class Probes(Probe):
     """Several probes, told in their order; each is only told what it listens to."""
 
     def __init__(self, *probes: Probe) -> None:
-        self._attached = [probe.attached for probe in probes]
-        self._sent = [hook for probe in probes for hook in _listening(probe, "sent")]
-        self._received = [hook for probe in probes for hook in _listening(probe, "received")]
-        self._at = [(hook.__self__.points, hook) for probe in probes for hook in _listening(probe, "reached")]
+        self._hooks: dict[str, list[Any]] = {name: [] for name in _HOOKS}
+        for probe in probes:
+            for name, itself in _listens_to(type(probe)):
+                if itself:
+                    self._hooks[name].append(getattr(probe, name))
+                else:  # several probes in one are taken apart
+                    self._hooks[name] += cast(Probes, probe)._hooks[name]
+        self._attached, self._sent, self._received = (self._hooks[name] for name in ("attached", "sent", "received"))
+        self._snapshot_taken, self._state_read = self._hooks["snapshot_taken"], self._hooks["state_read"]
         self._reached: dict[Point, list[Any]] = {}  # as far as they were looked for
-        self._snapshot_taken = [hook for probe in probes for hook in _listening(probe, "snapshot_taken")]
-        self._state_read = [hook for probe in probes for hook in _listening(probe, "state_read")]
 
     def attached(self, execution: Execution) -> None:
         for hook in self._attached:
@@ -130,16 +136,22 @@ class Probes(Probe):
     def reached(self, point: Point, owner: str, number: int) -> None:
         hooks = self._reached.get(point)
         if hooks is None:
-            hooks = self._reached[point] = [hook for points, hook in self._at if points is None or point in points]
+            listening = [(hook.__self__.points, hook) for hook in self._hooks["reached"]]
+            hooks = self._reached[point] = [hook for points, hook in listening if points is None or point in points]
         for hook in hooks:
             hook(point, owner, number)
 
 
-def _listening(probe: Probe, name: str) -> list[Any]:
-    """The hooks of that name that do something; several probes in one are taken apart."""
-    if type(probe).__dict__.get(name) is None and isinstance(probe, Probes):
-        return [hook for _, hook in probe._at] if name == "reached" else list(getattr(probe, f"_{name}"))
-    return [] if getattr(type(probe), name) is getattr(Probe, name) else [getattr(probe, name)]
+# Found once for each class: a run of a simulation makes a dozen probes, and they are always the same.
+_LISTENS: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def _listens_to(kind: type) -> tuple[tuple[str, bool], ...]:
+    """The hooks in which such a probe does something, and whether it does more than tell those that it is made of."""
+    if kind not in _LISTENS:
+        own = [name for name in _HOOKS if getattr(kind, name) is not getattr(Probe, name)]
+        _LISTENS[kind] = tuple((name, getattr(kind, name) is not getattr(Probes, name)) for name in own)
+    return _LISTENS[kind]
 
 
 class _ProbedChannel(Channel):

@@ -28,6 +28,9 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
     kept = _kept(graph)
     made: dict[Node, Node] = {}
     for node in graph.nodes:
+        if not node.inputs:
+            made[node] = node  # a source gives what it has
+            continue
         inputs = tuple(replace(item, node=made[item.node]) for item in node.inputs)
         spec, schema = node.spec, node.schema
         if _narrows(spec):

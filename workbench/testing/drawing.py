@@ -10,8 +10,14 @@ from workbench.runtime.settings import Settings
 from workbench.testing.checkpointing import draw_checkpointing
 
 
-def draw_settings(chance: Random, durable: bool) -> Settings:
-    """Small buffers, frequent checkpoints, short delays: whatever makes things meet."""
+def draw_settings(chance: Random, durable: bool, watermark_interval_us: int | None = None) -> Settings:
+    """Small buffers, frequent checkpoints, short delays: whatever makes things meet.
+
+    Args:
+        chance: draws them.
+        durable: whether checkpoints are on a disk, which may be slow.
+        watermark_interval_us: that it has to be; None: drawn, too.
+    """
     settings = Settings(
         buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
         buffer_timeout_us=chance.choice((0, 5_000, None)),
@@ -20,7 +26,7 @@ def draw_settings(chance: Random, durable: bool) -> Settings:
         checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
         checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
         retained_checkpoints=chance.choice((1, 3)),
-        watermark_interval_us=chance.choice((100, 1_000, 1_000, 100_000)),
+        watermark_interval_us=watermark_interval_us or chance.choice((100, 1_000, 1_000, 100_000)),
         latency_interval_us=chance.choice((2_000, 200_000, 200_000)),
         restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
     )

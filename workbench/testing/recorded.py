@@ -18,7 +18,9 @@ HISTORIES = 12
 """So many are drawn from: writing one takes as long as half a run on it, and no fault comes before it is written."""
 
 
-def recorded(chance: Random, folder: Path, disorder: int, *, long: bool = False) -> tuple[ReplayLog, list[Row]]:
+def recorded(
+    chance: Random, folder: Path, disorder: int, *, long: bool = False, most: int | None = None
+) -> tuple[ReplayLog, list[Row]]:
     """A history in a folder of its own, and its records.
 
     Args:
@@ -26,9 +28,12 @@ def recorded(chance: Random, folder: Path, disorder: int, *, long: bool = False)
         folder: where it is put.
         disorder: by how many microseconds event times are out of order.
         long: it has many records.
+        most: it has no more; None: as many as are drawn.
     """
-    always, most = (chance.long, chance.rows_max) if isinstance(chance, Chance) else (False, None)
-    rows, manifest, files = _history(chance.randrange(HISTORIES), disorder, most, long or always)
+    always, rows_max = (chance.long, chance.rows_max) if isinstance(chance, Chance) else (False, None)
+    if most is not None:
+        rows_max = most if rows_max is None else min(most, rows_max)
+    rows, manifest, files = _history(chance.randrange(HISTORIES), disorder, rows_max, long or always)
     place = folder / "history.log"
     for name, content in files:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +59,7 @@ def _history(
             arrival_time="arrived",
             channels=chance.choice((1, 2, 3)),
             row_group_rows=8,
+            compression="none",  # taking up zstd takes longer than all else that is done with eight rows
             clock=VirtualClock(),
         )
         files = tuple((file.name, (log.path / file.name).read_bytes()) for file in log.manifest.files)

@@ -22,6 +22,21 @@ class Commits(Invariant):
         folders: of the sinks that commit files, by uid.
     """
 
+    points = frozenset[Point](
+        (
+            "process",
+            "snapshot begins",
+            "snapshot ends",
+            "state write ends",
+            "manifest write begins",
+            "manifest write ends",
+            "commit begins",
+            "commit ends",
+            "rows begin",
+            "rows end",
+        )
+    )
+
     def __init__(self, model: Model, report: Callable[[str], None], *, folders: Mapping[str, Path]) -> None:
         super().__init__(model, report)
         self._folders = folders
