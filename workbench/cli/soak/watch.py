@@ -17,9 +17,11 @@ from workbench.errors import WorkbenchError
 
 LOOK_EVERY_S = 1.0
 MEMORY_EVERY_S = 5.0
-WARM_UP_MOST_S = 60.0
-MEMORY_JUDGED_FROM_S = 300.0
-"""A shorter run is all warm-up."""
+WARM_UP_MOST_S = 300.0
+"""By then the flight recorder is full, and Arrow's pool keeps as much for later as it will: the free memory of other
+threads it does not give back when it is asked to."""
+MEMORY_JUDGED_FROM_S = 600.0
+"""A shorter run is mostly warm-up."""
 OWN_THREADS = 2
 """A live job has a thread for its master and one for writing, beside those of its slots."""
 PATIENCE_S = 10.0
