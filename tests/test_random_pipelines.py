@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from pipelines.mutants import MUTANTS, Mutant, in_force
 from pipelines.running import check
 
 from workbench.kernels import warm_up
@@ -33,3 +34,9 @@ def test_a_simulated_pipeline_gives_the_rows_of_duckdb(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100_000, 100_000 + LIVE))
 def test_a_live_pipeline_gives_the_rows_of_duckdb(seed: int) -> None:
     check(seed, live=True)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_a_fault_to_search_for_fits_the_function_as_it_is_today(mutant: Mutant) -> None:
+    with in_force(mutant):
+        pass

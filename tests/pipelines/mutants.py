@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant("operators.window_sessions:SessionPlaces.add", "self._link(entries)", "pass", only=windows.time_window),
     Mutant("operators.window_functions:_medians", "counts // 2", "(counts - 1) // 2", only=windows.time_window),
     Mutant(
-        "operators.join_window:_WindowJoin.process",
+        "operators.join_window:_WindowJoin._take",
         "wanted = ends - 1 >",
         "wanted = ends - 2_000_000 >",
         only=joins.window_join,
