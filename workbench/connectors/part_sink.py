@@ -245,7 +245,7 @@ class PartSinkLogic(Operator):
 
         Each subtask deletes those with its own number, so that none meets what another one writes already.
         """
-        for path in self._folder.glob(".pending-*"):
+        for path in _all_in(self._folder):
             match = _PENDING.fullmatch(path.name)
             if match is None or path.name in listed:
                 continue
@@ -265,7 +265,15 @@ def _check_fresh(folder: Path) -> None:
 
 def _parts(folder: Path) -> list[Path]:
     """The committed files of a folder, by epoch, subtask and number."""
-    return sorted((path for path in folder.glob("part-*") if _PART.fullmatch(path.name)), key=_order)
+    return sorted((path for path in _all_in(folder) if _PART.fullmatch(path.name)), key=_order)
+
+
+def _all_in(folder: Path) -> list[Path]:
+    """All files of a folder; none where it does not exist."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
 
 
 def _order(part: Path) -> tuple[int, ...]:

@@ -104,7 +104,8 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
     if isinstance(tree, exp.Column) and not tree.table:
         # A bare column keeps its stored type (a dictionary, for example) and is not copied.
         index, type_ = scope.column(tree.name)
-        return Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text), column=index)
+        bare = Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text), column=index)
+        return _keep(bare, schema)
     try:
         node = scope.node(tree)
         # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
@@ -116,11 +117,14 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
             f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
         ) from None
     accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
-    compiled = Compiled(node.type, text, node, accepted)
+    return _keep(Compiled(node.type, text, node, accepted), schema)
+
+
+def _keep(compiled: Compiled, schema: pa.Schema) -> Compiled:
     if not any(pa.types.is_dictionary(item.type) for item in schema):
         while len(_COMPILED) >= _COMPILED_MAX:
             _COMPILED.pop(next(iter(_COMPILED)), None)
-        _COMPILED[text, schema] = compiled
+        _COMPILED[compiled.sql, schema] = compiled
     return compiled
 
 

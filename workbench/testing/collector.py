@@ -21,3 +21,13 @@ def collector_at_rest() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+@contextmanager
+def what_is_there_set_apart() -> Iterator[None]:
+    """The collector looks only at what comes into being meanwhile: modules, and what they keep, stay anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -101,4 +101,5 @@ def _count(chance: Random) -> int:
 
 def input_columns(rows: list[Row]) -> list[tuple[str, pa.Array]]:
     """The records as columns with their names."""
-    return [(field.name, pa.array([getattr(row, field.name) for row in rows], field.type)) for field in SCHEMA]
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return [(field.name, pa.array(column, field.type)) for field, column in zip(SCHEMA, columns, strict=True)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from workbench.errors import SettingError, unknown
 from workbench.kernels import warm_up
+from workbench.testing.collector import what_is_there_set_apart
 from workbench.testing.pace import Paces, timed, together
 from workbench.testing.result import SimulationResult
 from workbench.testing.scenario import DrawTrial, Scenario
@@ -65,6 +66,11 @@ class Block:
 def run_block(search: Search, seeds: Sequence[int]) -> Block:
     """Run seeds until one fails."""
     warm_up()
+    with what_is_there_set_apart():
+        return _run_block(search, seeds)
+
+
+def _run_block(search: Search, seeds: Sequence[int]) -> Block:
     steps = faults = 0
     paces: list[Paces] = []
     for number, seed in enumerate(seeds, 1):

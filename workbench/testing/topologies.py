@@ -39,6 +39,10 @@ COPIES = 8
 _MANY = pa.schema([("m", pa.int64()), ("v", pa.int64())])
 
 
+# Expressions are immutable: written once, each has its text once.
+_LARGE, _EVERY, _TWICE = col("v") > 3, col("n") >= 0, col("v") * 2
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One pipeline with its input.
@@ -69,7 +73,7 @@ class Trial:
 def filtered(chance: Random, folder: Path) -> Trial:
     """A source, a filter and a sink in one chain."""
     stream, rows = _source(chance)
-    kept = stream.filter(col("v") > 3).with_columns(double=col("v") * 2)
+    kept = stream.filter(_LARGE).with_columns(double=_TWICE)
     expected = _rows((row.n, row.key, row.t, row.v, row.v * 2) for row in rows if row.v is not None and row.v > 3)
     return Trial(kept.sink_to(TableSink("out")), _equal("out", expected), records=("out", expected))
 
@@ -121,7 +125,7 @@ def united(chance: Random, folder: Path) -> Trial:
     left, left_rows = _source(chance)
     right, right_rows = _source(chance)
     size = _size(chance)
-    result = _windowed(left.filter(col("n") >= 0).union(right).key_by("key"), size)
+    result = _windowed(left.filter(_EVERY).union(right).key_by("key"), size)
     return Trial(result.sink_to(TableSink("out")), _equal("out", _by_window([*left_rows, *right_rows], size)))
 
 
@@ -132,7 +136,7 @@ def islands(chance: Random, folder: Path) -> Trial:
     size = _size(chance)
     place = folder / "right"
     counted = _windowed(left.key_by("key"), size).sink_to(TableSink("left"))
-    kept = right.rebalance().filter(col("v") > 3).sink_to(_files_in(place))
+    kept = right.rebalance().filter(_LARGE).sink_to(_files_in(place))
     first = _equal("left", _by_window(left_rows, size))
     expected = _rows((row.n, row.key, row.t, row.v) for row in right_rows if row.v is not None and row.v > 3)
     second = _equal("right", expected)
@@ -142,7 +146,7 @@ def islands(chance: Random, folder: Path) -> Trial:
 def rebalanced(chance: Random, folder: Path) -> Trial:
     """A source of one subtask spread over many, twice."""
     stream, rows = _source(chance)
-    spread = stream.with_parallelism(chance.choice((1, 2))).rebalance().filter(col("n") >= 0)
+    spread = stream.with_parallelism(chance.choice((1, 2))).rebalance().filter(_EVERY)
     again = spread.rebalance().with_columns(m=col("n") + 1)
     expected = _rows((row.n, row.key, row.t, row.v, row.n + 1) for row in rows)
     return Trial(again.sink_to(TableSink("out")), _equal("out", expected), records=("out", expected))
@@ -158,7 +162,7 @@ def exchanged(chance: Random, folder: Path) -> Trial:
         lambda stream: stream.partition_by("n - 7"),
     ]
     for _ in range(3):
-        stream = chance.choice(kinds)(stream).filter(col("n") >= 0)
+        stream = chance.choice(kinds)(stream).filter(_EVERY)
         if chance.random() < 0.5:
             stream = stream.with_parallelism(chance.choice((1, 2, 3, 4)))
         if chance.random() < 0.2:
@@ -213,9 +217,7 @@ def layered(chance: Random, folder: Path) -> Trial:
     """Windows over windows behind two exchanges: barriers are aligned at three levels."""
     stream, rows = _source(chance)
     size = _size(chance)
-    counts = (
-        stream.rebalance().filter(col("n") >= 0).key_by("key").window(Tumbling(size)).aggregate(n=aggregations.count())
-    )
+    counts = stream.rebalance().filter(_EVERY).key_by("key").window(Tumbling(size)).aggregate(n=aggregations.count())
     result = WindowedStream(counts, ("n",), Tumbling(2 * size), 0).aggregate(keys=aggregations.count())
     inner: Counter[tuple[str | None, int]] = Counter(
         (row.key, row.t - row.t % size) for row in rows if row.t is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from workbench.drivers.probes import Point
@@ -101,7 +102,9 @@ class Commits(Invariant):
 
     def _check_files(self, uid: str) -> None:
         folder = self._folders.get(uid)
-        if folder is not None and folder.exists():
+        if folder is None:
+            return
+        with suppress(FileNotFoundError):  # the sink has not made it yet
             for path in folder.iterdir():
                 if match := _PART.fullmatch(path.name):
                     self._check_visible(uid, int(match[1]))
