@@ -299,3 +299,16 @@ def test_the_same_records_make_the_same_log(tmp_path: Path) -> None:
     data = table(np.random.default_rng(1).integers(0, 99, 500).tolist())
     one, two = (write(data, tmp_path / name).manifest.identity for name in ("a.log", "b.log"))
     assert one == two != write(data.slice(1), tmp_path / "c.log").manifest.identity
+
+
+def test_a_log_may_be_left_uncompressed(tmp_path: Path) -> None:
+    table = pa.table({"t": pa.array([3, 1, 2], pa.int64())})
+    found = {}
+    for compression in ("zstd", "none"):
+        log = write_log(
+            table, tmp_path / compression, event_time="t", arrival_time="t", channels=1, compression=compression
+        )
+        (file,) = log.manifest.files
+        with pq.ParquetFile(log.path / file.name) as parquet:
+            found[parquet.metadata.row_group(0).column(0).compression] = parquet.read().column("t").to_pylist()
+    assert found == {"ZSTD": [1, 2, 3], "UNCOMPRESSED": [1, 2, 3]}

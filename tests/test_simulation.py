@@ -19,6 +19,7 @@ from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, simulate
 from workbench.testing.inputs import STEP_US, Chance
 from workbench.testing.recorded import recorded
+from workbench.testing.run_folder import make_run_folder, remove_run_folder
 from workbench.testing.scenario import Scenario
 from workbench.testing.simulation import Simulation
 from workbench.testing.topologies import _by_window, _source
@@ -142,6 +143,21 @@ def test_a_history_is_copied_for_each_run(long: bool, tmp_path: Path) -> None:
             read = [row for channel in range(log.channels) for row in _read(log, channel)]
             assert sorted(read) == [(row.n, row.key, row.v) for row in rows]
             assert not long or len(rows) >= 20
+
+
+def test_the_folder_of_a_run_goes_with_all_that_is_in_it_and_nothing_else(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("stays")
+    folder = make_run_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "file").write_text("goes")
+    (folder / "a" / "link").symlink_to(kept)
+    remove_run_folder(folder)
+    assert not folder.exists()
+    assert (kept / "file").read_text() == "stays"
+    remove_run_folder(folder)  # gone already
 
 
 def _read(log: ReplayLog, channel: int) -> list[tuple[object, ...]]:

@@ -6,7 +6,7 @@ from random import Random
 
 from workbench.operators.local_aggregate import Worthwhile
 from workbench.runtime.restart_strategies import FixedDelay
-from workbench.runtime.settings import Settings
+from workbench.runtime.settings import Settings, show_optional_duration
 from workbench.testing.checkpointing import draw_checkpointing
 
 
@@ -45,8 +45,8 @@ def draw_aggregation(chance: Random) -> Worthwhile | None:
 
 def describe(settings: Settings, durable: bool) -> str:
     """The settings that matter for what a run looks like, in words."""
-    shown = settings.shown()
+    timeout, interval = map(show_optional_duration, (settings.buffer_timeout_us, settings.checkpoint_interval_us))
     return (
-        f"buffers of {settings.buffer_size} records, timeout {shown['buffer_timeout']}, {settings.checkpoint_mode}"
-        f" checkpoints every {shown['checkpoint_interval']} {'on disk' if durable else 'in memory'}"
+        f"buffers of {settings.buffer_size} records, timeout {timeout}, {settings.checkpoint_mode}"
+        f" checkpoints every {interval} {'on disk' if durable else 'in memory'}"
     )
