@@ -32,7 +32,7 @@ from workbench.state.timers import Timers
 if TYPE_CHECKING:
     from workbench.operators.process import Process
 
-_NOT_DECLARED = re.compile(r"'State' object has no attribute '(\w+)'")
+_NOT_DECLARED = re.compile(r"'State' object has no attribute '(\w+)'( and no __dict__ .*)?")  # from Python 3.13 on
 _EXPECTED = "None, a dict or an iterable of dicts"
 _AT_THE_END = 1_000_000  # timers that timers set after the last record, before it looks like a mistake
 
