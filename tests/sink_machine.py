@@ -27,11 +27,11 @@ class SinkMachine(RuleBasedStateMachine):
 
     def made(self, parallelism: int) -> SinkJob:
         """The job, which may write to the folder."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def visible(self) -> list[int]:
         """The values that others see, in order."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def check_exact(self) -> None:
         """Nothing less is seen than what the latest complete checkpoint covers, and nothing more."""
