@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.connectors import replay_cursor
 from workbench.connectors.replay_draft import LogDraft
 from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.errors import HistoryError
@@ -299,6 +300,24 @@ def test_the_same_records_make_the_same_log(tmp_path: Path) -> None:
     data = table(np.random.default_rng(1).integers(0, 99, 500).tolist())
     one, two = (write(data, tmp_path / name).manifest.identity for name in ("a.log", "b.log"))
     assert one == two != write(data.slice(1), tmp_path / "c.log").manifest.identity
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+def test_a_file_is_read_at_once_or_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    monkeypatch.setattr(replay_cursor, "_SMALL_BYTES", small_bytes)
+    log = write(table(list(range(20))), tmp_path / "a.log", channels=1, row_group_rows=8)
+    (file,) = log.manifest.files
+    assert [group.rows for group in file.groups] == [8, 8, 4]
+    assert numbers(log, 0, chunk=5) == list(range(20))
+    cursor = log.cursor(0)
+    cursor.read(1)
+    (log.path / file.name).unlink()
+    assert cursor.read(7) is not None
+    cursor.close()
+    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or written anew"):
+        cursor.read(1)
 
 
 def test_a_log_may_be_left_uncompressed(tmp_path: Path) -> None:

@@ -6,17 +6,22 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from workbench.connectors.replay_log import ReplayLog
+from workbench.connectors.tables import Tables
 from workbench.drivers.crash_points import COORDINATOR
 from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed, faults_named
 from workbench.drivers.serial import CLOCK
 from workbench.errors import JobError, SettingError
-from workbench.testing import TOPOLOGIES, simulate
+from workbench.testing import TOPOLOGIES, run_folder, simulate
+from workbench.testing.committed import committed
 from workbench.testing.inputs import STEP_US, Chance
 from workbench.testing.recorded import recorded
 from workbench.testing.run_folder import make_run_folder, remove_run_folder
@@ -158,6 +163,29 @@ def test_the_folder_of_a_run_goes_with_all_that_is_in_it_and_nothing_else(tmp_pa
     assert not folder.exists()
     assert (kept / "file").read_text() == "stays"
     remove_run_folder(folder)  # gone already
+
+
+def test_runs_have_folders_of_their_own_even_in_copies_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = []
+    for process in (101, 102):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        monkeypatch.setattr(run_folder, "_NUMBERS", count())
+        folders += [make_run_folder(), make_run_folder()]
+    assert len(set(folders)) == 4
+    for folder in folders:
+        remove_run_folder(folder)
+
+
+def test_committed_files_are_read_as_they_stand(tmp_path: Path) -> None:
+    trial = TOPOLOGIES["in files"](Chance("1"), tmp_path)
+    assert committed(Tables(), trial) == {"files": Counter()}
+    ((_, folder),) = trial.folders
+    folder.mkdir()
+    for name in ("part-1.parquet", "part-2.parquet", ".pending-3.parquet", "part-4.parquet.tmp"):
+        pq.write_table(pa.table({"n": [1, 2]}), folder / name)
+    assert committed(Tables(), trial) == {"files": Counter({(1,): 2, (2,): 2})}
+    pq.write_table(pa.table({"n": [1, 3]}), folder / "part-2.parquet")
+    assert committed(Tables(), trial) == {"files": Counter({(1,): 2, (2,): 1, (3,): 1})}
 
 
 def _read(log: ReplayLog, channel: int) -> list[tuple[object, ...]]:

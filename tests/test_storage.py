@@ -45,6 +45,23 @@ def test_any_arrow_library_reads_a_state_file_stream_by_stream() -> None:
     assert source.tell() == source.size()
 
 
+@pytest.mark.parametrize("letters", [3, 100_000])
+def test_the_index_of_a_state_file_is_what_a_writer_of_arrow_makes(letters: int) -> None:
+    table = pa.table({"k": ["a"]})
+    data = encode({"agg": {"groups": table, "text": "x" * letters, "none": {}, "all": []}, "stateless": {}}).join()
+    columns = {
+        "operator": pa.array(["agg", "agg", "agg", "agg", "stateless"]),
+        "name": pa.array(["groups", "text", "none", "all", ""]),
+        "json": pa.array([None, f'"{"x" * letters}"', "{}", "[]", "null"], pa.large_string()),
+        "parts": pa.nulls(5, pa.list_(pa.string())),
+    }
+    sink = pa.BufferOutputStream()
+    for written in (pa.table(columns), table):
+        with pa.ipc.new_stream(sink, written.schema) as writer:
+            writer.write_table(written)
+    assert data == sink.getvalue().to_pybytes()
+
+
 def test_large_columns_are_written_as_they_are() -> None:
     table = pa.table({"n": np.arange(100_000), "small": pa.array([1] * 100_000, pa.int8())})
     encoded = encode({"agg": {"groups": table, "again": table}})

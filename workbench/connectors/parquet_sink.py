@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from workbench.connectors.part_formats import encode_parquet
@@ -43,4 +43,10 @@ class ParquetSink(PartSink):
     @property
     def part_format(self) -> PartFormat:
         """How rows become a file."""
-        return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=self.compression))
+        return _parquet(self.compression)
+
+
+@cache
+def _parquet(compression: str) -> PartFormat:
+    """One for each compression, so that two sinks have the same."""
+    return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=compression))

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -79,12 +80,10 @@ class PartSink:
         Raises:
             SinkError: with the type or the folder.
         """
-        try:
-            self.part_format.encode(_a_row_of_nulls(schema))
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        if (refusal := _refusal(self.part_format, schema)) is not None:
             raise SinkError(
-                f"{self.part_format.name} cannot hold these columns: {error}; convert or drop them before the sink"
-            ) from error
+                f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"
+            ) from refusal
         existing = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
         if not existing.is_dir():
             raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
@@ -284,6 +283,16 @@ def _order(part: Path) -> tuple[int, ...]:
 
 def _epoch(part: Path) -> int:
     return _order(part)[0]
+
+
+@lru_cache(maxsize=64)
+def _refusal(part_format: PartFormat, schema: pa.Schema) -> pa.ArrowException | None:
+    """Why the format cannot hold such rows, found out by trying; asked whenever a pipeline is built."""
+    try:
+        part_format.encode(_a_row_of_nulls(schema))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        return error.with_traceback(None)  # the rows that it was tried with are not kept
+    return None
 
 
 def _a_row_of_nulls(schema: pa.Schema) -> pa.Table:

@@ -16,6 +16,8 @@ from workbench.errors import HistoryError
 
 _FEW = 4_096
 """So many records are read by one thread: handing their columns to others takes longer than reading them."""
+_SMALL_BYTES = 65_536
+"""A file up to this size is read at once: looking for its pieces on the disk takes longer than all the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Cursor:
             table = self._open(place.file, path).read_row_group(place.index, use_threads=place.rows > _FEW)
             if not table.schema.equals(self._manifest.schema):
                 table = table.cast(self._manifest.schema)
-            batch = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
+            batch = _in_one(table)
         except FileNotFoundError:
             raise HistoryError(f"{path} is gone: the replay log was deleted or written anew; open it again") from None
         except (OSError, pa.ArrowException) as error:
@@ -183,5 +185,14 @@ class Cursor:
     def _open(self, file: LogFile, path: Path) -> pq.ParquetFile:
         if self._parquet is None or self._parquet[0] is not file:
             self.close()
-            self._parquet = (file, pq.ParquetFile(path))
+            small = file.bytes <= _SMALL_BYTES
+            self._parquet = (file, pq.ParquetFile(pa.BufferReader(path.read_bytes()) if small else path))
         return self._parquet[1]
+
+
+def _in_one(table: pa.Table) -> pa.RecordBatch:
+    """The rows as one batch; as a rule they are one already."""
+    batches = table.to_batches()
+    return (
+        batches[0] if len(batches) == 1 else pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
+    )

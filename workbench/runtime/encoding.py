@@ -10,7 +10,7 @@ names both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -23,11 +23,14 @@ from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
 _FORMAT = pa.ipc.IpcWriteOptions()  # whatever the environment asks of other writers
-_as_json = json.JSONEncoder(sort_keys=True).encode
+_encode_json = json.JSONEncoder(sort_keys=True).encode
+_EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
 _REPEATS = b"workbench.repeats"
 _INDEX = pa.schema(
     [("operator", pa.string()), ("name", pa.string()), ("json", pa.large_string()), ("parts", pa.list_(pa.string()))]
 )
+_INDEX_BEGINS = _INDEX.serialize().to_pybytes()
+_STREAM_ENDS = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Encoded:
 
         They may be taken once, because those of state that is larger than memory are made on the way.
         """
-        return written([_index(self.content), *(piece.table for piece in self.content if piece.table is not None)])
+        return written([piece.table for piece in self.content if piece.table is not None], _index(self.content))
 
     def join(self) -> bytes:
         """All bytes in one."""
@@ -88,11 +91,11 @@ class Encoded:
             parts = None if piece.table is None else parts_of(piece)
             return piece if parts is None else replace(piece, table=None, parts=parts)
 
-        return replace(self, content=tuple(map(outside, self.content)))
+        return Encoded(tuple(map(outside, self.content)), self.files)
 
 
-def _index(content: Sequence[Piece]) -> pa.Table:
-    """A row for each piece."""
+def _index(content: Sequence[Piece]) -> bytes:
+    """A stream with a row for each piece; put together here, because a writer for it takes twice as long."""
     operators, names, no_parts = _named(tuple((piece.operator, piece.name) for piece in content))
     parts = [piece.parts for piece in content]
     columns = [
@@ -101,7 +104,7 @@ def _index(content: Sequence[Piece]) -> pa.Table:
         pa.array([piece.json for piece in content], pa.large_string()),
         pa.array(parts, no_parts.type) if any(own is not None for own in parts) else no_parts,
     ]
-    return pa.Table.from_arrays(columns, schema=_INDEX)
+    return b"".join((_INDEX_BEGINS, pa.RecordBatch.from_arrays(columns, schema=_INDEX).serialize(), _STREAM_ENDS))
 
 
 @lru_cache(maxsize=512)
@@ -109,6 +112,13 @@ def _named(pieces: tuple[tuple[str, str], ...]) -> tuple[pa.Array, pa.Array, pa.
     """The columns of operators, of names and of parts where there are none; a task's pieces are always the same."""
     operators, names = pa.array([own for own, _ in pieces], pa.string()), pa.array([n for _, n in pieces], pa.string())
     return operators, names, pa.nulls(len(pieces), _INDEX.field("parts").type)
+
+
+def _as_json(value: Json) -> str:
+    """The value as JSON; numbers and what is empty, which most pieces are, without the encoder's preparations."""
+    if type(value) is int:
+        return str(value)
+    return _encode_json(value) if value or type(value) not in _EMPTY else _EMPTY[type(value)]
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
@@ -136,9 +146,13 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
     return Encoded(tuple(content), tuple(files))
 
 
-def written(tables: Iterable[pa.Table | pa.RecordBatchReader]) -> Iterator[Any]:
-    """The bytes of each table as a stream, as buffers; a batch is let go before the next is read."""
+def written(tables: Sequence[pa.Table | pa.RecordBatchReader], begin: bytes = b"") -> Iterator[Any]:
+    """`begin`, and then the bytes of each table as a stream, as buffers; a batch is let go before the next is read."""
+    if len(begin) >= _LARGE or not tables:
+        yield begin
+        begin = b""
     small = pa.BufferOutputStream()
+    small.write(begin)
     for table in tables:
         if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # not worth keeping from a copy
             writer = pa.RecordBatchStreamWriter(small, table.schema, options=_FORMAT)

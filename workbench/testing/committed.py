@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,14 +21,24 @@ def committed(tables: Tables, trial: Trial) -> Outputs:
     found: Outputs = {name: counted(tables.read(name)) for name in tables.names()}
     found |= {uid: read() for uid, read in trial.outside}
     for uid, folder in trial.folders:
-        parts = [_read(path) for path in sorted(folder.glob("part-*.parquet"))]
+        parts = [_decoded(content) for content in _parts_in(folder)]
         found[uid] = counted(pa.concat_tables(parts)) if parts else Counter()
     return found
 
 
-def _read(path: Path) -> pa.Table:
-    """A part as it stands in the file, of a few rows; looking for it on a file system takes as long as reading it."""
-    with pq.ParquetFile(pa.BufferReader(path.read_bytes())) as part:
+def _parts_in(folder: Path) -> Iterator[bytes]:
+    """What stands in each of the committed files; none where there is no such folder."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for name in sorted(names):
+        if name.startswith("part-") and name.endswith(".parquet"):
+            with open(f"{folder}/{name}", "rb") as file:
+                yield file.read()
+
+
+@lru_cache(maxsize=64)
+def _decoded(content: bytes) -> pa.Table:
+    """A part of a few rows; a run reads its parts as they stand in their files after each process."""
+    with pq.ParquetFile(pa.BufferReader(content)) as part:
         return part.read(use_threads=False)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from workbench.clock import VirtualClock
 from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.connectors.replay_manifest import Manifest
 from workbench.testing.inputs import SCHEMA, STEP_US, Chance, Row, draw_rows, input_columns
+from workbench.testing.run_folder import make_run_folder, remove_run_folder
 
 HISTORIES = 12
 """So many are drawn from: writing one takes as long as half a run on it, and no fault comes before it is written."""
@@ -35,9 +36,11 @@ def recorded(
         rows_max = most if rows_max is None else min(most, rows_max)
     rows, manifest, files = _history(chance.randrange(HISTORIES), disorder, rows_max, long or always)
     place = folder / "history.log"
+    for below in sorted({os.path.dirname(name) for name, _ in files}):
+        os.makedirs(f"{place}/{below}")
     for name, content in files:
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content)
+        with open(f"{place}/{name}", "wb") as file:
+            file.write(content)
     return ReplayLog(place, manifest), rows
 
 
@@ -51,10 +54,11 @@ def _history(
     arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
     instant = pa.timestamp("us", "UTC")
     columns = [column.cast(instant) if name == "t" else column for name, column in input_columns(rows)]
-    with TemporaryDirectory(prefix="workbench-history-") as folder:
+    folder = make_run_folder()
+    try:
         log = write_log(
             pa.table([*columns, arrivals], names=[*SCHEMA.names, "arrived"]),
-            Path(folder, "history.log"),
+            folder / "history.log",
             event_time="t",
             arrival_time="arrived",
             channels=chance.choice((1, 2, 3)),
@@ -63,4 +67,6 @@ def _history(
             clock=VirtualClock(),
         )
         files = tuple((file.name, (log.path / file.name).read_bytes()) for file in log.manifest.files)
+    finally:
+        remove_run_folder(folder)
     return rows, log.manifest, files

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
 _SHARED_MEMORY = Path("/dev/shm")
 _PARENT = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+_PROCESSES = uuid4().hex
+"""Of this process and of those that it is copied to."""
+_NUMBERS = count()
 
 
 def make_run_folder() -> Path:
@@ -23,15 +27,19 @@ def make_run_folder() -> Path:
         >>> folder.exists()
         False
     """
-    folder = f"{_PARENT}/workbench-simulation-{uuid4().hex}"
+    folder = f"{_PARENT}/workbench-simulation-{_PROCESSES}-{os.getpid()}-{next(_NUMBERS)}"
     os.mkdir(folder, 0o700)
     return Path(folder)
 
 
 def remove_run_folder(folder: Path) -> None:
     """Remove it with all that is in it."""
+    path = str(folder)
     with suppress(OSError):
-        _remove(str(folder))
+        os.rmdir(path)  # most runs write nothing
+        return
+    with suppress(OSError):
+        _remove(path)
 
 
 def _remove(folder: str) -> None:

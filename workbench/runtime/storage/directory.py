@@ -268,8 +268,8 @@ class DirectoryStorage:
         for place in self._checkpoints():
             if not self._reader.is_complete(place):
                 self._files.delete_folder(place)
-        shared = {path for folder in SHARED for path in self._files.files(folder)}
-        self._delete(shared - self._needed())
+        if shared := {path for folder in SHARED for path in self._files.files(folder)}:
+            self._delete(shared - self._needed())
 
     def remove_shared(self) -> None:
         """Remove all shared files: the rest of a run that completed no checkpoint."""

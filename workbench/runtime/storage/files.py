@@ -139,15 +139,17 @@ class LocalFiles:
         sync_path(folder)
 
     def path_of(self, path: str) -> str:
+        if not path:
+            return self._root
         if not self._is_inside(path):
             raise CheckpointError(f"{path!r} is outside of the checkpoint directory")
-        return f"{self._root}/{path}" if path else self._root
+        return f"{self._root}/{path}"
 
     def _is_inside(self, path: str) -> bool:
         """Whether a path leads nowhere else: a plain one does not, and only one with links on the way is followed to
         its end, which takes a while."""
         names = path.split("/")
-        if (names[0] or not path) and ".." not in names:
+        if names[0] and ".." not in names:
             place = self._root
             for name in names:
                 place = f"{place}/{name}"

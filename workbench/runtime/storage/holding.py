@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+from io import FileIO
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from workbench.clock import Clock
 from workbench.errors import CheckpointError
@@ -75,7 +76,7 @@ class LocalHold:
         self.files: Files = LocalFiles(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] | None = (folder / LOCK).open("a+")
+            self._lock: FileIO | None = FileIO(f"{folder}/{LOCK}", "a+")
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
@@ -85,13 +86,12 @@ class LocalHold:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.seek(0)
-            holder = Holder.read(self._lock.read())
+            holder = Holder.read(self._lock.readall().decode())
             self._lock.close()
             raise HeldError(str(folder), holder) from None
         self.holder = Holder.this_process()
         self._lock.truncate(0)
-        self._lock.write(self.holder.write())
-        self._lock.flush()
+        self._lock.write(self.holder.write().encode())
 
     def settle(self) -> None:
         """Of two who want a lock one gets it."""
