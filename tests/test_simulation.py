@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -22,6 +24,7 @@ from workbench.drivers.serial import CLOCK
 from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, run_folder, simulate
 from workbench.testing.committed import committed
+from workbench.testing.databases import read_database
 from workbench.testing.inputs import STEP_US, Chance
 from workbench.testing.recorded import recorded
 from workbench.testing.run_folder import make_run_folder, remove_run_folder
@@ -186,6 +189,18 @@ def test_committed_files_are_read_as_they_stand(tmp_path: Path) -> None:
     assert committed(Tables(), trial) == {"files": Counter({(1,): 2, (2,): 2})}
     pq.write_table(pa.table({"n": [1, 3]}), folder / "part-2.parquet")
     assert committed(Tables(), trial) == {"files": Counter({(1,): 2, (2,): 1, (3,): 1})}
+
+
+def test_a_database_is_read_as_another_program_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "out.db"
+    assert read_database(path, ("a", "b")) == {"a": Counter(), "b": Counter()}
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.executescript(
+            "CREATE TABLE a (n INTEGER, t VARCHAR); INSERT INTO a VALUES (1, 'x'), (1, 'x'), (2, NULL)"
+        )
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO a VALUES (3, 'not committed')")
+        assert read_database(path, ("a", "b")) == {"a": Counter({(1, "x"): 2, (2, None): 1}), "b": Counter()}
 
 
 def _read(log: ReplayLog, channel: int) -> list[tuple[object, ...]]:

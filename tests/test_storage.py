@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sink_job import KEYS, SCHEMA, NoOutput, rows
 
+from workbench.api.opening import open_storage
 from workbench.connectors import part_log
 from workbench.connectors.checksum import checksum, matches
 from workbench.connectors.deferred import FILES
+from workbench.connectors.disk import Disk
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError, CorruptCheckpointError
@@ -217,6 +220,30 @@ def test_a_failed_checkpoint_takes_no_shared_file_with_it(tmp_path: Path) -> Non
         storage.write(folder_of(1, None), "a[0]", encode({"a": {FILES: ["tables/t/a"]}}))
         storage.discard(folder_of(1, None))
         assert shared(tmp_path) == ["a"]  # the next checkpoint lists it again
+
+
+def test_a_directory_is_unused_until_something_is_written_to_it(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path / "a")) as storage:
+        assert storage.unused
+        storage.write(folder_of(1, None), "a[0]", encode({}))
+        assert not storage.unused  # what never completed has a number, and is to be removed
+    with closing(DirectoryStorage(tmp_path / "b")) as storage:
+        storage.take_back(Manifest(1, "job", "savepoint", 1, 2, {}, (), place="savepoints/gone"), 2)
+        assert not storage.unused
+    with pytest.raises(CheckpointError, match="was taken back to savepoints/gone, which is gone"):
+        open_storage(tmp_path / "b", True, None)
+
+
+def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path: Path) -> None:
+    class Slow(FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(memoryview(data)[:3])
+
+    with Slow(str(tmp_path / "a"), "w") as file:
+        for piece in (b"ten bytes!", b"", pa.py_buffer(b"more")):
+            Disk().write(file, "a", piece)
+        Disk().sync(file, "a")
+        assert (tmp_path / "a").read_bytes() == b"ten bytes!more"
 
 
 def test_no_file_outside_of_the_directory_is_deleted(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def open_storage(
         if storage.directory is None:
             sleep(SETTLE_US / 1e6)
             storage.settle()
+        if restore is None and storage.unused:
+            return storage, None, 1
         if restore is not None:
             manifest: Manifest | None = _to_restore(storage, restore)
         elif (manifest := storage.latest()) is not None and not resume:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
     temporary = place + ".tmp"
     try:
         disk = DISK.get()
-        with open(temporary, "wb") as file:
+        with FileIO(temporary, "w") as file:  # pieces are large, or there is one: nothing to be gained by buffers
             for piece in pieces:
                 disk.write(file, place, piece)
             disk.sync(file, place)

@@ -52,7 +52,9 @@ class TableSource:
 
     def create(self) -> SourceReader:
         blocks = Blocks.dealt(self.splits, self.table.num_rows, self.rate)
-        return BlockReader(blocks, self._fetch, self.event_time, self.rate)
+        batches = self.table.to_batches()
+        fetch = batches[0].slice if len(batches) == 1 else self._fetch
+        return BlockReader(blocks, fetch, self.event_time, self.rate)
 
     def _fetch(self, first: int, count: int) -> pa.RecordBatch:
         batches = self.table.slice(first, count).to_batches()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import IO, Any
+from io import FileIO
+from typing import Any
 
 from workbench.connectors.disk import Disk
 from workbench.drivers.probes import Probe
@@ -18,15 +19,14 @@ class ProbedDisk(Disk):
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
 
-    def write(self, file: IO[bytes], path: str, data: Any) -> None:
+    def write(self, file: FileIO, path: str, data: Any) -> None:
         content = memoryview(data)
         half = len(content) // 2
-        file.write(content[:half])
-        file.flush()
+        super().write(file, path, content[:half])
         self._probe.reached("mid-file", path, half)
-        file.write(content[half:])
+        super().write(file, path, content[half:])
 
-    def sync(self, file: IO[bytes], path: str) -> None:
+    def sync(self, file: FileIO, path: str) -> None:
         self._probe.reached("fsync", path, 0)
         super().sync(file, path)
 

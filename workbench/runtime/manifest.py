@@ -106,10 +106,11 @@ class Manifest:
         """The manifest's file, which begins with the checksum of all that stands behind it."""
         content = {name: getattr(self, name) for name in _WRITTEN}
         content["files"] = [{**_fields(file), "parts": [_fields(part) for part in file.parts]} for file in self.files]
-        body = json.dumps(content, sort_keys=True).encode().removeprefix(b"{")
+        body = _as_json(content).encode().removeprefix(b"{")
         return _head(body) + body
 
 
+_as_json = json.JSONEncoder(sort_keys=True).encode
 _WRITTEN = tuple(each.name for each in fields(Manifest) if each.name not in ("place", "ignored"))
 
 

@@ -19,7 +19,8 @@ from workbench.testing.topologies import Trial
 def committed(tables: Tables, trial: Trial) -> Outputs:
     """The rows that are visible now, by sink."""
     found: Outputs = {name: counted(tables.read(name)) for name in tables.names()}
-    found |= {uid: read() for uid, read in trial.outside}
+    if trial.outside is not None:
+        found |= trial.outside()
     for uid, folder in trial.folders:
         parts = [_decoded(content) for content in _parts_in(folder)]
         found[uid] = counted(pa.concat_tables(parts)) if parts else Counter()

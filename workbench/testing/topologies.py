@@ -53,7 +53,7 @@ class Trial:
         parallelisms: from which every start of the job draws; mostly few tasks, of which all orders can be tried.
         on_time: no record is late.
         folders: of its ParquetSinks, by uid.
-        outside: reads what is committed outside of the job, by the sink's uid.
+        outside: reads what is committed outside of the job, by the sink's uid; None: nothing is.
         upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
         records: a sink whose rows are records of the input, and which they must be; None: there is none.
         watermark_interval_us: of the job, which notices silence no more often; None: as it is drawn for any job.
@@ -64,7 +64,7 @@ class Trial:
     parallelisms: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 2, 2, 3)
     on_time: bool = True
     folders: tuple[tuple[str, Path], ...] = ()
-    outside: tuple[tuple[str, Callable[[], Rows]], ...] = ()
+    outside: Callable[[], Outputs] | None = None
     upserts: tuple[str, ...] = ()
     records: tuple[str, Rows] | None = None
     watermark_interval_us: int | None = None
@@ -272,8 +272,8 @@ def in_a_database(chance: Random, folder: Path) -> Trial:
     def verify(outputs: Outputs) -> list[str]:
         return [*_differences("rows", outputs["rows"], expected), *_differences("latest", outputs["latest"], last)]
 
-    outside = tuple((table, partial(read_database, folder / "out.db", table)) for table in ("rows", "latest"))
-    return Trial(appended + upserted, verify, outside=outside, upserts=("latest",))
+    read = partial(read_database, folder / "out.db", ("rows", "latest"))
+    return Trial(appended + upserted, verify, outside=read, upserts=("latest",))
 
 
 def poisoned(chance: Random, folder: Path) -> Trial:

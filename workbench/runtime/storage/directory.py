@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,11 @@ class DirectoryStorage:
             self.discard(self._brought_in)
             self._brought_in = None
 
+    @property
+    def unused(self) -> bool:
+        """Whether nothing was ever written to it, or all of that is gone."""
+        return not (self._files.folders() or self._files.exists(TAKEN_BACK))
+
     def highest_id(self) -> int:
         """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""
         ids = [int(place[4:]) for place in self._checkpoints()]
@@ -317,6 +323,7 @@ def _is_savepoint(place: str) -> bool:
     return place.startswith(f"{_SAVEPOINTS}/")
 
 
+@lru_cache(maxsize=1_024)
 def _file_name(task: str) -> str:
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "-", task).strip("-.")
     if re.fullmatch(r"[A-Za-z0-9_.-]+\[[0-9]+\]", task):  # the usual case; distinct tasks keep distinct names
