@@ -302,8 +302,8 @@ def test_the_same_records_make_the_same_log(tmp_path: Path) -> None:
     assert one == two != write(data.slice(1), tmp_path / "c.log").manifest.identity
 
 
-@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
-def test_a_file_is_read_at_once_or_piece_by_piece(
+@pytest.mark.parametrize("small_bytes", [0, replay_cursor._SMALL_BYTES])
+def test_a_file_is_read_as_a_whole_or_piece_by_piece(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
 ) -> None:
     monkeypatch.setattr(replay_cursor, "_SMALL_BYTES", small_bytes)
@@ -311,12 +311,22 @@ def test_a_file_is_read_at_once_or_piece_by_piece(
     (file,) = log.manifest.files
     assert [group.rows for group in file.groups] == [8, 8, 4]
     assert numbers(log, 0, chunk=5) == list(range(20))
+    again = write(table(list(range(100, 120))), tmp_path / "a.log", channels=1, row_group_rows=8)
+    cursor = again.cursor(0)
+    cursor.seek(17)
+    batch = cursor.read(10)
+    assert batch is not None
+    assert batch.column("known").cast(pa.int64()).to_pylist() == [117, 118, 119]
     cursor = log.cursor(0)
+    (log.path / file.name).write_bytes((again.path / again.manifest.channels[0][0].name).read_bytes())
     cursor.read(1)
     (log.path / file.name).unlink()
     assert cursor.read(7) is not None
     cursor.close()
     with pytest.raises(HistoryError, match="is gone: the replay log was deleted or written anew"):
+        cursor.read(1)
+    pq.write_table(table(list(range(24))), log.path / file.name, row_group_size=12)
+    with pytest.raises(HistoryError, match=r"has (12|24) rows where the manifest counts (8|20): write the log again"):
         cursor.read(1)
 
 

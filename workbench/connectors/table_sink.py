@@ -21,7 +21,7 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 
 from workbench.connectors.base import Guarantee
-from workbench.connectors.deferred import FILES, Deferred
+from workbench.connectors.deferred import FILES
 from workbench.connectors.latest_rows import LatestRows
 from workbench.connectors.part_files import make_folder
 from workbench.connectors.part_log import Part, PartLog
@@ -139,11 +139,11 @@ class _TableSinkLogic(Operator):
             part = self._log.new_part(checkpoint_id, self._subtask, pending.count, pending.table)
             self._log.add(part)
             self._uncommitted.append((part, pending))
-        log, folder = self._log, f"{_FOLDER}/{self._spec.name}"
-        lines = cache(lambda: log.write(checkpoint_id))  # both pieces tell of the same files
-        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "parts": lambda: cast("Json", lines())}
+        lines: Callable[[], list[dict[str, Json]]] = partial(self._log.write, checkpoint_id)
+        pieces: dict[str, object] = {"checkpoint": checkpoint_id, "parts": lines}
         if self._folder is not None:
-            pieces[FILES] = lambda: [f"{folder}/{line['file']}" for line in lines()]
+            once, folder = cache(lines), f"{_FOLDER}/{self._spec.name}"  # both pieces tell of the same files
+            pieces |= {"parts": once, FILES: lambda: [f"{folder}/{line['file']}" for line in once()]}
         else:
             pieces |= {_rows_name(part.epoch, part.subtask): rows.table for part, rows in self._uncommitted}
         return cast("Snapshot", pieces)
