@@ -25,7 +25,8 @@ def make_folder(folder: Path) -> None:
         SinkError: it cannot be created.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not os.path.isdir(folder):  # as a rule it is one
+            folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SinkError(
             f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"

@@ -84,7 +84,8 @@ class PartSink:
             raise SinkError(
                 f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"
             ) from refusal
-        existing = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
+        place = self.folder
+        existing = next(folder for folder in (place, *place.parents) if folder.exists())
         if not existing.is_dir():
             raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
         if not os.access(existing, os.W_OK | os.X_OK):

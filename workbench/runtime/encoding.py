@@ -86,6 +86,8 @@ class Encoded:
 
     def with_parts(self, parts_of: Callable[[Piece], tuple[str, ...] | None]) -> Encoded:
         """The same state, where the tables for which `parts_of` gives files are in these."""
+        if all(piece.table is None for piece in self.content):
+            return self
 
         def outside(piece: Piece) -> Piece:
             parts = None if piece.table is None else parts_of(piece)
