@@ -12,10 +12,12 @@ from workbench.kernels.hashing import hash_bytes, hash_ints, mix_hashes
 from workbench.kernels.joining import find_ranges, merge_rows, order_by_code, order_by_time
 from workbench.kernels.key_table import add_keys, find_keys, rehash
 from workbench.kernels.merging import merge_cells
-from workbench.kernels.partition import route, scatter, spread
+from workbench.kernels.packing import packs_at_once
+from workbench.kernels.partition import route, scatter
 from workbench.kernels.rolling import roll_keys, roll_slots
 from workbench.kernels.selection import choose_rows
 from workbench.kernels.sessions import place_in_sessions
+from workbench.kernels.spreading import spread
 from workbench.kernels.substring import find_literal
 from workbench.kernels.warm_up import is_warm, warm_up
 from workbench.kernels.windows import place_in_tumbling
@@ -39,6 +41,7 @@ __all__ = [
     "number_rows",
     "order_by_code",
     "order_by_time",
+    "packs_at_once",
     "place_in_sessions",
     "place_in_tumbling",
     "rehash",

@@ -1,4 +1,4 @@
-"""The hash exchange: where each row goes, and moving fixed-width columns there."""
+"""Ordering the rows of a batch by their targets: the position of each row, and moving fixed-width columns there."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from workbench.elements import Int64s
-from workbench.kernels.compiled import FEW, HASHES_IN, I64, INTS, INTS_IN, compiled
+from workbench.kernels.compiled import HASHES_IN, INTS, INTS_IN, compiled
 from workbench.kernels.hashing import Hashes
-from workbench.kernels.memory import load_8, load_16, load_32, load_64, store_8, store_16, store_32, store_64
-
-_BLOCK = 512
-"""Rows whose targets are kept in the cache while their columns are moved."""
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @compiled(HASHES_IN, INTS_IN, INTS, INTS)
@@ -106,100 +98,3 @@ def scatter(positions: Int64s, sources: Int64s, destinations: Int64s, widths: In
             target1 = carray(_pointer(destinations[c]), n, np.uint8)
             for i in range(n):
                 target1[positions[i]] = source1[i]
-
-
-@compiled(INTS_IN, I64, I64, I64, INTS, INTS_IN, INTS_IN, INTS_IN, INTS_IN, few=FEW)
-def spread(
-    keys: Int64s,
-    hashed: int,
-    start: int,
-    groups: int,
-    ends: Int64s,
-    limits: Int64s,
-    sources: Int64s,
-    destinations: Int64s,
-    widths: Int64s,
-) -> int:
-    """Write each row behind the rows that its target has already, until a target has no more room.
-
-    Where each row goes is worked out for a few hundred rows at a time and stays in the cache for all columns.
-
-    Args:
-        keys: shape (n,), integer keys, or with `hashed` not 0 the hashes of keys, as int64.
-        hashed: whether `keys` are hashes.
-        start: the first row to handle.
-        groups: number of key groups, a power of two.
-        ends: shape (targets,), where each target's next row goes; moved on.
-        limits: shape (targets,), where each target's room ends.
-        sources: shape (columns,), addresses of n values each.
-        destinations: shape (columns * targets,), for each column the address of each target's memory.
-        widths: shape (columns,), bytes per value: 1, 2, 4 or 8.
-
-    Returns:
-        The first row that was not handled; n when all were.
-    """
-    n = len(keys)
-    targets = len(ends)
-    mask = np.uint64(groups - 1)
-    bits = np.uint64(0)
-    while (1 << np.int64(bits)) < groups:
-        bits += np.uint64(1)
-    width_of_targets = np.uint64(targets)
-    target_of = np.empty(_BLOCK, np.int64)
-    place_of = np.empty(_BLOCK, np.int64)
-    row = start
-    while row < n:
-        block = min(_BLOCK, n - row)
-        for target in range(targets):
-            block = min(block, limits[target] - ends[target])
-        if block == 0:
-            break
-        if hashed:
-            for i in range(block):
-                target_of[i] = np.int64(((np.uint64(keys[row + i]) & mask) * width_of_targets) >> bits)
-        else:
-            for i in range(block):
-                h = np.uint64(keys[row + i]) + _GAMMA  # as in hash_ints
-                h = (h ^ (h >> _S30)) * _M1
-                h = (h ^ (h >> _S27)) * _M2
-                target_of[i] = np.int64((((h ^ (h >> _S31)) & mask) * width_of_targets) >> bits)
-        if targets == 2:  # both cursors stay in registers
-            zeros, ones = ends[0], ends[1]
-            for i in range(block):
-                one = target_of[i]
-                place_of[i] = ones if one else zeros
-                ones += one
-                zeros += 1 - one
-            ends[0] = zeros
-            ends[1] = ones
-        else:
-            for i in range(block):
-                target = target_of[i]
-                place_of[i] = ends[target]
-                ends[target] += 1
-        for c in range(len(sources)):
-            source = sources[c]
-            first = c * targets
-            if widths[c] == 8:
-                source += 8 * row
-                if targets == 2:
-                    zero, step = destinations[first], destinations[first + 1] - destinations[first]
-                    for i in range(block):
-                        store_64(zero + (step if target_of[i] else 0) + 8 * place_of[i], load_64(source + 8 * i))
-                else:
-                    for i in range(block):
-                        store_64(destinations[first + target_of[i]] + 8 * place_of[i], load_64(source + 8 * i))
-            elif widths[c] == 4:
-                source += 4 * row
-                for i in range(block):
-                    store_32(destinations[first + target_of[i]] + 4 * place_of[i], load_32(source + 4 * i))
-            elif widths[c] == 2:
-                source += 2 * row
-                for i in range(block):
-                    store_16(destinations[first + target_of[i]] + 2 * place_of[i], load_16(source + 2 * i))
-            else:
-                source += row
-                for i in range(block):
-                    store_8(destinations[first + target_of[i]] + place_of[i], load_8(source + i))
-        row += block
-    return row

@@ -17,6 +17,7 @@ from workbench.kernels import (  # noqa: F401  imported so that their kernels ar
     rolling,
     selection,
     sessions,
+    spreading,
     substring,
     windows,
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Int64s, Records
-from workbench.kernels import spread, warm_up
+from workbench.kernels import packs_at_once, spread, warm_up
 from workbench.state.key_columns import is_text, to_ints
 from workbench.state.key_groups import KeyPartitioner, fixed_width, hash_keys
 
@@ -169,6 +169,7 @@ class Spreader:
             self._sources,
             self._flat_destinations,
             self._widths,
+            packs_at_once(),
         )
         added = []
         for segment, end in zip(self._segments, self._ends.tolist(), strict=True):
