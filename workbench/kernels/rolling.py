@@ -1,4 +1,7 @@
-"""Rolling aggregates of integers: all folds of a batch, with the values after each row, in one call."""
+"""Rolling aggregates of integers: all folds of a batch, with the values after each row, in one call.
+
+Places are unsigned, because each access by a signed one is preceded by a test whether it counts from the end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from workbench.kernels.memory import load_int
 _BLOCK = 512
 """Rows whose slots are kept in the cache while the aggregates are folded one after the other."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_S32 = np.uint64(32)
+_S32, _ONE = np.uint64(32), np.uint64(1)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -32,34 +35,34 @@ def _fold(
 ) -> int:
     """Fold `block` rows from `row` on into the cells of their codes."""
     for fold in range(len(operations)):
-        place = places[fold]
+        place = np.uint64(places[fold])
         after = out[shown[fold], row : row + block] if shown[fold] >= 0 else unshown[:block]
         source = values[fold] + 8 * row
         if operations[fold] == COUNT:
             for i in range(block):
-                number = cells[codes[i], place] + 1
-                cells[codes[i], place] = number
+                number = cells[np.uint64(codes[i]), place] + 1
+                cells[np.uint64(codes[i]), place] = number
                 after[i] = number
         elif operations[fold] == SUM:
             overflow = np.int64(0)
             for i in range(block):
-                before = cells[codes[i], place]
+                before = cells[np.uint64(codes[i]), place]
                 value = load_int(source + 8 * i)
                 number = before + value
                 overflow |= (before ^ number) & (value ^ number)
-                cells[codes[i], place] = number
+                cells[np.uint64(codes[i]), place] = number
                 after[i] = number
             if overflow < 0 and failed < 0:
                 failed = fold
         elif operations[fold] == MIN:
             for i in range(block):
-                number = min(cells[codes[i], place], load_int(source + 8 * i))
-                cells[codes[i], place] = number
+                number = min(cells[np.uint64(codes[i]), place], load_int(source + 8 * i))
+                cells[np.uint64(codes[i]), place] = number
                 after[i] = number
         else:
             for i in range(block):
-                number = max(cells[codes[i], place], load_int(source + 8 * i))
-                cells[codes[i], place] = number
+                number = max(cells[np.uint64(codes[i]), place], load_int(source + 8 * i))
+                cells[np.uint64(codes[i]), place] = number
                 after[i] = number
     return failed
 
@@ -97,7 +100,7 @@ def roll_keys(
         the first fold whose sum left the range of int64 or -1.
     """
     n = len(keys)
-    mask = len(slots) - 1
+    mask = np.uint64(len(slots) - 1)
     limit = min(len(key_of_code), len(cells))
     by = np.uint64(shift)
     codes = np.empty(_BLOCK, np.int64)
@@ -108,14 +111,14 @@ def roll_keys(
     while row < n and not full:
         block = min(_BLOCK, n - row)
         for i in range(block):
-            key = keys[row + i]
+            key = keys[np.uint64(row + i)]
             h = np.uint64(key)
-            place = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> by)
+            place = ((h ^ (h >> _S32)) * _GAMMA) >> by
             while True:
                 found = slots[place, 1]
                 if found == 0 or slots[place, 0] == key:
                     break
-                place = (place + 1) & mask
+                place = (place + _ONE) & mask
             if found == 0:
                 if count == limit:
                     full = True
