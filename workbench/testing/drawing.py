@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
+from typing import Any
 
 from workbench.operators.local_aggregate import Worthwhile
 from workbench.runtime.restart_strategies import FixedDelay
@@ -10,27 +13,31 @@ from workbench.runtime.settings import Settings, show_optional_duration
 from workbench.testing.checkpointing import draw_checkpointing
 
 
-def draw_settings(chance: Random, durable: bool, watermark_interval_us: int | None = None) -> Settings:
+def draw_settings(chance: Random, durable: bool, fixed: Mapping[str, int] = MappingProxyType({})) -> Settings:
     """Small buffers, frequent checkpoints, short delays: whatever makes things meet.
 
     Args:
         chance: draws them.
         durable: whether checkpoints are on a disk, which may be slow.
-        watermark_interval_us: that it has to be; None: drawn, too.
+        fixed: some of them, instead of what is drawn.
+
+    Example:
+        >>> draw_settings(Random(1), durable=False, fixed={"buffer_size": 7}).buffer_size
+        7
     """
-    settings = Settings(
-        buffer_size=chance.choice((1, 2, 3, 5, 16, 64)),
-        buffer_timeout_us=chance.choice((0, 5_000, None)),
-        buffers_per_channel=chance.choice((1, 2)),
-        floating_buffers=chance.choice((0, 1, 4)),
-        checkpoint_interval_us=chance.choice((None, 500, 2_000, 2_000, 20_000)),
-        checkpoint_timeout_us=chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
-        retained_checkpoints=chance.choice((1, 3)),
-        watermark_interval_us=watermark_interval_us or chance.choice((100, 1_000, 1_000, 100_000)),
-        latency_interval_us=chance.choice((2_000, 200_000, 200_000)),
-        restart=FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
-    )
-    return draw_checkpointing(chance, settings)
+    drawn: dict[str, Any] = {
+        "buffer_size": chance.choice((1, 2, 3, 5, 16, 64)),
+        "buffer_timeout_us": chance.choice((0, 5_000, None)),
+        "buffers_per_channel": chance.choice((1, 2)),
+        "floating_buffers": chance.choice((0, 1, 4)),
+        "checkpoint_interval_us": chance.choice((None, 500, 2_000, 2_000, 20_000)),
+        "checkpoint_timeout_us": chance.choice((600_000_000, 50_000)) if durable else 600_000_000,
+        "retained_checkpoints": chance.choice((1, 3)),
+        "watermark_interval_us": chance.choice((100, 1_000, 1_000, 100_000)),
+        "latency_interval_us": chance.choice((2_000, 200_000, 200_000)),
+        "restart": FixedDelay(3, chance.choice((0, 5_000)), counts_injected=False),
+    }
+    return draw_checkpointing(chance, Settings(**{**drawn, **fixed}))
 
 
 def draw_aggregation(chance: Random) -> Worthwhile | None:

@@ -121,7 +121,7 @@ class Simulation:
         lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
         self.durable = bool(self.trial.folders or self.trial.outside) or lasting
         aggregation = draw_aggregation(scenario.chance("aggregation"))
-        whole = draw_settings(plan, self.durable, self.trial.watermark_interval_us)
+        whole = draw_settings(plan, self.durable, self.trial.settings)
         settings = replace(whole, local_aggregation=aggregation)
         self.settings = settings if scenario.settings is None else scenario.settings
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
