@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import subprocess
@@ -29,7 +30,7 @@ from workbench.testing.inputs import STEP_US, Chance
 from workbench.testing.recorded import recorded
 from workbench.testing.run_folder import make_run_folder, remove_run_folder
 from workbench.testing.scenario import Scenario
-from workbench.testing.simulation import Simulation
+from workbench.testing.simulation import Simulation, run_scenario
 from workbench.testing.topologies import _by_window, _source
 
 SEEDS = 160
@@ -56,6 +57,19 @@ def test_runs_differ_and_are_disturbed() -> None:
     assert sum(result.restarts for result in results) > 5
     assert sum(result.processes > 1 for result in results) > 5
     assert len({fault.rpartition(" ")[0] for result in results for fault in result.faults}) > 12
+
+
+@pytest.mark.parametrize("name", ["filtered", "windows", "united", "layered", "replayed", "in files"])
+def test_a_run_leaves_nothing_to_the_garbage_collector(name: str) -> None:
+    undisturbed = Scenario(5, {name: TOPOLOGIES[name]}, faults=FaultPlan(), actions=())
+    run_scenario(undisturbed)
+    gc.collect()
+    gc.disable()
+    try:
+        assert run_scenario(undisturbed).ok
+        assert gc.collect() < 25  # a class or two, which always refer to themselves
+    finally:
+        gc.enable()
 
 
 def test_a_seed_is_one_run_in_any_process() -> None:

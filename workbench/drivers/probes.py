@@ -270,6 +270,12 @@ def _attach_reader(task: SourceTask, probe: Probe) -> None:
     task.reader.poll = probed  # type: ignore[method-assign]
 
 
+def detach(execution: Execution) -> None:
+    """Read from the sources of an attempt that has ended as before: a reader that is probed refers to itself."""
+    for task in execution.sources:
+        vars(task.reader).pop("poll", None)
+
+
 def attach_coordinator(coordinator: CheckpointCoordinator, probe: Probe) -> None:
     """Probe the triggering of checkpoints; before the job's first step."""
     trigger = coordinator.trigger

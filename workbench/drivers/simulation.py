@@ -14,7 +14,7 @@ from typing import Literal
 from workbench.clock import VirtualClock
 from workbench.drivers.acknowledgements import Acknowledgements, Post
 from workbench.drivers.faults import FaultInjector
-from workbench.drivers.probes import Probe, Probes, attach, attach_coordinator
+from workbench.drivers.probes import Probe, Probes, attach, attach_coordinator, detach
 from workbench.drivers.serial import CLOCK, MASTER, WRITER
 from workbench.drivers.step import Step
 from workbench.drivers.stepping import SteppingDriver
@@ -126,6 +126,11 @@ class SimulationDriver(SteppingDriver):
             if not isinstance(task.host, Post):  # of a region that stays
                 task.host = Post(self._acknowledgements, task.host, task.name)
         self._draw([task.name for task in execution.tasks])
+
+    def stop(self, execution: Execution) -> None:
+        """Step them no longer."""
+        super().stop(execution)
+        detach(execution)
 
     def step(self) -> Step | None:
         """Take one step; None when nothing can happen: the job is over, paused, or stuck.

@@ -113,19 +113,9 @@ class LogicalGraph:
         """
         if not sinks:
             raise PlanError("the pipeline has no sink: end it with sink_to(wb.TableSink('name'))")
-        order: list[Node] = []
-        seen: set[int] = set()
-
-        def visit(node: Node) -> None:
-            if id(node) in seen:
-                return
-            seen.add(id(node))
-            for item in node.inputs:
-                visit(item.node)
-            order.append(node)
-
+        order: dict[Node, None] = {}
         for sink in sinks:
-            visit(sink)
+            _put_behind_its_inputs(sink, order)
         uids: dict[Node, str] = {}
         taken: set[str] = set()
         for node in order:
@@ -158,6 +148,13 @@ class LogicalGraph:
         return frozenset(
             item.tag for other in self.nodes for item in other.inputs if item.node is node and item.tag is not None
         )
+
+
+def _put_behind_its_inputs(node: Node, order: dict[Node, None]) -> None:
+    if node not in order:
+        for item in node.inputs:
+            _put_behind_its_inputs(item.node, order)
+        order[node] = None
 
 
 def _base_name(node: Node) -> str:

@@ -28,16 +28,16 @@ from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
 from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.kernels import warm_up
-from workbench.observer import JobObserver
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage
 from workbench.testing.checkpointing import verify_counted_twice
-from workbench.testing.collector import collector_at_rest
+from workbench.testing.collector import collector_at_rest, untie
 from workbench.testing.committed import committed
 from workbench.testing.comparing import Outputs
 from workbench.testing.damage import Damage, damage
 from workbench.testing.drawing import describe, draw_aggregation, draw_settings
+from workbench.testing.failures import FailureLog, injected
 from workbench.testing.inputs import Chance
 from workbench.testing.invariants import Checker
 from workbench.testing.person import Person, draw_actions
@@ -85,18 +85,9 @@ def run_scenario(scenario: Scenario) -> SimulationResult:
 def _run(scenario: Scenario) -> SimulationResult:
     with Simulation(scenario) as simulation:
         simulation.run()
-        return simulation.result()
-
-
-class _Log(JobObserver):
-    """Keeps the failures that nobody injected."""
-
-    def __init__(self) -> None:
-        self.unexpected: list[str] = []
-
-    def on_event(self, time_us: int, kind: str, text: str) -> None:
-        if kind == "failure" and not _injected(text):
-            self.unexpected.append(f"a failure that nobody injected: {text}")
+        result = simulation.result()
+    simulation.let_go()
+    return result
 
 
 class Simulation:
@@ -135,7 +126,7 @@ class Simulation:
         # What a job counts twice comes again when it is late.
         on_time = self.trial.on_time and self.settings.checkpoint_mode != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
-        self.log = _Log()
+        self.log = FailureLog()
         self.memory = MemoryStorage()
         self.clock = VirtualClock(START_US)
         self.chance = scenario.chance("schedule")
@@ -170,6 +161,12 @@ class Simulation:
         if self._process is not None:
             self._process.close()
         remove_run_folder(self.folder)
+
+    def let_go(self) -> None:
+        """Be of no more use, and free at once."""
+        driver, master = self.driver, self.master
+        self.checker.let_go()
+        untie(self._graphs.values(), master.coordinator, master.life, master, driver.probe, driver, self.faults, self)
 
     def result(self) -> SimulationResult:
         """What came of it so far."""
@@ -262,7 +259,7 @@ class Simulation:
             self.violations += [f"I7: {text}" for text in found]
         elif not self.durable:
             self.violations.append(f"the job is {master.state}: {master.failure}")
-        elif master.state == "FAILED" and not _injected(str(master.failure)):
+        elif master.state == "FAILED" and not injected(str(master.failure)):
             self.violations.append(f"the job failed by itself: {master.failure}")
 
     # processes ---------------------------------------------------------------------------------------------------
@@ -393,7 +390,3 @@ class Simulation:
             gone = rows - now.get(sink, Counter())
             if gone and sink not in self.trial.upserts:
                 self.violations.append(f"I7: {sink}: {gone.total()} visible rows were taken back")
-
-
-def _injected(text: str) -> bool:
-    return "injected" in text or "on purpose" in text or "timed out" in text

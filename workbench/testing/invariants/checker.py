@@ -83,6 +83,11 @@ class Checker(Probes):
             for check in self._after_step[type(task)]:
                 check(task)
 
+    def let_go(self) -> None:
+        """Be of no more use, and free at once."""
+        self._model.let_go()
+        vars(self).clear()
+
     def finished(self) -> None:
         """Check what must hold when a job has read everything."""
         for invariant in self._invariants:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workbench.drivers.probes import Point, Probe
@@ -143,6 +144,7 @@ class Model(Probe):
         broadcast = {edge.id for edge in self.master.graph.edges if edge.exchange == "broadcast"}
         self.stays = stays = {task.name for task in execution.tasks if self.tasks.get(task.name) is task}
         self.tasks = {task.name: task for task in execution.tasks}
+        self._forget([output for output in self.outputs if output.task.name not in stays])
         self.lines = {key: line for key, line in self.lines.items() if line.channel.source in stays}
         self.inputs = {name: self.inputs[name] if name in stays else [] for name in self.tasks}
         self.outputs = [output for output in self.outputs if output.task.name in stays]
@@ -154,6 +156,15 @@ class Model(Probe):
                     self._add(task, link, output, broadcast, side=False)
                 for output in (output for outputs in link.side_edges.values() for output in outputs):
                     self._add(task, link, output, broadcast, side=True)
+
+    def let_go(self) -> None:
+        """Be of no more use, and free at once."""
+        self._forget(self.outputs)
+        vars(self).clear()
+
+    def _forget(self, outputs: Sequence[OutputModel]) -> None:
+        for output in outputs:
+            output.lines.clear()  # which refer to it
 
     def _add(self, task: Task, link: Link, output: EdgeOutput, broadcast: set[str], *, side: bool) -> None:
         copies = len(output.channels) if output.channels[0].edge in broadcast else 1
