@@ -21,7 +21,7 @@ from workbench.connectors.socket_source import SocketSource
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import PlanError, WorkbenchError
-from workbench.operators.dead_letters import KeepsDeadLetters, OnError, side_schemas
+from workbench.operators.dead_letters import OnError, keeps_dead_letters, side_schemas
 from workbench.operators.user_function import SchemaLike
 from workbench.operators.watermarks import EventTimeColumn
 from workbench.origin import caller
@@ -321,7 +321,7 @@ class StreamSources:
             strategy.watermarks.create(source.schema)
         except WorkbenchError as error:
             raise located(error, origin) from None
-        letters = side_schemas(source.on_error) if isinstance(source, KeepsDeadLetters) else {}
+        letters = side_schemas(source.on_error) if keeps_dead_letters(source) else {}
         node = Node(source, (), source.schema, letters, strategy if tells else None, origin, parallelism=parallelism)
         return cls(node)
 

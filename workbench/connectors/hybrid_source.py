@@ -15,7 +15,7 @@ from workbench.connectors.replay_source import ReplaySource
 from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.base import OperatorContext, Snapshot
-from workbench.operators.dead_letters import KeepsDeadLetters, OnError
+from workbench.operators.dead_letters import OnError, keeps_dead_letters
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class HybridSource:
     @property
     def on_error(self) -> OnError:
         """Whether one of them keeps what is no record."""
-        kept = [part for part in (self.history, self.live) if isinstance(part, KeepsDeadLetters)]
+        kept = [part for part in (self.history, self.live) if keeps_dead_letters(part)]
         return "dead_letter" if any(part.on_error == "dead_letter" for part in kept) else "fail"
 
     def describe(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Counters, OperatorContext, Output
+from workbench.operators.conforming import conforms
 from workbench.operators.record_loop import LoopError
 from workbench.operators.user_function import UnfitRowError, UserFunction, on_record
 from workbench.origin import Origin
@@ -57,6 +58,11 @@ class KeepsDeadLetters(Protocol):
     def on_error(self) -> OnError:
         """What becomes of such a thing."""
         ...
+
+
+def keeps_dead_letters(source: object) -> TypeGuard[KeepsDeadLetters]:
+    """Whether a source can."""
+    return conforms(source, KeepsDeadLetters)
 
 
 @dataclass(frozen=True, slots=True)

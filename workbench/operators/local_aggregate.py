@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.aggregations import Aggregation
+from workbench.operators.conforming import conforms
 from workbench.operators.partials import RECORDS, Folding, is_partial
 from workbench.operators.tumbling_entries import TumblingEntries
 from workbench.windows import Tumbling
@@ -97,6 +98,11 @@ class AggregatesLocally(Protocol):
     def local_aggregation(self) -> LocalAggregation | None:
         """How they are made; None where it needs the records themselves."""
         ...
+
+
+def aggregates_locally(spec: object) -> TypeGuard[AggregatesLocally]:
+    """Whether an operator may get partials."""
+    return conforms(spec, AggregatesLocally)
 
 
 class LocalAggregate:

@@ -195,7 +195,7 @@ class BoundedGenerator(WatermarkGenerator):
 
     def observe(self, records: Records) -> Marks:
         if records.timestamps is not None:
-            self.largest_us = max(self.largest_us, int(records.timestamps.max()))
+            self.largest_us = max(self.largest_us, int(np.maximum.reduce(records.timestamps)))
         return ()
 
     def on_periodic(self, now_us: int) -> int | None:

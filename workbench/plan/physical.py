@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from workbench.errors import PlanError
-from workbench.operators.local_aggregate import AggregatesLocally, LocalAggregation
+from workbench.operators.local_aggregate import LocalAggregation, aggregates_locally
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
@@ -256,7 +256,7 @@ def _connect(
 def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) -> LocalAggregation | None:
     """What may be aggregated before a hash exchange; with a single target nothing is spread, so nothing is saved."""
     head = target.nodes[0]
-    if item.exchange != "hash" or target.parallelism == 1 or not isinstance(head.spec, AggregatesLocally):
+    if item.exchange != "hash" or target.parallelism == 1 or not aggregates_locally(head.spec):
         return None
     if graph.used_tags(head):
         return None  # whoever takes the late records wants them one by one

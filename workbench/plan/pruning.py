@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, cast
 import pyarrow as pa
 
 from workbench.operators.base import ReadsColumns
+from workbench.operators.conforming import conforms
 from workbench.operators.narrowing import NarrowsColumns, kept_schema
 from workbench.plan.logical import Input, LogicalGraph, Node
 
@@ -31,14 +32,18 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
         if not node.inputs:
             made[node] = node  # a source gives what it has
             continue
-        inputs = tuple(replace(item, node=made[item.node]) for item in node.inputs)
-        spec, schema = node.spec, node.schema
+        spec, schema, inputs = node.spec, node.schema, node.inputs
+        changed = any(made[item.node] is not item.node for item in inputs)
+        if changed:
+            inputs = tuple(replace(item, node=made[item.node]) for item in inputs)
         if _narrows(spec):
-            spec = spec.narrowed(kept[node])
-            schema = spec.output_schema([item.schema for item in inputs])
+            if changed or len(kept[node]) < len(schema):
+                spec = spec.narrowed(kept[node])
+                schema = spec.output_schema([item.schema for item in inputs])
         elif getattr(spec, "late_tag", None) not in (None, *graph.used_tags(node)):
             spec = replace(cast(Any, spec), late_tag=None)  # nobody takes the late records: they count as dropped
-        made[node] = replace(node, spec=spec, inputs=inputs, schema=schema)
+        same = spec is node.spec and not changed
+        made[node] = node if same else replace(node, spec=spec, inputs=inputs, schema=schema)
     return LogicalGraph(tuple(made.values()), {made[node]: uid for node, uid in graph.uids.items()})
 
 
@@ -75,23 +80,12 @@ def _read(graph: LogicalGraph, reader: Node, item: Input, kept: tuple[str, ...])
     return every.intersection(names.union(item.keys)) or frozenset({_narrowest(item.schema)})
 
 
-# Whether an operator has a protocol is asked once for each class: the answer takes longer than all the rest here.
-_NARROWS: dict[type, bool] = {}
-_READS: dict[type, bool] = {}
-
-
 def _narrows(spec: object) -> TypeGuard[NarrowsColumns]:
-    kind = type(spec)
-    if kind not in _NARROWS:
-        _NARROWS[kind] = isinstance(spec, NarrowsColumns)
-    return _NARROWS[kind]
+    return conforms(spec, NarrowsColumns)
 
 
 def _reads(spec: object) -> TypeGuard[ReadsColumns]:
-    kind = type(spec)
-    if kind not in _READS:
-        _READS[kind] = isinstance(spec, ReadsColumns)
-    return _READS[kind]
+    return conforms(spec, ReadsColumns)
 
 
 def _narrowest(schema: pa.Schema) -> str:

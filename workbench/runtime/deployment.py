@@ -17,7 +17,7 @@ from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
 from workbench.operators.executor import Executor
-from workbench.operators.local_aggregate import AggregatesLocally
+from workbench.operators.local_aggregate import aggregates_locally
 from workbench.plan.logical import Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
@@ -229,7 +229,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     """By edge, then by (sending, receiving) subtask."""
     found: _Channels = {}
     for edge in edges:
-        merges = edge.exchange == "hash" and isinstance(edge.target.nodes[0].spec, AggregatesLocally)
+        merges = edge.exchange == "hash" and aggregates_locally(edge.target.nodes[0].spec)
         scale = Scale(edge.schema, partials=merges)  # though none are made now, some may come from a checkpoint
         found[edge.id] = {
             (i, j): Channel(

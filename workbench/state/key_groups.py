@@ -9,6 +9,7 @@ and so do strings of all encodings.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -117,9 +118,12 @@ class KeyPartitioner:
         return Records(pa.RecordBatch.from_arrays(columns, schema=records.batch.schema), times)
 
 
+@lru_cache
 def subtask_of_group(parallelism: int, max_parallelism: int) -> Int64s:
-    """Shape (max_parallelism,): the owner of each key group."""
-    return np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism
+    """Shape (max_parallelism,), read-only: the owner of each key group."""
+    owners = np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism
+    owners.flags.writeable = False
+    return owners
 
 
 def hash_keys(table: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> Hashes:

@@ -13,7 +13,7 @@ from workbench.runtime.settings import Settings, show_optional_duration
 from workbench.testing.checkpointing import draw_checkpointing
 
 
-def draw_settings(chance: Random, durable: bool, fixed: Mapping[str, int] = MappingProxyType({})) -> Settings:
+def draw_settings(chance: Random, durable: bool, fixed: Mapping[str, object] = MappingProxyType({})) -> Settings:
     """Small buffers, frequent checkpoints, short delays: whatever makes things meet.
 
     Args:

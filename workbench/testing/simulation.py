@@ -112,8 +112,8 @@ class Simulation:
         lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
         self.durable = bool(self.trial.folders or self.trial.outside) or lasting
         aggregation = draw_aggregation(scenario.chance("aggregation"))
-        whole = draw_settings(plan, self.durable, self.trial.settings)
-        settings = replace(whole, local_aggregation=aggregation)
+        fixed = {**self.trial.settings, "local_aggregation": aggregation}
+        settings = draw_settings(plan, self.durable, fixed)
         self.settings = settings if scenario.settings is None else scenario.settings
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
         actions = draw_actions(plan, may_stop=self.durable)
