@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -71,6 +72,12 @@ def col(name: str) -> Expression:
     """
     if not isinstance(name, str) or not name:
         raise ExpressionError(f"col takes a column's name, not {name!r}", origin=caller())
+    return _column(name)
+
+
+@lru_cache(maxsize=1_024)
+def _column(name: str) -> Expression:
+    """One for each name: expressions are immutable, and its text is worked out once."""
     return Expression(exp.Column(this=identifier(name)))
 
 

@@ -92,7 +92,9 @@ class FlatMapLogic(Operator):
             rows_before,
             lambda failure: self._user.failed(failure, self._schema),
         )
-        parents = np.repeat(np.arange(len(records)), np.diff(ends, prepend=0))
+        counts = np.array(ends)
+        counts[1:] -= counts[:-1].copy()
+        parents = np.repeat(np.arange(len(records)), counts)
         rows, kept = self._poison.batch(records, made, self._schema, parents)
         times = records.timestamps
         return Records(rows, None if times is None else times[parents if kept is None else kept])
