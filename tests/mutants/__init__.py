@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mutants import checkpoints, moving, recovery, sinks
+from mutants import checkpoints, counting, moving, recovery, sinks
 
 
 @dataclass(frozen=True)
@@ -84,4 +84,7 @@ MUTANTS = [
     Mutant(sinks.rows_are_committed_at_the_end_without_a_checkpoint),
     Mutant(sinks.a_completion_is_not_said_again, "latest", ("kill",)),
     Mutant(sinks.a_sink_goes_on_behind_its_last_commit, "in files", ("kill",)),
+    Mutant(counting.late_records_are_not_counted, "late"),
+    Mutant(counting.errors_are_not_counted, "poisoned"),
+    Mutant(counting.a_chained_operator_misses_a_record),
 ]

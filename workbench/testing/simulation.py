@@ -257,6 +257,8 @@ class Simulation:
             self.violations += self.checker.violations
             found = verify_counted_twice(self.trial, self.visible, self.counted_twice)
             self.violations += [f"I7: {text}" for text in found]
+            if self.trial.counted is not None and self.checker.totals is not None:
+                self.violations += [f"I15: {t}" for t in self.trial.counted(self.visible, self.checker.totals)]
         elif not self.durable:
             self.violations.append(f"the job is {master.state}: {master.failure}")
         elif master.state == "FAILED" and not injected(str(master.failure)):

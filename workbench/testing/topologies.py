@@ -23,6 +23,7 @@ from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.expressions import col
 from workbench.operators import aggregations
+from workbench.operators.base import Counters
 from workbench.operators.dead_letters import as_json
 from workbench.testing.comparing import Outputs, Rows, some
 from workbench.testing.comparing import differences as _differences
@@ -57,6 +58,8 @@ class Trial:
         upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
         records: a sink whose rows are records of the input, and which they must be; None: there is none.
         settings: that the job has to have; the others are drawn as for any job.
+        counted: sentences on how what all operators have counted differs from what they must have, given the committed
+            rows; asked after runs without a restart, because counters begin with an attempt. None: nothing is compared.
     """
 
     pipeline: Pipeline
@@ -68,6 +71,7 @@ class Trial:
     upserts: tuple[str, ...] = ()
     records: tuple[str, Rows] | None = None
     settings: Mapping[str, int] = field(default_factory=dict)
+    counted: Callable[[Outputs, Counters], list[str]] | None = None
 
 
 def filtered(chance: Random, folder: Path) -> Trial:
@@ -181,7 +185,8 @@ def broadcast(chance: Random, folder: Path) -> Trial:
 
 
 def late(chance: Random, folder: Path) -> Trial:
-    """Windows and the records that come too late for them: together they are the input."""
+    """Windows and the records that come too late for them: together they are the input, be the late ones put aside or
+    counted and dropped."""
     size = chance.choice((30, 100))
     stream, rows = _source(
         chance,
@@ -191,26 +196,53 @@ def late(chance: Random, folder: Path) -> Trial:
     )
     lateness = chance.choice((0, size))
     result = _windowed(stream.key_by("key"), size, lateness)
+    expected = {(key, start): (n, total or 0) for (key, start, _, n, total, _) in _by_window(rows, size)}
 
-    def verify(outputs: Outputs) -> list[str]:
+    def in_windows(outputs: Outputs) -> dict[tuple[Any, ...], tuple[int, int]]:
         fired: dict[tuple[Any, ...], tuple[int, int]] = {}
-        problems = []
-        for (key, start, _, n, total, _), copies in outputs["out"].items():
-            if copies > 1 or (lateness == 0 and (key, start) in fired):
-                problems.append(f"out: the window {start} of {key} came twice")
+        for key, start, _, n, total, _ in outputs["out"]:
             # A window that fires again has more records than before.
             fired[key, start] = max(fired.get((key, start), (0, 0)), (n, total or 0))
-        whole: dict[tuple[Any, ...], tuple[int, int]] = dict(fired)
+        return fired
+
+    def fired_twice(outputs: Outputs) -> list[str]:
+        times = Counter((key, start) for key, start, *_ in outputs["out"])
+        again = [window for window, n in times.items() if lateness == 0 and n > 1]
+        again += [row[:2] for row, copies in outputs["out"].items() if copies > 1]
+        return [f"out: the window {start} of {key} came twice" for key, start in again]
+
+    def put_aside(outputs: Outputs) -> list[str]:
+        whole = in_windows(outputs)
         for (_, key, t, v), copies in outputs["late"].items():
             n, total = whole.get((key, t - t % size), (0, 0))
             whole[key, t - t % size] = (n + copies, total + (v or 0) * copies)
-        expected = {(key, start): (n, total or 0) for (key, start, _, n, total, _) in _by_window(rows, size)}
-        if whole != expected:
-            problems.append(f"windows and late records are not the input: {some(whole, expected)}")
-        return problems
+        same = whole == expected
+        problems = [] if same else [f"windows and late records are not the input: {some(whole, expected)}"]
+        return fired_twice(outputs) + problems
 
-    pipeline = result.sink_to(TableSink("out")) + result.side_output("late").sink_to(TableSink("late"))
-    return Trial(pipeline, verify, on_time=False)
+    def dropped(outputs: Outputs) -> list[str]:
+        found = in_windows(outputs).items()
+        more = [window for window, (n, _) in found if n > expected.get(window, (0, 0))[0]]
+        return fired_twice(outputs) + [f"out: the window {start} of {key} has too many records" for key, start in more]
+
+    def counted(outputs: Outputs, totals: Counters) -> list[str]:
+        timeless = sum(row.t is None for row in rows)
+        taken = sum(n for n, _ in in_windows(outputs).values())
+        aside = outputs["late"].total() if "late" in outputs else 0
+        late, without = totals.numLateRecordsDropped, totals.numRecordsWithoutTimestamp
+        if (late, without) == (len(rows) - timeless - taken - aside, timeless):
+            return []
+        return [
+            f"of {len(rows)} records {taken} are in windows, {aside} were put aside and {timeless} have no event time, "
+            f"but {late} were counted as late and {without} as without event time"
+        ]
+
+    drops = chance.random() < 0.4  # drawn last: the rest is as it would be otherwise
+    out = result.sink_to(TableSink("out"))
+    if drops:
+        return Trial(out, dropped, on_time=False, counted=counted)
+    pipeline = out + result.side_output("late").sink_to(TableSink("late"))
+    return Trial(pipeline, put_aside, on_time=False, counted=counted)
 
 
 def layered(chance: Random, folder: Path) -> Trial:
@@ -293,7 +325,12 @@ def poisoned(chance: Random, folder: Path) -> Trial:
     def verify(outputs: Outputs) -> list[str]:
         return [*_differences("good", outputs["good"], good), *_differences("dead", outputs["dead"], dead)]
 
-    return Trial(made.sink_to(TableSink("good")) + letters.rebalance().sink_to(TableSink("dead")), verify)
+    def counted(outputs: Outputs, totals: Counters) -> list[str]:
+        errors = totals.numRecordsInErrors
+        return [] if errors == dead.total() else [f"{errors} errors were counted, and {dead.total()} records are bad"]
+
+    pipeline = made.sink_to(TableSink("good")) + letters.rebalance().sink_to(TableSink("dead"))
+    return Trial(pipeline, verify, counted=counted)
 
 
 TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.drivers.probes import Probes
+from workbench.operators.base import Counters
 from workbench.runtime.master import Master
 from workbench.runtime.operator_task import OperatorTask
 from workbench.runtime.source_task import SourceTask
@@ -38,6 +39,7 @@ class Checker(Probes):
         report = self.violations.append
         model = self._model = Model()
         self._buffers = Buffers(model, report)
+        self._accounting = Accounting(model, report)
         before: tuple[Invariant, ...] = (OrderOnChannels(model, report), Alignment(model, report))
         behind: tuple[Invariant, ...] = (
             ConsistentCut(model, report),
@@ -45,7 +47,7 @@ class Checker(Probes):
             Idleness(model, report),
             Commits(model, report, folders=folders),
             self._buffers,
-            Accounting(model, report),
+            self._accounting,
             RestoredState(model, report),
         )
         super().__init__(*before, model, *behind)
@@ -60,6 +62,11 @@ class Checker(Probes):
     def overshoot(self) -> int:
         """The most buffers by which a task exceeded its output pool within one step."""
         return self._buffers.overshoot
+
+    @property
+    def totals(self) -> Counters | None:
+        """What all operators have counted together in a job that has ended, if it was one attempt."""
+        return self._accounting.totals
 
     def watch(self, master: Master) -> None:
         """A new process runs the job; what an earlier one kept in memory is gone, and rows become visible anew."""

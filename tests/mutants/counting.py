@@ -1,0 +1,29 @@
+"""Bugs in what operators count."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.operators.base import Counters
+from workbench.runtime.chain import Link
+
+Patch = pytest.MonkeyPatch
+
+
+def late_records_are_not_counted(patch: Patch) -> None:
+    patch.setattr(Counters, "numLateRecordsDropped", property(lambda self: 0, lambda self, value: None))
+
+
+def errors_are_not_counted(patch: Patch) -> None:
+    patch.setattr(Counters, "numRecordsInErrors", property(lambda self: 0, lambda self, value: None))
+
+
+def a_chained_operator_misses_a_record(patch: Patch) -> None:
+    """Counted as sent, and not as received: only counters can tell where it was."""
+
+    def receive(self: Link, records: object, port: int = 0) -> None:
+        rows = records.batch.num_rows  # type: ignore[attr-defined]
+        self.counters.numRecordsIn += rows - (rows > 2)
+        self.operator.process(records, port, self)  # type: ignore[arg-type]
+
+    patch.setattr(Link, "receive", receive)
