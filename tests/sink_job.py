@@ -38,6 +38,7 @@ class SinkJob:
         self.tables = Tables()
         self.offset = 0
         self.attempt = 0
+        self.run = "first"
         self.next_id = 1
         self.pending: dict[int, tuple[int, list[dict[str, Any]]]] = {}
         self.stored: dict[int, tuple[int, list[dict[str, Any]]]] = {}
@@ -53,6 +54,7 @@ class SinkJob:
                     subtask=index,
                     parallelism=parallelism,
                     attempt=self.attempt,
+                    run=self.run,
                     tables=self.tables,
                     data_dir=self.data_dir,
                 )
@@ -103,6 +105,7 @@ class SinkJob:
         self.attempt += 1
         if killed:
             self.tables, self.attempt, self.next_id = Tables(), 0, self.completed + 1
+            self.run += " and on"
         self.start(parallelism or self.parallelism)
         self.offset = 0
         if self.completed:

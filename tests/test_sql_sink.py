@@ -98,8 +98,8 @@ def test_rows_and_their_epoch_are_in_the_database_together(tmp_path: Path, engin
     job.checkpoint()
     job.checkpoint()  # nothing new, so nothing is written
     assert sorted(query(address, "SELECT * FROM workbench_commits")) == [
-        ("job/operator", "numbers", 0, 1),
-        ("job/operator", "numbers", 1, 1),
+        ("job/operator", "numbers", 0, 1, "first"),
+        ("job/operator", "numbers", 1, 1, "first"),
     ]
 
 
@@ -431,7 +431,7 @@ def test_crashes_at_any_point_lose_and_double_no_row() -> None:
 
 @pytest.mark.parametrize("bug", ["forgets", "early", "unnoted"])
 def test_the_simulation_finds_a_sink_that_breaks_its_promise(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
-    def forgets(self: SqlTable, connection: Any, writer: str) -> dict[int, int]:
+    def forgets(self: SqlTable, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
         return {}  # commits again what is committed
 
     def early(self: AppendLogic, checkpoint_id: int) -> Any:
@@ -444,7 +444,7 @@ def test_the_simulation_finds_a_sink_that_breaks_its_promise(monkeypatch: pytest
 
     taken = AppendLogic.snapshot
     if bug == "forgets":
-        monkeypatch.setattr(SqlTable, "_committed", forgets)
+        monkeypatch.setattr(SqlTable, "_notes", forgets)
     else:
         monkeypatch.setattr(AppendLogic, "snapshot", early if bug == "early" else unnoted)
     assert any(not simulate(seed, pipelines=["in a database"]).ok for seed in range(150))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -246,6 +247,7 @@ def _start(
         executor=sampler.executor,
         standby=held is not None,
         seed=zlib.crc32(start.seed.encode()),
+        run=secrets.token_hex(8),
     )
     sampler.watch(master)
     sampler.driver = driver
@@ -336,8 +338,10 @@ def build_master(
     executor: Executor | None = None,
     standby: bool = False,
     seed: int | None = None,
+    run: str = "",
 ) -> Master:
-    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with."""
+    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with, `run` says which
+    run of the job it is."""
     services = JobServices(
         job=name,
         clock=clock,
@@ -350,6 +354,7 @@ def build_master(
         },
         executor=executor,
         seed=zlib.crc32(name.encode()) if seed is None else seed,
+        run=run,
     )
     coordinator = CheckpointCoordinator(
         job=name,

@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 
 from workbench.connectors.deferred import Deferred
+from workbench.connectors.runs import Runs
 from workbench.connectors.sql_table import Epoch, SqlTable
 from workbench.elements import Records
 from workbench.errors import SinkError
@@ -18,10 +19,10 @@ _ROWS = "rows"
 
 
 class AppendLogic(Operator):
-    """State: the rows of the epochs that are not known to be committed; and the writer, under whose name they are.
+    """State: the rows of the epochs that are not known to be committed; the writer that they are of; its runs.
 
     The writer is the first job to write them, so that a job that goes on from its checkpoint under another name does
-    not commit rows again.
+    not commit rows again. Its runs tell it from others that go on from the same checkpoint.
     """
 
     def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
@@ -31,12 +32,16 @@ class AppendLogic(Operator):
         self._batches: list[pa.RecordBatch] = []
         self._pending: list[Epoch] = []
         self._writer = ""
+        self._run = ""
+        self._runs = Runs("")
         self._subtask = 0
         self._begun = False
 
     def open(self, context: OperatorContext) -> None:
         self._subtask = context.subtask
         self._writer = f"{context.job}/{context.uid}"
+        self._run = context.run
+        self._runs = Runs(context.run)
         if context.subtask == 0:
             self._table.prepare(self._schema, create=self._creates_table)
 
@@ -50,12 +55,16 @@ class AppendLogic(Operator):
             rows = pa.Table.from_batches(self._batches, self._schema)
             self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
             self._batches = []
-        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "writer": self._writer}
+        pieces: dict[str, Json | Deferred] = {
+            "checkpoint": checkpoint_id,
+            "writer": self._writer,
+            "runs": self._runs.to_json(),
+        }
         return cast("Snapshot", pieces | {_piece(epoch): _rows_of(epoch) for epoch in self._pending})
 
     def notify_complete(self, checkpoint_id: int) -> None:
         if due := [epoch for epoch in self._pending if epoch.number <= checkpoint_id]:
-            self._table.commit(self._writer, due)
+            self._runs = self._table.commit(self._writer, self._runs, due)
             self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -64,9 +73,11 @@ class AppendLogic(Operator):
             return  # a sink that the restored job did not have: it starts afresh
         self._begun = True
         self._writer = next(str(snapshot["writer"]) for snapshot in snapshots if snapshot)
+        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots if snapshot)
+        past = Runs.from_json([snapshot.get("runs") for snapshot in snapshots])
+        self._runs = past.gone_on(self._run, checkpoint_id)
         if self._subtask != 0:
             return
-        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots if snapshot)
         if (committed := self._table.committed(self._writer)) > checkpoint_id:
             raise SinkError(
                 f"the table {self._table.name!r} of {self._table.database.url} has rows of epoch {committed}, later "
@@ -79,8 +90,8 @@ class AppendLogic(Operator):
             for name, rows in snapshot.items()
             if isinstance(rows, pa.Table)
         ]
-        if epochs:
-            self._table.commit(self._writer, sorted(epochs, key=lambda epoch: (epoch.number, epoch.subtask)))
+        # In the name of the run that took the checkpoint: whoever else begins with it finds them there.
+        self._table.commit(self._writer, past, sorted(epochs, key=lambda epoch: (epoch.number, epoch.subtask)))
 
     def _begin(self) -> None:
         """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""

@@ -2,7 +2,8 @@
 
 The note is a row per writer and subtask in the table ``workbench_commits`` of the same database, written in the same
 transaction as the rows. So whether an epoch's rows are there can be looked up after any crash, and committing them
-again does nothing.
+again does nothing. It says, too, which run committed them: jobs that begin with the same savepoint write under one name
+with the same numbers, and only one of them can go on in one table.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from workbench.connectors.runs import Runs
 from workbench.connectors.sql_database import Database, quoted, quoted_list
 from workbench.errors import SinkError
 
@@ -64,35 +66,53 @@ class SqlTable:
             if not self.keys:
                 connection.execute(
                     f"CREATE TABLE IF NOT EXISTS {COMMITS} (writer VARCHAR NOT NULL, table_name VARCHAR NOT NULL, "
-                    "subtask INTEGER NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (writer, table_name, subtask))"
+                    "subtask INTEGER NOT NULL, epoch BIGINT NOT NULL, run VARCHAR DEFAULT '', "
+                    "PRIMARY KEY (writer, table_name, subtask))"
                 )
+                columns = connection.execute(f"SELECT * FROM {COMMITS} WHERE 1 = 0").description
+                if "run" not in [column[0] for column in columns]:  # an earlier version made it
+                    connection.execute(f"ALTER TABLE {COMMITS} ADD COLUMN run VARCHAR DEFAULT ''")
             names, table = quoted_list(schema.names), quoted(self.name)
             # Writes no row, and fails as rows would.
             connection.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
             )
 
-    def commit(self, writer: str, epochs: Iterable[Epoch]) -> None:
+    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch]) -> Runs:
         """Add the rows of these epochs that are not there yet, and note them, in one transaction.
 
         Args:
             writer: whose rows they are.
+            runs: the run that wrote them, and its past.
             epochs: of any subtasks, those of a subtask in ascending order.
 
+        Returns:
+            `runs`, without those of the past that the table has nothing of.
+
         Raises:
-            SinkError: the database refuses.
+            SinkError: the database refuses, or a run that is not of this past has written to the table.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
-            last = self._committed(connection, writer)
+            notes = self._notes(connection, writer)
+            for number, run in notes.values():
+                if not runs.include(run, number):
+                    raise SinkError(
+                        f"the table {self.name!r} of {self.database.url} has rows of epoch {number} by another run of "
+                        f"{writer!r}, which this one does not go on from, and the rows of both would be mixed: end one "
+                        "of them, and start it again, from its savepoint if it had one, with another table"
+                    )
+            last = {subtask: number for subtask, (number, _) in notes.items()}
             for epoch in epochs:
                 if epoch.number > last.get(epoch.subtask, 0):
                     self.database.engine.insert(connection, self.name, epoch.rows, "")
                     last[epoch.subtask] = epoch.number
                     connection.execute(
-                        f"INSERT INTO {COMMITS} VALUES (?, ?, ?, ?) "
-                        "ON CONFLICT (writer, table_name, subtask) DO UPDATE SET epoch = excluded.epoch",
-                        (writer, self.name, epoch.subtask, epoch.number),
+                        f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
+                        "ON CONFLICT (writer, table_name, subtask) "
+                        "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
+                        (writer, self.name, epoch.subtask, epoch.number, runs.own),
                     )
+        return runs.among({run for _, run in notes.values()})
 
     def upsert(self, rows: pa.Table) -> None:
         """Write rows, each in the place of the one with its keys, in one transaction.
@@ -118,7 +138,10 @@ class SqlTable:
             found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (COMMITS,))
             if found.fetchone() is None:  # DuckDB has this view, too
                 return 0
-            return max(self._committed(connection, writer).values(), default=0)
+            last = connection.execute(
+                f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+            )
+            return int(last.fetchone()[0] or 0)
 
     def check_fresh(self, writer: str) -> None:
         """Refuse to start afresh where this writer has committed rows.
@@ -132,11 +155,12 @@ class SqlTable:
                 "resume the job that wrote them (resume=True), or choose another table or another name for the job"
             )
 
-    def _committed(self, connection: Any, writer: str) -> dict[int, int]:
+    def _notes(self, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
+        """By subtask: its last epoch, and the run that committed it."""
         rows = connection.execute(
-            f"SELECT subtask, epoch FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+            f"SELECT subtask, epoch, run FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
         )
-        return {int(subtask): int(epoch) for subtask, epoch in rows.fetchall()}
+        return {int(subtask): (int(epoch), str(run or "")) for subtask, epoch, run in rows.fetchall()}
 
     def _definition(self, schema: pa.Schema) -> str:
         types = [self.database.engine.column_type(field.type) for field in schema]

@@ -84,6 +84,7 @@ class OperatorContext:
         tables: where a TableSink commits its rows.
         data_dir: a folder of the job on disk for committed tables, or None when nothing is durable.
         executor: runs functions that may take long; None: they are called in the step itself.
+        run: identity of this run of the job, the same for all its attempts; no two that are started share one.
     """
 
     job: str = "job"
@@ -97,6 +98,7 @@ class OperatorContext:
     tables: Tables | None = None
     data_dir: Path | None = None
     executor: Executor | None = None
+    run: str = ""
 
 
 class Operator:

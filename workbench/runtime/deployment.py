@@ -62,6 +62,7 @@ class JobServices:
         rates: of the sources that keep to one, by uid; known when they have been opened.
         seed: of its random exchanges.
         executor: runs its users' functions that may take long; None: they are called in the step itself.
+        run: its identity; no two that are started share one.
     """
 
     job: str
@@ -72,6 +73,7 @@ class JobServices:
     rates: dict[str, Rate] = field(default_factory=dict)
     seed: int = 0
     executor: Executor | None = None
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +342,7 @@ class _TaskBuilder:
             tables=services.tables,
             data_dir=services.data_dir,
             executor=services.executor,
+            run=services.run,
         )
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:

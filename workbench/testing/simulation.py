@@ -330,6 +330,7 @@ class Simulation:
             observer=self.log,
             tables=ProbedTables(driver.probe),
             data_dir=directory,
+            run=f"process-{self.processes}",
         )
         checker.watch(master)
         driver.run(master)
