@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +10,14 @@ import pytest
 from workbench.connectors import part_files
 from workbench.connectors.block_reader import BlockReader
 from workbench.connectors.disk import DISK
+from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.durations import NO_TIME
 from workbench.errors import CorruptCheckpointError
 from workbench.operators import process_logic, window_tumbling
 from workbench.runtime import deployment
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.source_task import SourceTask
-from workbench.runtime.storage import DirectoryStorage, files, reading
+from workbench.runtime.storage import DirectoryStorage, files, holding, reading
 from workbench.runtime.storage.reading import CheckpointReader
 
 Patch = pytest.MonkeyPatch
@@ -137,3 +139,21 @@ def the_newest_checkpoint_is_removed(patch: Patch) -> None:
             self._background.submit(lambda place=place: self._storage.discard(place), lambda result: None)
 
     patch.setattr(CheckpointCoordinator, "retain", retain)
+
+
+def files_are_not_synced(patch: Patch) -> None:
+    patch.setattr(ProbedDisk, "sync", lambda self, file, path: None)
+
+
+def folders_are_not_synced(patch: Patch) -> None:
+    patch.setattr(ProbedDisk, "sync_folder", lambda self, folder: None)
+
+
+def new_folders_are_not_synced(patch: Patch) -> None:
+    def make(folder: Any) -> None:
+        for each in (*reversed(Path(folder).parents), Path(folder)):
+            if not each.is_dir():
+                DISK.get().make_folder(str(each))
+
+    for module in (part_files, files, holding):
+        patch.setattr(module, "make_folder_durably", make)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from workbench.connectors.disk import make_folder_durably
 from workbench.connectors.part_files import write_durably
 from workbench.redaction import redacted
 
@@ -104,7 +105,7 @@ class KnownDirectories:
         """Keep a path or URI, unless there is a secret in it, which is not to be written down."""
         if redacted(location) != location:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder_durably(self._folder)
         name = hashlib.sha256(location.encode()).hexdigest()[:16]
         write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
 

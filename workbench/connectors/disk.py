@@ -1,4 +1,8 @@
-"""The three things that writing a file durably asks of a disk, in one place, so that a simulation can let them fail."""
+"""What writing durably asks of a disk, in one place, so that a simulation can let it fail or cut its power.
+
+What a file holds survives a power failure once the file is synced, its name once the folder is in which it stands, and
+a new folder's name likewise: a file in a folder that is not durable is not durable.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,51 @@ class Disk:
         """Give a file another name, in whose place nothing may be missing at any moment."""
         os.replace(source, target)
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name, which nothing else has."""
+        os.link(source, target)
+
+    def make_folder(self, folder: str) -> None:
+        """Create a folder in one that exists."""
+        os.mkdir(folder)
+
+    def sync_folder(self, folder: str) -> None:
+        """Make the names in a folder survive a power failure."""
+        sync_path(folder)
+
 
 DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state
 """The disk in use; a thread that was told nothing has the system's."""
+
+
+def sync_path(path: str | os.PathLike[str]) -> None:
+    """Make a file's content, or the names in a folder, survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder_durably(folder: str | os.PathLike[str]) -> None:
+    """Create a folder and the parents that it lacks, so that all of them survive a power failure.
+
+    Each folder in which one is created is synced before anything is put into the new one. Of a folder that exists
+    nothing but that is asked.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    path = os.fspath(folder)
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path) or "."
+    if parent != path:
+        make_folder_durably(parent)
+    disk = DISK.get()
+    try:
+        disk.make_folder(path)
+    except FileExistsError:  # somebody else creates it at this moment, and may not have synced its parent yet
+        if not os.path.isdir(path):
+            raise
+    disk.sync_folder(parent)

@@ -14,32 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
-from workbench.connectors.disk import DISK
+from workbench.connectors.disk import DISK, make_folder_durably
 from workbench.errors import CorruptCheckpointError, SinkError
 
 
 def make_folder(folder: Path) -> None:
-    """Create a sink's folder and its parents.
+    """Create a sink's folder and its parents, durably.
 
     Raises:
         SinkError: it cannot be created.
     """
     try:
-        if not os.path.isdir(folder):  # as a rule it is one
-            folder.mkdir(parents=True, exist_ok=True)
+        make_folder_durably(folder)
     except OSError as error:
         raise SinkError(
             f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"
         ) from error
-
-
-def sync_path(path: str | Path) -> None:
-    """Make a file's content, or the names in a folder, survive a power failure."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_durably(path: Path, data: Any) -> None:
@@ -66,7 +56,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
                 disk.write(file, place, piece)
             disk.sync(file, place)
         disk.rename(temporary, place)
-        sync_path(os.path.dirname(place) or ".")
+        disk.sync_folder(os.path.dirname(place) or ".")
     except OSError as error:
         raise SinkError(
             f"cannot write {path}: {error.strerror or error}; free some space or choose another folder"

@@ -21,7 +21,7 @@ import pyarrow as pa
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
 from workbench.connectors.disk import DISK
-from workbench.connectors.part_files import PartFile, make_folder, read_verified, sync_path
+from workbench.connectors.part_files import PartFile, make_folder, read_verified
 from workbench.elements import Records
 from workbench.errors import SinkError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
@@ -231,7 +231,7 @@ class PartSinkLogic(Operator):
         for pending in pendings:
             pending.commit()
         if pendings:
-            sync_path(self._folder)
+            DISK.get().sync_folder(str(self._folder))
 
     def _recover(self, line: dict[str, Any]) -> _Pending:
         file = PartFile.written(self._folder / str(line["file"]), str(line["checksum"]))

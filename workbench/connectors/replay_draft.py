@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from workbench.connectors.part_files import sync_path
+from workbench.connectors.disk import make_folder_durably, sync_path
 from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, describe_file
 from workbench.durations import format_instant
 from workbench.errors import HistoryError
@@ -32,7 +32,8 @@ class LogDraft:
         self.folder = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             _remove_leftovers(path)
-            self.folder.mkdir(parents=True)
+            make_folder_durably(path.parent)
+            self.folder.mkdir()
         except OSError as error:
             raise HistoryError(
                 f"no replay log can be written at {path} ({error.strerror}): choose another path"

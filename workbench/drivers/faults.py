@@ -27,6 +27,7 @@ Kind = Literal[
     "coordinator",
     "error",
     "kill",
+    "power",
     "full",
     "broken",
     "slow",
@@ -39,12 +40,13 @@ Kind = Literal[
     "missing",
 ]
 """A task fails as by ``job.fail``, or all tasks of a TaskManager, or the coordinator; the code there raises (a source,
-a user's function); the process ends, and only what was written survives (``kill -9``); the disk is full, gives an
+a user's function); the process ends, and only what was written survives (``kill -9``), or only what was synced (a power
+failure); the disk is full, gives an
 input/output error, or takes long; the clock jumps ahead; an acknowledgement is delayed, comes twice, or comes behind
 the next one; a file of the latest checkpoint is cut off, has a wrong bit, or is gone when the next process starts."""
 
 POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
-    "step": ("crash", "machine", "coordinator", "kill", "jump"),
+    "step": ("crash", "machine", "coordinator", "kill", "power", "jump"),
     "source read": ("error", "kill"),
     "process": ("crash", "error", "kill"),
     "before trigger": ("crash", "coordinator", "kill"),
@@ -56,21 +58,21 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "report": ("late", "twice", "swapped"),
     "state write": ("crash", "error", "kill"),
     "mid-file": ("crash", "full", "kill"),
-    "fsync": ("crash", "broken", "slow", "kill"),
-    "rename": ("crash", "broken", "kill"),
-    "acknowledge": ("crash", "error", "kill"),
-    "last acknowledge": ("crash", "coordinator", "kill"),
-    "metadata write": ("crash", "full", "kill"),
-    "metadata rename": ("crash", "coordinator", "broken", "kill"),
-    "complete": ("crash", "coordinator", "kill"),
-    "notify": ("crash", "kill"),
+    "fsync": ("crash", "broken", "slow", "kill", "power"),
+    "rename": ("crash", "broken", "kill", "power"),
+    "acknowledge": ("crash", "error", "kill", "power"),
+    "last acknowledge": ("crash", "coordinator", "kill", "power"),
+    "metadata write": ("crash", "full", "kill", "power"),
+    "metadata rename": ("crash", "coordinator", "broken", "kill", "power"),
+    "complete": ("crash", "coordinator", "kill", "power"),
+    "notify": ("crash", "kill", "power"),
     "pre-commit": ("crash", "kill"),
-    "commit": ("crash", "kill"),
-    "after commit": ("crash", "kill"),
-    "cleanup": ("crash", "broken", "kill"),
+    "commit": ("crash", "kill", "power"),
+    "after commit": ("crash", "kill", "power"),
+    "cleanup": ("crash", "broken", "kill", "power"),
     "restore read": ("kill",),
     "in-flight replay": ("crash", "kill"),
-    "re-commit": ("kill",),
+    "re-commit": ("kill", "power"),
     "restart": ("torn", "flipped", "missing"),
 }
 """Where faults can happen, and which ones can be survived there."""
@@ -80,6 +82,7 @@ _NAMES: dict[str, tuple[Kind, ...]] = {
     "taskmanager failure": ("machine",),
     "coordinator crash": ("coordinator",),
     "kill": ("kill",),
+    "power failure": ("power",),
     "exception": ("error",),
     "no space": ("full",),
     "disk error": ("broken",),
@@ -98,7 +101,7 @@ FAULTS: tuple[str, ...] = (*_NAMES, *POINTS)
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9
 _ON_DISK: frozenset[FaultPoint] = frozenset({"mid-file", "fsync", "rename", "metadata rename", "cleanup", "restart"})
-_NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "full", "broken", "slow"})
+_NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "power", "full", "broken", "slow"})
 _ERRORS: dict[Kind, int] = {"full": errno.ENOSPC, "broken": errno.EIO}
 _SLOW_US = 60_000
 _JUMP_US = 3_600_000_000
@@ -106,6 +109,10 @@ _JUMP_US = 3_600_000_000
 
 class Killed(BaseException):
     """The process is no more; whoever holds the driver drops everything but the storage."""
+
+
+class PowerFailed(Killed):
+    """The machine is no more: whatever was not synced is to be dropped, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +302,8 @@ class FaultInjector(Probe):
         match fault.kind:
             case "kill":
                 raise Killed(str(fault))
+            case "power":
+                raise PowerFailed(str(fault))
             case "jump" | "slow":
                 self.pass_time(_JUMP_US if fault.kind == "jump" else _SLOW_US)
             case "full" | "broken":

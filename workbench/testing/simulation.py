@@ -22,7 +22,7 @@ from workbench.api.launch import build_master
 from workbench.api.opening import open_storage
 from workbench.clock import VirtualClock
 from workbench.connectors.disk import DISK
-from workbench.drivers.faults import FaultInjector, FaultPlan, Killed, faults_named
+from workbench.drivers.faults import FaultInjector, FaultPlan, Killed, PowerFailed, faults_named
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
@@ -230,8 +230,8 @@ class Simulation:
             if driver.advance() is None and not self.person.resumes(driver.master):
                 self.violations.append(f"I11: nothing can happen any more, and the job is {driver.master.state}")
                 return
-        except Killed:
-            self._end_process()
+        except Killed as cause:
+            self._end_process(cause)
             return
         master = driver.master
         if clock.now_us() - driver.skipped_us - began_us > SILENCE_US_MAX:
@@ -276,8 +276,8 @@ class Simulation:
         self._process = ExitStack()
         try:
             self._start(self._process)
-        except Killed:
-            self._end_process()
+        except Killed as cause:
+            self._end_process(cause)
         except CheckpointError:
             if self._damage is None:
                 raise
@@ -290,8 +290,8 @@ class Simulation:
             else:
                 self._check_nothing_taken_back()
 
-    def _end_process(self) -> None:
-        """Nothing of the process is left but its files."""
+    def _end_process(self, cause: Killed | None = None) -> None:
+        """Nothing of the process is left but its files, and not even all of these when the power failed."""
         assert self._process is not None
         master = self.master
         if master.state not in ("CREATED", "INITIALIZING"):
@@ -301,6 +301,8 @@ class Simulation:
         self.counted_twice += sum(found.records for found in master.life.audit.found)
         self._process.close()
         self._process = None
+        if isinstance(cause, PowerFailed):
+            self._disk.lose_power()
 
     def _start(self, process: ExitStack) -> None:
         chance, checker = self.chance, self.checker

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from workbench.connectors.checksum import RunningChecksum
-from workbench.connectors.part_files import sync_path, write_pieces_durably
+from workbench.connectors.disk import DISK, make_folder_durably
+from workbench.connectors.part_files import write_pieces_durably
 from workbench.errors import CheckpointError
 
 _AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
@@ -82,9 +83,7 @@ class LocalFiles:
 
     def write(self, path: str, pieces: Iterable[Any]) -> None:
         target = self.path_of(path)
-        folder = os.path.dirname(target)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, exist_ok=True)
+        make_folder_durably(os.path.dirname(target))
         write_pieces_durably(target, pieces)
 
     def read(self, path: str, running: RunningChecksum) -> Any:
@@ -127,16 +126,17 @@ class LocalFiles:
             return
         old, new = source.path_of(path), self.path_of(to)
         folder = os.path.dirname(new)
-        os.makedirs(folder, exist_ok=True)
+        make_folder_durably(folder)
         self.delete(to)
+        disk = DISK.get()
         try:
-            os.link(old, new)
+            disk.link(old, new)
         except FileNotFoundError:
             raise
         except OSError:  # another disk, or one without links
             with open(old, "rb") as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
-        sync_path(folder)
+        disk.sync_folder(folder)
 
     def path_of(self, path: str) -> str:
         if not path:

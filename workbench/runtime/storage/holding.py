@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.clock import Clock
+from workbench.connectors.disk import make_folder_durably
 from workbench.errors import CheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.holder import HeldError, Holder
@@ -75,7 +76,7 @@ class LocalHold:
         self.directory: Path | None = folder.absolute()
         self.files: Files = LocalFiles(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder_durably(self.directory)
             self._lock: FileIO | None = FileIO(f"{folder}/{LOCK}", "a+")
         except OSError as error:
             raise CheckpointError(
