@@ -2,27 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
+from workbench.cli import simulate
+from workbench.cli.entry import main
 from workbench.drivers.crash_points import COORDINATOR, CrashPoint
+from workbench.drivers.faults import Fault, FaultPlan
 from workbench.elements import CheckpointMode
 from workbench.testing import exhaustive
-from workbench.testing.exhaustive import MODES, Case, _singles, census, run_case, way_back
+from workbench.testing.crash_places import Owners, missing, required
+from workbench.testing.exhaustive import MODES, NAMES, Case, _singles, census, run_case, way_back
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_crash_point_is_reached(mode: CheckpointMode) -> None:
-    _, tasks, places = census("latest", mode)
-    _, back = way_back("latest", mode)
-    reached = {point for point, _ in places} | {point for point, _ in back}
+@pytest.mark.parametrize("name", NAMES)
+def test_every_crash_point_is_reached_in_every_task(name: str, mode: CheckpointMode) -> None:
+    _, owners, places, _ = census(name, mode)
+    _, back = way_back(name, mode)
+    assert missing({**places, **back}, owners, mode) == []
+    reached = {point for point, _ in (*places, *back)}
     absent = set() if mode == "unaligned" else {"in-flight replay"}  # aligned checkpoints hold nothing in flight
+    if name == "in files":  # a source and a sink in one chain: no barrier travels
+        assert not owners.senders
+        absent = {"barrier emission", "first barrier", "end of alignment", "in-flight replay"}
+    else:
+        assert owners.senders | owners.receivers == owners.tasks
     assert set(get_args(CrashPoint)) - reached == absent
-    assert tasks == 4
-    everywhere = {owner for point, owner in places if point == "acknowledge"}
-    assert {owner for point, owner in places if point == "synchronous part"} == everywhere
-    assert len(everywhere) == tasks
+
+
+def test_the_tasks_of_each_crash_point() -> None:
+    _, owners, places, _ = census("latest", "unaligned")
+    sources, sinks = {"table[0]", "table[1]"}, {"aggregate[0]", "aggregate[1]"}
+    assert owners == Owners(frozenset(sources | sinks), frozenset(sources), frozenset(sinks), frozenset(sinks))
+    table = required(owners, "unaligned")
+    assert set(table) == set(get_args(CrashPoint))
+    assert set(required(owners, "exactly-once")) == set(table) - {"in-flight replay"}
+    assert table["restore read"] == sources | sinks
+    assert table["re-commit"] == sources | sinks | {COORDINATOR}
+    places = {place: 1 for place in places if place != ("mid-file", "table[1]") and place[0] != "last acknowledge"}
+    lacking = missing(places, owners, "exactly-once")
+    assert ("mid-file", "table[1]") in lacking
+    assert {owner for point, owner in lacking if point == "last acknowledge"} == sources | sinks
+    places["last acknowledge", "table[0]"] = 1
+    assert all(point != "last acknowledge" for point, _ in missing(places, owners, "exactly-once"))
+
+
+def test_the_command_fails_when_not_every_crash_happens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = next(_singles("latest", "exactly-once"))
+    never = replace(case, faults=FaultPlan((Fault("restore read", 99, "kill"),)))
+    monkeypatch.setattr(simulate, "single_crashes", lambda: [case, never])
+    monkeypatch.setattr(simulate, "places_missed", list)
+    assert main(["simulate", "--exhaustive"]) == 1
+    said = capsys.readouterr().out
+    assert f"{never}: this crash did not happen." in said
+    assert "2 crashes: 1 were reached, 0 broke a promise" in said
+    monkeypatch.setattr(simulate, "single_crashes", lambda: [case])
+    assert main(["simulate", "--exhaustive"]) == 0
+    monkeypatch.setattr(simulate, "places_missed", lambda: ["latest, unaligned: fsync of table[0]"])
+    assert main(["simulate", "--exhaustive"]) == 1
+    assert "No run comes to this place: latest, unaligned: fsync of table[0]." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mode", MODES)

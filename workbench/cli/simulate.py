@@ -13,7 +13,7 @@ from workbench.cli.command import Commands, count, one_of
 from workbench.cli.headway import Headway
 from workbench.cli.outcome import right_align
 from workbench.drivers.faults import FAULTS
-from workbench.testing.exhaustive import pairs_of_crashes, run_cases, single_crashes
+from workbench.testing.exhaustive import pairs_of_crashes, places_missed, run_cases, single_crashes
 from workbench.testing.pace import SMALL, Graphs, Pace, Paces, of_all, together
 from workbench.testing.replaying import replay
 from workbench.testing.result import SimulationResult
@@ -29,7 +29,8 @@ that fails is printed with the smallest set of faults, deeds and records that st
 last steps, and in Python 'workbench.testing.replay(SEED)' is the job right before, to be stepped by hand.
 
 With '--pipeline FILE.py' your own pipeline is run instead: the file defines 'stream', a bounded one whose records are
-never late, and what an undisturbed run gives is what every other one must give. The exit code is 1 when a seed fails.
+never late, and what an undisturbed run gives is what every other one must give. The exit code is 1 when a seed fails,
+and with '--exhaustive' also when a crash did not happen or a place was not found.
 """
 
 
@@ -52,7 +53,7 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--pipeline", default="", metavar="FILE", help="a Python file that defines 'stream'")
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
-    parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of seven pipelines")
+    parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
     parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
     parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
     parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")
@@ -118,6 +119,7 @@ def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
     """Run every single crash, or every pair; the exit code."""
     with Headway(console, "looking for the places") as headway:
         cases = pairs_of_crashes() if pairs else single_crashes()
+        missed = [] if pairs else places_missed()
         headway.expect("simulating", len(cases))
         reached = broken = 0
         for outcome in run_cases(cases, jobs=jobs):
@@ -126,11 +128,22 @@ def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
             headway.advance()
             if outcome.violations:
                 console.print("\n  ".join([outcome.case, *outcome.violations]))
+            if not (pairs or outcome.reached):
+                console.print(f"{outcome.case}: this crash did not happen.")
     what = "pairs of crashes" if pairs else "crashes"
     console.print(
         f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {headway.seconds:.0f} s."
     )
-    return 1 if broken else 0
+    if pairs:  # the first crash may well end the run before the place of the second one
+        return 1 if broken else 0
+    for place in missed:
+        console.print(f"No run comes to this place: {place}.")
+    if missed or reached < len(cases):
+        console.print(
+            f"Not everything was tried: {len(cases) - reached} crashes did not happen, and {len(missed)} places were"
+            " not found; see the lines above."
+        )
+    return 1 if broken or missed or reached < len(cases) else 0
 
 
 def print_failure(console: Console, failed: SimulationResult, search: Search) -> None:

@@ -2,7 +2,8 @@
 
 A *census* runs a pipeline without a fault and counts which places each task reaches; those that are only reached on the
 way back from a crash are counted in a run with one. As a run is the same up to its first fault, every place that was
-counted is reached again when something is to happen there.
+counted is reached again when something is to happen there. `places_missed` says which of those that there are
+(`crash_places`) no census has found.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
-from typing import cast, get_args
+from typing import NamedTuple, cast, get_args
 
+from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.table_sink import TableSink
 from workbench.drivers.crash_points import COORDINATOR, CrashPoint, FaultPoint
 from workbench.drivers.faults import POINTS, Fault, FaultPlan, Kind
@@ -26,20 +28,24 @@ from workbench.operators import aggregations
 from workbench.operators.local_aggregate import Worthwhile
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
-from workbench.testing.comparing import equal
+from workbench.testing.comparing import Rows, equal
+from workbench.testing.crash_places import ON_THE_WAY_BACK, Owners, Place, missing
 from workbench.testing.inputs import source
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import Simulation, run_scenario
-from workbench.testing.topologies import TOPOLOGIES, Trial
+from workbench.testing.topologies import TOPOLOGIES, Trial, late
 from workbench.windows import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
-NAMES = ("rebalanced", "latest", "united", "late", "in files", "layered", "exchanged")
-"""One source spread over many, an upsert, two sources, side outputs, files, alignment at three levels, exchanges of
-every kind."""
+NAMES = ("rebalanced", "latest", "united", "late", "in files", "spread in files", "layered", "exchanged")
+"""One source spread over many, an upsert, two sources, side outputs, files in one chain with their source and behind an
+exchange, alignment at three levels, exchanges of every kind. All but that one chain have channels."""
 _SEEDS = 15
 _AT_ONCE = 20
-_ON_THE_WAY_BACK: frozenset[CrashPoint] = frozenset({"restore read", "re-commit", "in-flight replay"})
+_KILLED_EVERY = 80, 5
+"""Steps at which a run is killed to see its way back: some, and many where none of these shows all of it."""
+_FIRST_KILLS = 1_000
+"""The steps out of which some are taken; if need be, many of a whole run."""
 _CRASHES: tuple[Kind, ...] = ("crash", "kill")
 
 
@@ -77,7 +83,20 @@ class Outcome:
     violations: tuple[str, ...]
 
 
-Place = tuple[CrashPoint, str]
+class Census(NamedTuple):
+    """What an undisturbed run reaches.
+
+    Attributes:
+        scenario: the run.
+        owners: its tasks.
+        places: how often each place was reached.
+        steps: that it took.
+    """
+
+    scenario: Scenario
+    owners: Owners
+    places: dict[Place, int]
+    steps: int
 
 
 def run_case(case: Case) -> Outcome:
@@ -96,17 +115,31 @@ def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
 
 
 def single_crashes() -> list[Case]:
-    """Every crash point x every task x aligned and unaligned x seven pipelines, each as a failed task and as a killed
+    """Every crash point x every task x aligned and unaligned x eight pipelines, each as a failed task and as a killed
     process; where a place is the coordinator's, each task fails while it is there."""
     return [case for name in NAMES for mode in MODES for case in _singles(name, mode)]
+
+
+def places_missed() -> list[str]:
+    """The places of those pipelines that no single crash comes to, each in words; none when all is enumerated."""
+    return [
+        f"{name}, {mode}: {point} of {owner}"
+        for name in NAMES
+        for mode in MODES
+        for point, owner in missing(_reached(name, mode), census(name, mode).owners, mode)
+    ]
+
+
+def _reached(name: str, mode: CheckpointMode) -> set[Place]:
+    return {*census(name, mode).places, *way_back(name, mode)[1]}
 
 
 def pairs_of_crashes() -> list[Case]:
     """Every place of a five-task graph, and from there on every place again."""
     cases = []
     for mode in MODES:
-        scenario, tasks, places = census("five", mode)
-        firsts = list(_faults(places, tasks, crash_all=False))
+        scenario, owners, places, _ = census("five", mode)
+        firsts = list(_faults(places, len(owners.tasks), crash_all=False))
         for first in firsts:
             for second in firsts:
                 then = replace(second, occurrence=1, follows=True)
@@ -116,7 +149,8 @@ def pairs_of_crashes() -> list[Case]:
 
 
 def _singles(name: str, mode: CheckpointMode) -> Iterator[Case]:
-    scenario, tasks, places = census(name, mode)
+    scenario, owners, places, _ = census(name, mode)
+    tasks = len(owners.tasks)
     for fault in _faults(places, tasks, crash_all=True):
         yield Case(name, mode, scenario.seed, FaultPlan((fault,)))
     before, places = way_back(name, mode)
@@ -135,38 +169,37 @@ def _faults(places: dict[Place, int], tasks: int, *, crash_all: bool) -> Iterato
 
 
 @cache
-def census(name: str, mode: CheckpointMode) -> tuple[Scenario, int, dict[Place, int]]:
-    """The seed out of some in which most places are reached; the number of tasks, and how often each place was."""
-    best: tuple[Scenario, int, dict[Place, int]] | None = None
-    for seed in range(_SEEDS):
-        scenario = _calm(name, mode, seed)
-        found = _count(scenario)
-        if found is not None and (best is None or _better(found, best)):
-            best = (scenario, *found)
-    assert best is not None
-    return best
+def census(name: str, mode: CheckpointMode) -> Census:
+    """That of the seed out of some in which most places are reached."""
+    return max((_count(_calm(name, mode, seed)) for seed in range(_SEEDS)), key=_variety)
 
 
+def _variety(found: Census) -> tuple[int, int]:
+    return len({point for point, _ in found.places}), len(found.places)
+
+
+@cache
 def way_back(name: str, mode: CheckpointMode) -> tuple[Fault, dict[Place, int]]:
     """The kill that reaches most of the places on the way back from it, and how often each of those was reached."""
-    scenario, _, _ = census(name, mode)
-    best: tuple[Fault, dict[Place, int]] | None = None
-    for step in range(40, 1000, 80):
-        kill = Fault("step", step, "kill")
-        found = _count(replace(scenario, faults=FaultPlan((kill,))))
-        places = {} if found is None else {place: n for place, n in found[1].items() if place[0] in _ON_THE_WAY_BACK}
-        if best is None or len(places) > len(best[1]):
-            best = (kill, places)
-    assert best is not None
+    whole = census(name, mode)
+    few, many = _KILLED_EVERY
+    first = range(few // 2, min(whole.steps, _FIRST_KILLS), few)
+    best = max((_killed(whole.scenario, step) for step in first), key=lambda found: len(found[1]))
+    for step in range(many, whole.steps, many):
+        if not missing({**whole.places, **best[1]}, whole.owners, mode):
+            break
+        best = max(best, _killed(whole.scenario, step), key=lambda found: len(found[1]))
     return best
 
 
-def _better(found: tuple[int, dict[Place, int]], best: tuple[Scenario, int, dict[Place, int]]) -> bool:
-    return (len({point for point, _ in found[1]}), len(found[1])) > (len({p for p, _ in best[2]}), len(best[2]))
+def _killed(scenario: Scenario, step: int) -> tuple[Fault, dict[Place, int]]:
+    kill = Fault("step", step, "kill")
+    places = _count(replace(scenario, faults=FaultPlan((kill,)))).places
+    return kill, {place: n for place, n in places.items() if place[0] in ON_THE_WAY_BACK}
 
 
-def _count(scenario: Scenario) -> tuple[int, dict[Place, int]] | None:
-    """The number of tasks of an undisturbed run, and how often each place was reached."""
+def _count(scenario: Scenario) -> Census:
+    """How often each place was reached by a run."""
     with Simulation(replace(scenario, census=True)) as simulation:
         while simulation.step():
             pass
@@ -176,7 +209,7 @@ def _count(scenario: Scenario) -> tuple[int, dict[Place, int]] | None:
         assert execution is not None
         counts = simulation.faults.counts
         places = {(cast(CrashPoint, point), owner): n for (point, owner), n in counts.items() if _listed(point, owner)}
-        return len(execution.tasks), places
+        return Census(scenario, Owners.of(execution), places, len(simulation.trace))
 
 
 def _listed(point: FaultPoint, owner: str) -> bool:
@@ -196,12 +229,22 @@ def _calm(name: str, mode: CheckpointMode, seed: int) -> Scenario:
         restart=FixedDelay(3, 0, counts_injected=False),
         local_aggregation=Worthwhile(rows=1, shrinks=1, pause=0),
     )
-    draw = five if name == "five" else _two_wide(TOPOLOGIES[name])
+    own: dict[str, DrawTrial] = {"spread in files": spread_in_files, "late": partial(late, drops=0)}
+    draw = five if name == "five" else _two_wide({**TOPOLOGIES, **own}[name])
     return Scenario(seed, {name: draw}, faults=FaultPlan(), actions=(), long=True, settings=settings, durable=True)
 
 
 def _two_wide(draw: DrawTrial) -> DrawTrial:
     return lambda chance, folder: replace(draw(chance, folder), parallelisms=(2,))
+
+
+def spread_in_files(chance: Random, folder: Path) -> Trial:
+    """Files behind an exchange."""
+    stream, rows = source(chance)
+    place = folder / "files"
+    expected: Rows = Counter(tuple(row) for row in rows)
+    sink = ParquetSink(place, compression="none")
+    return Trial(stream.rebalance().sink_to(sink), equal("files", expected), folders=(("files", place),))
 
 
 def five(chance: Random, folder: Path) -> Trial:

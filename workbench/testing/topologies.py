@@ -184,9 +184,9 @@ def broadcast(chance: Random, folder: Path) -> Trial:
     return Trial(copies.sink_to(TableSink("out")), _equal("out", expected), (parallelism,))
 
 
-def late(chance: Random, folder: Path) -> Trial:
-    """Windows and the records that come too late for them: together they are the input, be the late ones put aside or
-    counted and dropped."""
+def late(chance: Random, folder: Path, drops: float = 0.4) -> Trial:
+    """Windows and the records that come too late for them: together they are the input, be the late ones put aside or,
+    in so many of the trials, counted and dropped."""
     size = chance.choice((30, 100))
     stream, rows = _source(
         chance,
@@ -237,9 +237,8 @@ def late(chance: Random, folder: Path) -> Trial:
             f"but {late} were counted as late and {without} as without event time"
         ]
 
-    drops = chance.random() < 0.4  # drawn last: the rest is as it would be otherwise
     out = result.sink_to(TableSink("out"))
-    if drops:
+    if chance.random() < drops:  # drawn last: the rest is as it would be otherwise
         return Trial(out, dropped, on_time=False, counted=counted)
     pipeline = out + result.side_output("late").sink_to(TableSink("late"))
     return Trial(pipeline, put_aside, on_time=False, counted=counted)
