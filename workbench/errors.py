@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from workbench.origin import Origin
+from workbench.redaction import redacted
 
 
 class WorkbenchError(Exception):
     """Base of every error that the workbench raises on purpose.
 
     Args:
-        message: the fact, with the value, and the likely fix.
+        message: the fact, with the value, and the likely fix; secrets in URLs are hidden.
         origin: where in the user's code the mistake stands, if known.
 
     Example:
@@ -30,8 +31,8 @@ class WorkbenchError(Exception):
     """
 
     def __init__(self, message: str, *, origin: Origin | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redacted(message)
+        super().__init__(self.message)
         self.origin = origin
 
     def __str__(self) -> str:

@@ -7,12 +7,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.redaction import redacted
+
 _PACKAGE = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A line of the user's code: file, line number (from 1) and its text."""
+    """A line of the user's code: file, line number (from 1) and its text, see `line_text`."""
 
     file: str
     line: int
@@ -31,4 +33,9 @@ def caller() -> Origin | None:
     if frame is None:
         return None
     file, line = frame.f_code.co_filename, frame.f_lineno
-    return Origin(file, line, linecache.getline(file, line).strip()[:120])
+    return Origin(file, line, line_text(file, line))
+
+
+def line_text(file: str, line: int) -> str:
+    """The beginning of a line of the user's code as it may be shown, without secrets."""
+    return redacted(linecache.getline(file, line).strip())[:120]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from workbench.connectors.disk import make_folder_durably
@@ -29,10 +29,17 @@ class Cell:
     Attributes:
         line: what stands behind ``%%stream``.
         body: the lines below.
+        redacted: secrets have been taken out of it, so it cannot run as it stands.
     """
 
     line: str
     body: str
+    redacted: bool = False
+
+    def without_secrets(self) -> Cell:
+        """The cell as it may be written down."""
+        line, body = redacted(self.line), redacted(self.body)
+        return Cell(line, body, self.redacted or (line, body) != (self.line, self.body))
 
     def __str__(self) -> str:
         return f"%%stream {self.line}\n{self.body}"
@@ -57,8 +64,9 @@ class JobRecord:
     cell: Cell | None = None
 
     def to_json(self) -> bytes:
-        """The record's file."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
+        """The record's file; secrets in URLs of the cell are left out."""
+        kept = self if self.cell is None else replace(self, cell=self.cell.without_secrets())
+        return json.dumps({"format": FORMAT, **asdict(kept)}, indent=1).encode()
 
     @staticmethod
     def from_json(content: bytes) -> JobRecord | None:
@@ -77,8 +85,8 @@ _cell: ContextVar[Cell | None] = ContextVar("cell", default=None)
 
 
 @contextmanager
-def started_from(cell: Cell) -> Iterator[None]:
-    """Jobs that are started in this block say that this cell did it."""
+def started_from(cell: Cell | None) -> Iterator[None]:
+    """Jobs that are started in this block say that this cell did it; None: that none did."""
     token = _cell.set(cell)
     try:
         yield

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.redaction import redacted
 
 MOST = 4
 """Errands of one view at the same time; a further one is refused."""
@@ -43,7 +44,7 @@ class Errands:
             except WorkbenchError as error:
                 problem = str(error)
             except Exception as error:  # noqa: BLE001 - whatever it is, the person who asked must hear of it
-                problem = f"{type(error).__name__}: {error}"
+                problem = redacted(f"{type(error).__name__}: {error}")
             self._done.append(lambda: then(result, problem))
             self._running.discard(name)
 

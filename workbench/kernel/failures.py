@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.origin import Origin
+from workbench.origin import Origin, line_text
 
 
 def show_failure(
@@ -40,7 +40,7 @@ def cell_line(trace: TracebackType | None) -> Origin | None:
     for frame, line in walk_tb(trace):
         file = frame.f_code.co_filename
         if is_cell(file) and len(linecache.getlines(file)) > 1:
-            text = linecache.getline(file, line).strip()[:120]
+            text = line_text(file, line)
             found = Origin(file, line, "" if text.startswith("get_ipython().run_") else text)
     return found
 

@@ -20,6 +20,7 @@ from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import VERBS, run_verb
+from workbench.redaction import HIDDEN, hidden_places
 
 REPLACE_PATIENCE_S = 30.0
 """How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
@@ -120,8 +121,12 @@ class StreamMagics(Magics):
         return run_verb(arg_split(line), self._run_cell)
 
     def _run_cell(self, cell: Cell) -> Any:
-        """Show the cell of a job of an earlier kernel, and run it from the job's latest checkpoint."""
+        """Show the cell of a job of an earlier kernel, and run it from the job's latest checkpoint; one whose secrets
+        were not kept is for the person to complete."""
         again = Cell(resuming(cell.line), cell.body)
+        if cell.redacted:
+            places = ", ".join(hidden_places(str(again)))
+            return Advice(f"Secrets are not kept: run this cell with yours in place of {HIDDEN} in {places}\n\n{again}")
         display(Advice(str(again)))
         return self.shell.run_cell_magic("stream", again.line, again.body)
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from workbench.errors import WorkbenchError, unknown
+from workbench.redaction import redacted
 from workbench.telemetry.frames import Frame
 
 PROTOCOL_VERSION = 1
@@ -177,8 +178,8 @@ def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
 
 
 def sentence(error: BaseException) -> str:
-    """An error in one line: the message of ours, the type and message of any other."""
-    text = " ".join(str(error).split())
+    """An error in one line, without secrets: the message of ours, the type and message of any other."""
+    text = redacted(" ".join(str(error).split()))
     if isinstance(error, WorkbenchError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -15,6 +15,7 @@ from workbench.elements import CheckpointBarrier
 from workbench.errors import CheckpointError
 from workbench.operators.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
+from workbench.redaction import redacted
 from workbench.runtime.background import Background
 from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord, Kind
 from workbench.runtime.deployment import Execution
@@ -294,7 +295,7 @@ class CheckpointCoordinator:
             return
         del self.in_progress[record.checkpoint_id]
         record.state = "FAILED"
-        record.reason = reason
+        record.reason = redacted(reason)
         record.ended_us = self._ended_us = now_us
         self.failed += 1
         self.failures += own_fault

@@ -16,6 +16,7 @@ from __future__ import annotations
 from workbench.clock import Clock
 from workbench.errors import WorkbenchError
 from workbench.observer import JobObserver
+from workbench.redaction import redacted
 from workbench.runtime.audit import Audit
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
@@ -73,8 +74,8 @@ class LifeCycle:
         self.enter(state)
 
     def tell(self, kind: str, text: str) -> None:
-        """Put a line into the log."""
-        self.observer.on_event(self._clock.now_us(), kind, text)
+        """Put a line into the log; secrets in it are hidden, because errors of others may name them."""
+        self.observer.on_event(self._clock.now_us(), kind, redacted(text))
 
 
 def _without_frames(error: Exception) -> Exception:
@@ -88,5 +89,5 @@ def _without_frames(error: Exception) -> Exception:
 
 
 def sentence_of(error: Exception) -> str:
-    """What to say of an error: one of ours is a sentence already."""
-    return str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+    """What to say of an error, without secrets: one of ours is a sentence already."""
+    return str(error) if isinstance(error, WorkbenchError) else redacted(f"{type(error).__name__}: {error}")

@@ -1,0 +1,59 @@
+"""Secrets in URLs: nothing that is shown or written down holds them."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.redaction import redacted
+
+
+def test_secrets_are_hidden() -> None:
+    assert redacted("s3://key:se/cr@et@host/x") == "s3://***@host/x"
+    assert redacted("http://host:8080/users/@me") == "http://host:8080/users/@me"
+    assert redacted("https://ann@host/a?token=t&x=1&Api-Key=k") == "https://***@host/a?token=***&x=1&Api-Key=***"
+    assert redacted("a: http://u:p@h and http://v:q@g.") == "a: http://***@h and http://***@g."
+    assert redacted("nothing here: a@b, x=1, ?n=2") == "nothing here: a@b, x=1, ?n=2"
+    assert redacted("no log at s3:/u:p@b/x, nor at C:/u@b") == "no log at s3:/***@b/x, nor at C:/u@b"  # made a path of
+
+
+SOURCE = """import workbench as wb, pyarrow as pa
+numbers = wb.Stream.from_table(pa.table({'n': [1]}))
+numbers.filter('nn > 1').sink_to(wb.DiscardSink()).run('x')  # as s3://key:pa55@bucket/x
+"""
+
+
+def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: wb.History.open("s3://key:pa55@bucket/x"),
+        lambda: wb.Stream.from_files("s3://key:pa55@bucket/x"),
+        lambda: wb.Recording.open("s3://key:pa55@bucket/x"),
+    )
+    for attempt in attempts:
+        with pytest.raises(wb.WorkbenchError, match=r"\*\*\*@bucket") as caught:
+            attempt()
+        assert "pa55" not in str(caught.value) + repr(caught.value) + caught.value.message
+
+    (tmp_path / "program.py").write_text(SOURCE)
+    with pytest.raises(wb.WorkbenchError, match=r"program.py, line 3: .*s3://\*\*\*@bucket") as caught:
+        runpy.run_path(str(tmp_path / "program.py"))
+    assert "pa55" not in str(caught.value)
+
+    def fails(rows: pa.RecordBatch) -> pa.RecordBatch:
+        raise OSError("no access to s3://key:pa55@bucket/x")
+
+    numbers = wb.Stream.from_table(pa.table({"n": [1]}))
+    job = numbers.map_batches(fails).sink_to(wb.DiscardSink()).run("fails", restart=wb.no_restart())
+    with pytest.raises(wb.JobError) as failed:
+        job.wait("60s")
+    recording = job.recording(tmp_path / "x.recording")
+    frames = repr([asdict(frame) for frame in recording.frames])
+    assert "s3://***@bucket/x" in frames
+    assert "pa55" not in frames + str(failed.value) + repr(job.status()) + repr(recording.events())
+    assert "pa55" not in job.report(tmp_path / "x.html").read_text()
