@@ -13,12 +13,16 @@ from pathlib import Path
 
 from workbench.api.job_record import RECORD, JobRecord, known_directories
 from workbench.api.pipeline import Pipeline
+from workbench.clock import SystemClock
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError
+from workbench.redaction import redacted
 from workbench.runtime.storage import CheckpointReader, Holder, Manifest
-from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
 from workbench.runtime.storage.holding import LOCK
-from workbench.runtime.storage.locations import open_files
+from workbench.runtime.storage.lease import lessee
+from workbench.runtime.storage.locations import folder_in, open_files
 
 _PLACE = re.compile(r"chk-[0-9]{8}")
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
@@ -33,6 +37,7 @@ class FoundJob:
         directory: where, as a path or URI.
         checkpoint: its latest complete checkpoint; None: it has none.
         holder: the process that seems to run it.
+        problem: why its checkpoints cannot be read; None: they can.
 
     Source: F2-16.
 
@@ -50,6 +55,10 @@ class FoundJob:
     directory: str
     checkpoint: Manifest | None
     holder: Holder | None
+    problem: str | None = None
+
+    def __repr__(self) -> str:
+        return ", ".join(self.facts)
 
     @property
     def name(self) -> str:
@@ -63,36 +72,38 @@ class FoundJob:
 
     @property
     def call(self) -> str:
-        """The call that continues it; its pipeline is in the program that started it."""
+        """The call that continues it; its pipeline is in the program that started it. Secrets in a URI are hidden."""
         usual = signature(Pipeline.run).parameters
         chosen = {
             setting: value
             for setting, value in self.record.settings.items()
             if setting not in usual or str(usual[setting].default) != str(value)
         }
-        given = {"checkpoint_dir": self.directory, **chosen, "resume": True}
+        given = {"checkpoint_dir": redacted(self.directory), **chosen, "resume": True}
         return f"run({self.name!r}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @property
     def facts(self) -> tuple[str, str, str, str]:
-        """Name, how far it is, how it was started and where it is, in words."""
+        """Name, how far it is or what is wrong with it, how it was started and where it is, in words."""
         reached = "no checkpoint yet"
         if self.checkpoint is not None:
             done = format_instant(self.checkpoint.completed_us)
             reached = f"checkpoint {self.checkpoint.checkpoint_id} of {done}"
         if self.record.state == "FINISHED":
             reached = "finished"
+        if self.problem is not None:
+            reached = self.problem
         if self.holder is not None:
             reached = f"run by {self.holder}"
         started = "Python" if self.record.cell is None else "%%stream"
-        return self.name, reached, f"started by {started}", self.directory
+        return self.name, reached, f"started by {started}", redacted(self.directory)
 
 
 class FoundJobs(tuple[FoundJob, ...]):
     """Found jobs, which show themselves as a table."""
 
     def __repr__(self) -> str:
-        return "\n".join(", ".join(job.facts) for job in self) or "no jobs"
+        return "\n".join(map(repr, self)) or "no jobs"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -111,7 +122,8 @@ def found_jobs(directory: str | Path | None = None) -> FoundJobs:
             ``%load_ext workbench`` was in force.
 
     Returns:
-        At most one for each directory; `FoundJob.resumable` tells which can be continued.
+        At most one for each directory; `FoundJob.resumable` tells which can be continued, `FoundJob.problem` what is
+        wrong with one whose checkpoints are damaged.
 
     Raises:
         CheckpointError: the directory cannot be read.
@@ -139,30 +151,46 @@ def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
     for location in locations:
         if deep and "://" not in location and not Path(location).is_dir():
             raise CheckpointError(f"there is no directory {location!r} to look for jobs in")
-        inner = [f"{location.rstrip('/')}/{name}" for name in open_files(location).folders()] if deep else []
+        inner = [folder_in(location, name) for name in open_files(location).folders()] if deep else []
         for place in (location, *inner):
             if (job := _found(place)) is not None:
                 yield job
 
 
 def _found(location: str) -> FoundJob | None:
-    files = open_files(location)
-    reader = CheckpointReader(files)
+    """The job in a directory; None where there is none, or where it cannot be looked into now."""
     try:
+        files = open_files(location)
+        reader = CheckpointReader(files)
         record = JobRecord.from_json(reader.bytes_of(RECORD)) if files.exists(RECORD) else None
         if record is None:
             return None
-        places = [place for place in files.folders() if _PLACE.fullmatch(place)]
-        places += [f"savepoints/{name}" for name in files.folders("savepoints")]
-        manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
-    except OSError:
+        holder = _holder(files, reader)
+        try:
+            return FoundJob(record, location, _latest(files, reader), holder)
+        except CheckpointError as error:  # of this job alone: the others are to be found all the same
+            return FoundJob(record, location, None, holder, str(error))
+    except (OSError, CheckpointError):
         return None
-    latest = max(manifests, key=lambda manifest: manifest.checkpoint_id, default=None)
-    return FoundJob(record, location, latest, _holder(files, reader))
+
+
+def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
+    """The checkpoint or savepoint from which the job would go on.
+
+    Raises:
+        CheckpointError: one of them is damaged, or it was taken back to one that is gone.
+    """
+    places = [place for place in files.folders() if _PLACE.fullmatch(place)]
+    places += [f"savepoints/{name}" for name in files.folders("savepoints")]
+    manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
+    back = read_gone_back(reader.bytes_of(TAKEN_BACK), files.path_of(TAKEN_BACK)) if files.exists(TAKEN_BACK) else None
+    return latest_of(manifests, back, files.shown)
 
 
 def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
     """The process that holds a directory, unless it is known to be dead; who resumes is told for certain."""
+    if not isinstance(files, LocalFiles):
+        return lessee(files, SystemClock().now_us())
     holder = Holder.read(reader.bytes_of(LOCK).decode(errors="replace")) if files.exists(LOCK) else None
     if holder is not None and holder.host == platform.node() and not _alive(holder.pid):
         return None

@@ -65,12 +65,16 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def _offer() -> None:
-    """Name the jobs that earlier kernels of this working directory have left behind."""
-    jobs = FoundJobs(job for job in found_jobs() if job.resumable)
+    """Name the jobs that earlier kernels of this working directory have left behind, and those that are damaged."""
+    found = found_jobs()
+    jobs = FoundJobs(job for job in found if job.resumable)
     if jobs:
         what = "This job" if len(jobs) == 1 else "These jobs"
         names = "resume" if len(jobs) == 1 else "resume NAME"
         display(Advice(f"{what} can be continued with %stream {names}:\n{jobs!r}"))
+    if damaged := FoundJobs(job for job in found if job.problem is not None):
+        what = "This job" if len(damaged) == 1 else "These jobs"
+        display(Advice(f"{what} cannot be continued as {'it is' if len(damaged) == 1 else 'they are'}:\n{damaged!r}"))
 
 
 def unload_ipython_extension(ipython: Any) -> None:

@@ -11,6 +11,7 @@ from workbench.api.job_record import Cell
 from workbench.errors import JobError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.job_list import JobList
+from workbench.redaction import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +241,17 @@ def resume(words: Sequence[str], run_cell: RunCell) -> Any:
     if (words and words[0] in here) or (here and not words):
         job = here[words[0]] if words else default_job("resume", here)
         return job.resume()
-    found = {job.name: job for job in wb.found_jobs() if job.resumable}
+    left = wb.found_jobs()
+    found = {job.name: job for job in left if job.resumable}
     if not words and len(found) != 1:
         if found:
             raise JobError(f"name the job to resume, '%stream resume NAME', out of {', '.join(found)}")
         raise JobError("there is no job to resume: none is paused here, and none was left behind by an earlier kernel")
     name = words[0] if words else next(iter(found))
     if name not in found:
+        for job in left:
+            if job.name == name:
+                raise JobError(f"{name!r} cannot be resumed: {job.facts[1]} ({redacted(job.directory)})")
         raise JobError(unknown("job to resume", name, [*here, *found]))
     job = found[name]
     if job.record.cell is None:

@@ -22,12 +22,12 @@ from typing import Any
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.checksum import RunningChecksum
-from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.errors import CorruptCheckpointError
 from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
-from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, read_gone_back
+from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
 from workbench.runtime.storage.holder import Holder
 from workbench.runtime.storage.holding import Hold, hold
 from workbench.runtime.storage.reading import CheckpointReader
@@ -224,24 +224,12 @@ class DirectoryStorage:
         return replace(manifest, place=target)
 
     def latest(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the job goes on; None when it has none.
-
-        A savepoint commits to the sinks like any checkpoint, so a job never goes on behind one; but what a job did
-        before it was taken back to an earlier savepoint no longer counts.
+        """The checkpoint or savepoint from which the job goes on, see `latest_of`.
 
         Raises:
             CheckpointError: it was taken back to a savepoint that is gone.
         """
-        complete = [*self.manifests(), *self.savepoints()]
-        back = self._taken_back()
-        if back is not None:
-            complete = [manifest for manifest in complete if back.counts(manifest.checkpoint_id, manifest.place)]
-            if not complete:
-                raise CheckpointError(
-                    f"the job in {self.shown!r} was taken back to {back.place}, which is gone: bring it "
-                    "back, restore another savepoint, or choose another checkpoint_dir"
-                )
-        return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
+        return latest_of((*self.manifests(), *self.savepoints()), self._taken_back(), self.shown)
 
     def take_back(self, savepoint: Manifest, first_id: int) -> None:
         """Remember durably that the job goes on from a savepoint, with checkpoints from `first_id` on."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from workbench.errors import CorruptCheckpointError
+from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.runtime.manifest import Manifest
 
 TAKEN_BACK = "taken-back.json"
 
@@ -31,6 +33,31 @@ class GoneBack:
         """The record's file, with a checksum."""
         content = json.dumps(asdict(self), sort_keys=True).encode()
         return json.dumps({**asdict(self), "checksum": f"crc32:{zlib.crc32(content):08x}"}, sort_keys=True).encode()
+
+
+def latest_of(manifests: Iterable[Manifest], back: GoneBack | None, shown: str) -> Manifest | None:
+    """The checkpoint or savepoint from which a job goes on, out of all complete ones; None when it has none.
+
+    A savepoint commits to the sinks like any checkpoint, so a job never goes on behind one; but what a job did before
+    it was taken back to an earlier savepoint no longer counts.
+
+    Args:
+        manifests: in any order.
+        back: to which savepoint it was taken back, if it was.
+        shown: the directory, for errors.
+
+    Raises:
+        CheckpointError: it was taken back to a savepoint that is gone.
+    """
+    complete = list(manifests)
+    if back is not None:
+        complete = [manifest for manifest in complete if back.counts(manifest.checkpoint_id, manifest.place)]
+        if not complete:
+            raise CheckpointError(
+                f"the job in {shown!r} was taken back to {back.place}, which is gone: bring it "
+                "back, restore another savepoint, or choose another checkpoint_dir"
+            )
+    return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
 
 
 def read_gone_back(data: bytes, path: str) -> GoneBack:

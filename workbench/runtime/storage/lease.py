@@ -49,9 +49,8 @@ class Lease:
         self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
         self._owner = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
         try:
-            owner, beat_us = self._read()
-            if owner is not None and clock.now_us() - beat_us < LEASE_US:
-                raise self._held_by(owner)
+            if (other := _in_force(*self._read(), clock.now_us())) is not None:
+                raise self._held_by(other)
             self.renew()
         except OSError as error:
             reason = redacted(str(error).partition("\n")[0])
@@ -65,7 +64,7 @@ class Lease:
         if owner is None:
             raise HeldError(self.files.shown, None)
         if owner != self._owner:
-            raise self._held_by(owner)
+            raise self._held_by(_holder(owner))
 
     def check(self) -> None:
         holder, _ = self._read()
@@ -105,21 +104,40 @@ class Lease:
         if holder == self._owner:
             self.files.delete(LEASE)
 
-    def _held_by(self, owner: str) -> HeldError:
-        host, process, since_us, *_ = owner.split(":")
+    def _held_by(self, other: Holder) -> HeldError:
         return HeldError(
             self.files.shown,
-            Holder(int(process), host, int(since_us)),
+            other,
             "stop that job, choose another, or pass standby=True; if it has died, its lease ends "
             f"{LEASE_US // 1_000_000} seconds after its last heartbeat",
         )
 
     def _read(self) -> tuple[str | None, int]:
-        """The owner and its last heartbeat; an object that says neither counts as none."""
-        if not self.files.exists(LEASE):
-            return None, 0
-        try:
-            content = json.loads(bytes(memoryview(self.files.read(LEASE, RunningChecksum()))))
-            return str(content["owner"]), int(content["heartbeat_us"])
-        except (ValueError, KeyError, TypeError):
-            return None, 0
+        return _read(self.files)
+
+
+def lessee(files: Files, now_us: int) -> Holder | None:
+    """Who holds a directory by a lease that has not ended, as far as its object tells; raises an OSError."""
+    return _in_force(*_read(files), now_us)
+
+
+def _in_force(owner: str | None, beat_us: int, now_us: int) -> Holder | None:
+    return None if owner is None or now_us - beat_us >= LEASE_US else _holder(owner)
+
+
+def _holder(owner: str) -> Holder:
+    host, process, since_us, *_ = owner.split(":")
+    return Holder(int(process), host, int(since_us))
+
+
+def _read(files: Files) -> tuple[str | None, int]:
+    """The owner and its last heartbeat; an object that says neither counts as none."""
+    if not files.exists(LEASE):
+        return None, 0
+    try:
+        content = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))
+        owner, beat_us = str(content["owner"]), int(content["heartbeat_us"])
+        _holder(owner)
+    except (ValueError, KeyError, TypeError):
+        return None, 0
+    return owner, beat_us

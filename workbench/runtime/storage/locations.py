@@ -33,6 +33,12 @@ def open_files(location: str | Path) -> Files:
     return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")), options)
 
 
+def folder_in(location: str, name: str) -> str:
+    """The path or URI of a folder in one; what stands behind the question mark of a URI stays there."""
+    head, question, options = location.partition("?") if "://" in location else (location, "", "")
+    return f"{head.rstrip('/')}/{name}{question}{options}"
+
+
 def folder_named(location: str | Path) -> tuple[Files, str] | None:
     """The directory around a checkpoint's folder and the folder's name, if it holds a complete checkpoint."""
     head, question, options = str(location).partition("?")
