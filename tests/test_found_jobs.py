@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from conftest import SECRET
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
@@ -18,10 +20,13 @@ from traitlets.config import Config
 import workbench as wb
 from workbench.api import registry
 from workbench.api.job_record import Cell, JobRecord, KnownDirectories
+from workbench.clock import SystemClock, VirtualClock
 from workbench.errors import CheckpointError
 from workbench.kernel import load_ipython_extension, unload_ipython_extension
+from workbench.kernel.completion import candidates
 from workbench.kernel.magics import resuming
-from workbench.runtime.storage import DirectoryStorage
+from workbench.runtime.storage import DirectoryStorage, open_files
+from workbench.runtime.storage.lease import LEASE_US, Lease, lessee
 
 COUNT = 2_000
 BODY = """import workbench as wb, pyarrow as pa
@@ -97,6 +102,83 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert JobRecord.from_json(record.to_json()) == record
 
 
+def damage(folder: Path) -> Path:
+    """Tear the manifest of a job's latest checkpoint; its path."""
+    manifest = max(folder.glob("*/*/manifest.json"))
+    manifest.write_bytes(manifest.read_bytes()[:50])
+    return manifest
+
+
+def test_a_damaged_job_is_found_with_what_is_wrong_and_hides_no_other(tmp_path: Path) -> None:
+    for name in ("bad", "good"):
+        interrupted(tmp_path / name, name)
+    torn = damage(tmp_path / "bad")
+    bad, good = wb.found_jobs(tmp_path)
+    assert (bad.name, bad.resumable, bad.checkpoint) == ("bad", False, None)
+    assert bad.problem is not None
+    assert f"the manifest {torn} cannot be read" in bad.problem
+    assert bad.problem in repr(wb.found_jobs(tmp_path))
+    assert (good.name, good.resumable, good.problem) == ("good", True, None)
+
+
+def test_a_job_that_was_taken_back_goes_on_from_there(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        first = storage.savepoint("first")
+        assert first is not None
+        assert wb.found_jobs(tmp_path)[0].checkpoint == storage.latest() != first
+        storage.take_back(first, storage.highest_id() + 1)
+        assert wb.found_jobs(tmp_path)[0].checkpoint == storage.latest() == first
+        storage.discard(first.place)
+    gone = wb.found_jobs(tmp_path)[0]
+    assert not gone.resumable
+    assert gone.problem is not None
+    assert "was taken back to savepoints/first, which is gone" in gone.problem
+
+
+def test_secrets_of_a_cell_are_not_written_down() -> None:
+    cell = Cell("x --checkpoint-dir s3://AKIAX:TOPSECRET@bucket/p", "h = wb.History.open('s3://u:pw2@b/x')\nh")
+    written = JobRecord("x", "RUNNING", 17, {}, cell).to_json()
+    assert b"TOPSECRET" not in written
+    assert b"pw2" not in written
+    read = JobRecord.from_json(written)
+    assert read is not None
+    assert read.cell == Cell(
+        "x --checkpoint-dir s3://***@bucket/p", "h = wb.History.open('s3://***@b/x')\nh", redacted=True
+    )
+    assert JobRecord.from_json(read.to_json()) == read  # still redacted when the next process writes it
+
+
+def test_a_job_in_an_object_store_shows_no_secret_and_is_held_by_its_lease(bucket: str) -> None:
+    job = wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=100).sink_to(wb.DiscardSink()).run(
+        "remote", checkpoint_dir=bucket
+    )  # fmt: skip
+    job.savepoint("first")
+    (held,) = wb.found_jobs(bucket)
+    assert held.holder is not None
+    assert (held.holder.pid, held.resumable) == (os.getpid(), False)
+    job.cancel()
+    job.wait("60s")
+    head, _, options = bucket.partition("?")
+    for place in (bucket, f"{head.rpartition('/')[0]}?{options}"):  # in the folder itself, and from the one around it
+        found = wb.found_jobs(place)
+        (left,) = found
+        assert (left.name, left.resumable, left.holder) == ("remote", True, None)
+        assert left.directory == bucket
+        assert SECRET not in repr(found) + found._repr_html_() + repr(left) + left.call
+        assert "s3://***@" in left.call
+
+
+def test_a_lease_that_has_ended_holds_nothing(bucket: str) -> None:
+    clock = VirtualClock(SystemClock().now_us() - LEASE_US)
+    files = open_files(bucket)
+    Lease(files, clock)
+    assert lessee(files, clock.now_us()) is not None
+    assert lessee(files, clock.now_us() + LEASE_US) is None
+    files.write("lease.json", (b'{"owner": "nobody", "heartbeat_us": 1}',))
+    assert lessee(files, 2) is None
+
+
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="there is no directory"):
         wb.found_jobs(tmp_path / "nowhere")
@@ -160,6 +242,58 @@ def test_a_cell_is_shown_and_run_again(shell: InteractiveShell) -> None:
     assert again.wait("60s") == "FINISHED"
     assert again.table("cells")["n"].to_pylist() == list(range(COUNT))
     assert "restored from" in " ".join(event.text for event in again.recorder.latest().events)  # type: ignore[union-attr]
+
+
+def test_a_cell_without_its_secrets_is_shown_and_not_run(shell: InteractiveShell) -> None:
+    shell.user_ns["RATE"] = 100
+    body = BODY.replace("import", "url = 's3://key:pa55@b/x'\nimport", 1)
+    run(shell, f"%%stream secret --checkpoint-dir chk --no-dashboard -o job\n{body}")
+    job = shell.user_ns["job"]
+    job.savepoint("first")
+    job.stop()
+    job.wait("60s")
+    forget("secret")
+    shown = run(shell, "%stream resume")
+    assert "Secrets are not kept: run this cell with yours in place of *** in s3://***@b/x" in shown
+    assert "%%stream secret --checkpoint-dir chk --no-dashboard -o job --resume\nurl = 's3://***@b/x'\nimport" in shown
+    assert "pa55" not in shown + (Path("chk") / "job.json").read_text()
+    assert "secret" not in wb.jobs()
+
+
+def test_a_job_that_was_restored_keeps_its_cell(shell: InteractiveShell) -> None:
+    shell.user_ns["RATE"] = 100
+    run(shell, f"%%stream cells --checkpoint-dir chk --no-dashboard\n{BODY}")
+    before = wb.found_jobs("chk")[0].record.cell
+    assert before is not None
+    run(shell, "%stream savepoint cells first")
+    run(shell, "%stream restore cells first")
+    assert wb.found_jobs("chk")[0].record.cell == before
+    wb.job("cells").stop()
+    wb.job("cells").wait("60s")
+    forget("cells")
+    shell.user_ns["RATE"] = 100_000
+    assert "%%stream cells --checkpoint-dir chk" in run(shell, "%stream resume")
+    assert wb.job("cells").wait("60s") == "FINISHED"
+
+
+def test_a_damaged_job_is_named_and_the_others_can_be_resumed(shell: InteractiveShell, tmp_path: Path) -> None:
+    for name in ("bad", "good", "whole"):
+        interrupted(tmp_path / name, name)
+        forget(name)
+    finished = numbers(100_000).run("whole", checkpoint_dir=tmp_path / "whole", resume=True)
+    assert finished.wait("60s") == "FINISHED"
+    damage(tmp_path / "bad")
+    unload_ipython_extension(shell)
+    with capture_output() as captured:
+        load_ipython_extension(shell)
+    offer = captured.stdout + "\n".join(output.data["text/plain"] for output in captured.outputs)
+    assert "This job can be continued with %stream resume:\ngood, checkpoint " in offer
+    assert "This job cannot be continued as it is:\nbad, the manifest " in offer
+    assert "'bad' cannot be resumed: the manifest " in run(shell, "%stream resume bad")
+    assert "'whole' cannot be resumed: finished" in run(shell, "%stream resume whole")
+    assert "pipeline.run('good'" in run(shell, "%stream resume good")
+    assert "good" in candidates(["resume"])
+    assert "bad" not in candidates(["resume"])
 
 
 def test_a_paused_job_goes_on_as_before(shell: InteractiveShell, tmp_path: Path) -> None:

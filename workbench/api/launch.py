@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from workbench.api.job import Job
-from workbench.api.job_record import RECORD, JobRecord, known_directories, this_cell
+from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
 from workbench.api.opening import Beginning, keep_lease, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
@@ -254,19 +254,22 @@ def _start(
     if (speed := values.get("speed")) is not None:
         master.sources.set_speed(parse_replay_speed(master, speed))
 
+    cell = this_cell()
+
     def rerun(savepoint: str) -> Job:
         in_force = {**driver.master.settings.shown(), **driver.master.sources.shown()}
-        return start_job(
-            pipeline,
-            name,
-            values | {setting: value for setting, value in in_force.items() if setting in values},
-            checkpoint_dir=sampler.storage.location if isinstance(sampler.storage, DirectoryStorage) else None,
-            resume=False,
-            restore=savepoint,
-            incremental=incremental,
-            guarantee=settings.guarantee,
-            driver=kind,
-        )
+        with started_from(cell):
+            return start_job(
+                pipeline,
+                name,
+                values | {setting: value for setting, value in in_force.items() if setting in values},
+                checkpoint_dir=sampler.storage.location if isinstance(sampler.storage, DirectoryStorage) else None,
+                resume=False,
+                restore=savepoint,
+                incremental=incremental,
+                guarantee=settings.guarantee,
+                driver=kind,
+            )
 
     def again(new_name: str, first: int) -> Job:
         fresh = Beginning(MemoryStorage(), None, 1)
@@ -297,7 +300,7 @@ def _start(
         for setting, value in values.items()
         if value is not None
     }
-    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, this_cell())
+    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, cell)
     if start.known:
         register(job)
     begins(begin)
