@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.api.job_endings import JobEndings
 from workbench.api.job_handle import APPLY_TIMEOUT_S
+from workbench.api.restorable import check_restorable
 from workbench.durations import parse_duration
 from workbench.errors import JobError, unknown
 from workbench.runtime.storage import check_name
@@ -134,6 +135,8 @@ class JobSavepoints(JobEndings):
     def restore(self, savepoint: str) -> Job:
         """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
 
+        All files of the savepoint are read first: a job that cannot go back to it runs on.
+
         Source: E10, F2-8.
 
         Args:
@@ -143,7 +146,10 @@ class JobSavepoints(JobEndings):
             The new job, under the same name.
 
         Raises:
-            WorkbenchError: the job cannot start from it; see `Pipeline.run`.
+            CorruptCheckpointError: a file of it is missing or damaged.
+            CheckpointError: it has state of operators that the pipeline does not have.
+            SinkError: a sink has committed rows since, which would come twice.
+            WorkbenchError: the job cannot start from it for another reason; see `Pipeline.run`.
             JobError: there is no such savepoint, or it is in memory only.
         """
         manifest = self._master.storage.savepoint(savepoint)
@@ -153,6 +159,7 @@ class JobSavepoints(JobEndings):
             raise JobError(
                 f"the savepoint {savepoint!r} is in memory, which goes with the job: run it with a checkpoint_dir"
             )
+        check_restorable(self._master.storage, manifest, self._master.logical, self._master.graph)
         self.cancel()
         self._driver.wait_for(self._driver.ended, None)
         return self._rerun(savepoint)

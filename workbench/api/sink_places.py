@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.errors import PlanError
+from workbench.operators.base import Snapshot
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.storage import CheckpointStorage, DirectoryStorage
 
@@ -25,6 +28,18 @@ def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
             spec.check_fresh()
         if fresh and isinstance(spec, SqlSink):
             spec.check_fresh(job, logical.uids[node])
+
+
+def check_restore(logical: LogicalGraph, storage: CheckpointStorage, states: Mapping[str, Sequence[Snapshot]]) -> None:
+    """Refuse to go back to a checkpoint, with these states by uid, that a sink could not restore."""
+    for node, uid in logical.uids.items():
+        spec, snapshots = node.spec, states.get(uid, ())
+        if not snapshots:
+            continue
+        if isinstance(spec, ParquetSink | FileSink | SqlSink):
+            spec.check_restore(snapshots)
+        elif isinstance(spec, TableSink) and isinstance(storage, DirectoryStorage):
+            spec.check_restore(snapshots, storage.directory)
 
 
 def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:

@@ -101,6 +101,17 @@ class PartSink:
         """
         _check_fresh(self.folder)
 
+    def check_restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """Refuse to go back behind committed rows.
+
+        Args:
+            snapshots: of all subtasks, of one checkpoint.
+
+        Raises:
+            SinkError: the folder holds parts of later checkpoints.
+        """
+        _check_none_later(self.folder, snapshots)
+
     def describe(self) -> str:
         return str(self.path)
 
@@ -194,13 +205,7 @@ class PartSinkLogic(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         if not any(snapshots):
             return  # a sink that the restored job did not have: it starts afresh
-        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots)
-        later = [part for part in _parts(self._folder) if _epoch(part) > checkpoint_id]
-        if later:
-            raise SinkError(
-                f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
-                " restore, and its rows would come twice: restore that checkpoint, or choose another path"
-            )
+        checkpoint_id = _check_none_later(self._folder, snapshots)
         lines = [
             cast("dict[str, Any]", line) for snapshot in snapshots for line in cast("list[Json]", snapshot["pending"])
         ]
@@ -261,6 +266,18 @@ def _check_fresh(folder: Path) -> None:
             f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
             " choose another path, or resume the job that wrote them (resume=True)"
         )
+
+
+def _check_none_later(folder: Path, snapshots: Sequence[Snapshot]) -> int:
+    """The checkpoint that these are of, if no part in the folder is of a later one."""
+    checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots)
+    later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
+    if later:
+        raise SinkError(
+            f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
+            " restore, and its rows would come twice: restore that checkpoint, or choose another path"
+        )
+    return checkpoint_id
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -72,18 +72,12 @@ class AppendLogic(Operator):
         if not any(snapshots):
             return  # a sink that the restored job did not have: it starts afresh
         self._begun = True
-        self._writer = next(str(snapshot["writer"]) for snapshot in snapshots if snapshot)
-        checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots if snapshot)
+        self._writer, checkpoint_id = _taken(snapshots)
         past = Runs.from_json([snapshot.get("runs") for snapshot in snapshots])
         self._runs = past.gone_on(self._run, checkpoint_id)
         if self._subtask != 0:
             return
-        if (committed := self._table.committed(self._writer)) > checkpoint_id:
-            raise SinkError(
-                f"the table {self._table.name!r} of {self._table.database.url} has rows of epoch {committed}, later "
-                f"than checkpoint {checkpoint_id} to restore, which would come twice: restore a checkpoint that is not "
-                "older, or choose another table"
-            )
+        check_none_later(self._table, snapshots)
         epochs = [
             _epoch(name, rows)
             for snapshot in snapshots
@@ -99,6 +93,31 @@ class AppendLogic(Operator):
             if self._subtask == 0:
                 self._table.check_fresh(self._writer)
             self._begun = True
+
+
+def check_none_later(table: SqlTable, snapshots: Sequence[Snapshot]) -> None:
+    """Refuse to go back behind committed rows.
+
+    Args:
+        table: that they are in.
+        snapshots: of all subtasks, of one checkpoint; at least one is not empty.
+
+    Raises:
+        SinkError: the table has rows of later epochs.
+    """
+    writer, checkpoint_id = _taken(snapshots)
+    if (committed := table.committed(writer)) > checkpoint_id:
+        raise SinkError(
+            f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than checkpoint "
+            f"{checkpoint_id} to restore, which would come twice: restore a checkpoint that is not older, or choose "
+            "another table"
+        )
+
+
+def _taken(snapshots: Sequence[Snapshot]) -> tuple[str, int]:
+    """By which writer, and with which checkpoint."""
+    taken = [snapshot for snapshot in snapshots if snapshot]
+    return str(taken[0]["writer"]), max(int(cast("int", snapshot["checkpoint"])) for snapshot in taken)
 
 
 def _piece(epoch: Epoch) -> str:

@@ -10,14 +10,14 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.connectors.base import Guarantee
-from workbench.connectors.sql_append import AppendLogic
+from workbench.connectors.sql_append import AppendLogic, check_none_later
 from workbench.connectors.sql_database import Database, Engine
 from workbench.connectors.sql_duckdb import DuckDB
 from workbench.connectors.sql_sqlite import SQLite
 from workbench.connectors.sql_table import COMMITS, SqlTable
 from workbench.connectors.sql_upsert import UpsertLogic
 from workbench.errors import PlanError, SettingError, SinkError, unknown
-from workbench.operators.base import Operator
+from workbench.operators.base import Operator, Snapshot
 from workbench.state.key_columns import check_keys
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
@@ -147,6 +147,18 @@ class SqlSink:
         """
         if self.mode == "append":
             self.target.check_fresh(f"{job}/{uid}")
+
+    def check_restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """Refuse to go back behind committed rows.
+
+        Args:
+            snapshots: of all subtasks, of one checkpoint.
+
+        Raises:
+            SinkError: the table has rows of later checkpoints.
+        """
+        if self.mode == "append":
+            check_none_later(self.target, snapshots)
 
     def describe(self) -> str:
         return f"{self.url} {self.table}" + (f" by {', '.join(self.keys)}" if self.keys else "")

@@ -23,7 +23,7 @@ import pyarrow as pa
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import FILES
 from workbench.connectors.latest_rows import LatestRows
-from workbench.connectors.part_files import make_folder
+from workbench.connectors.part_files import make_folder, read_verified
 from workbench.connectors.part_log import Part, PartLog
 from workbench.connectors.tables import Tables
 from workbench.elements import Records
@@ -80,6 +80,21 @@ class TableSink:
             check_keys(self.upsert, schema)
         except PlanError as error:
             raise PlanError(f"the table {self.name!r} cannot be keyed so: {error}") from error
+
+    def check_restore(self, snapshots: Sequence[Snapshot], data_dir: Path | None) -> None:
+        """Read the files of committed rows that a restore would read.
+
+        Args:
+            snapshots: of all subtasks, of one checkpoint.
+            data_dir: as in ``OperatorContext``.
+
+        Raises:
+            CorruptCheckpointError: one is missing or not what was written.
+        """
+        if data_dir is not None:
+            for part in _parts_in(snapshots, data_dir / _FOLDER / self.name):
+                if part.file is not None:
+                    read_verified(part.file.path, part.file.write())
 
     def describe(self) -> str:
         return f"{self.name} by {', '.join(self.upsert)}" if self.upsert else self.name
@@ -167,11 +182,7 @@ class _TableSinkLogic(Operator):
         self._log.committed = checkpoint_id
         if self._subtask != 0:
             return  # the first subtask takes over the parts of all, however many there were
-        parts = [
-            Part.from_json(cast("dict[str, Any]", line), self._folder)
-            for snapshot in snapshots
-            for line in cast("list[Json]", snapshot.get("parts", []))
-        ]
+        parts = _parts_in(snapshots, self._folder)
         pending = {
             key: value for snapshot in snapshots for key, value in snapshot.items() if isinstance(value, pa.Table)
         }
@@ -217,6 +228,15 @@ class _TableSinkLogic(Operator):
         if latest is not None:
             return _Pending(len(latest), latest.table)
         return _Pending(rows_in, lambda: pa.Table.from_batches(batches, schema))
+
+
+def _parts_in(snapshots: Sequence[Snapshot], folder: Path | None) -> list[Part]:
+    """The parts that these list; their files are in `folder`."""
+    return [
+        Part.from_json(cast("dict[str, Any]", line), folder)
+        for snapshot in snapshots
+        for line in cast("list[Json]", snapshot.get("parts", []))
+    ]
 
 
 def _file_name(attempt: int, first: int, last: int, subtask: int) -> str:
