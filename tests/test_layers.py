@@ -74,6 +74,10 @@ ALLOWED_IMPURE = {
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
     ("workbench.connectors.sql_database", "threading"): "a lock: the subtasks that write to one file take turns",
     ("workbench.connectors.tables", "threading"): "a lock: several may look at a table; those who commit never wait",
+    (
+        "workbench.runtime.storage.lease",
+        "threading",
+    ): "a lock: heartbeats come from a thread of their own, checkpoints from the writer's",
     ("workbench.kernels.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
 }
 

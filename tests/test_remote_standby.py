@@ -23,8 +23,9 @@ from workbench.api import launch, opening
 from workbench.clock import VirtualClock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import CheckpointError
-from workbench.runtime.storage import DirectoryStorage, HeldError, directory, lease
-from workbench.runtime.storage.lease import LEASE, LEASE_US, Lease
+from workbench.runtime.encoding import encode
+from workbench.runtime.storage import DirectoryStorage, HeldError, Manifest, directory, lease
+from workbench.runtime.storage.lease import HEARTBEAT_US, LEASE, LEASE_US, SETTLE_US, Lease
 from workbench.runtime.storage.locations import open_files
 
 COUNT = 4_000
@@ -108,7 +109,7 @@ def test_an_owner_bears_that_the_store_is_away_for_a_moment_and_no_longer(
         with monkeypatch.context() as patched:
             patched.setattr(Lease, "_read", away)
             clock.advance_to(clock.now_us() + lease.SILENT_MOST_US)
-            with pytest.raises(CheckpointError, match=r"not be renewed for 15 seconds \(.*no route to host") as told:
+            with pytest.raises(CheckpointError, match=r"not be renewed for 7 seconds \(.*no route to host") as told:
                 owner.beat()
     assert SECRET not in str(told.value)
 
@@ -151,6 +152,131 @@ def test_of_two_that_come_at_once_one_gets_it_and_the_other_waits_on(
         assert refused.holder == got.holder
         got.check()
         got.close()
+
+
+class Stalled:
+    """Files of a lease's directory that take their time once.
+
+    Attributes:
+        path: of the file.
+        meanwhile: happens before it is written.
+    """
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+        self.path = ""
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    def write(self, path: str, pieces: Any) -> None:
+        if self.path and path.endswith(self.path):
+            self.path = ""
+            self.meanwhile()
+        self._files.write(path, pieces)
+
+
+def stalled(owner: DirectoryStorage, path: str, meanwhile: Callable[[], None]) -> None:
+    files = Stalled(owner._files)
+    files.path, files.meanwhile = path, meanwhile
+    owner._files = owner._hold.files = files  # type: ignore[assignment]
+
+
+def test_an_owner_that_stalls_while_it_renews_its_lease_does_not_go_on_beside_its_successor(
+    bucket: str, clock: VirtualClock
+) -> None:
+    successors: list[DirectoryStorage] = []
+
+    def succeed() -> None:
+        clock.advance_to(clock.now_us() + LEASE_US)
+        successors.append(DirectoryStorage(bucket, clock=clock))
+        clock.advance_to(clock.now_us() + SETTLE_US)
+        successors[0].settle()
+
+    owner = DirectoryStorage(bucket, clock=clock)
+    clock.advance_to(clock.now_us() + HEARTBEAT_US)
+    stalled(owner, LEASE, succeed)
+    for ask in (owner.beat, owner.check, owner.beat):
+        with pytest.raises(CheckpointError, match="renewed its lease too late"):
+            ask()
+    with pytest.raises(CheckpointError, match="was taken over by"):
+        successors[0].beat()
+    clock.advance_to(clock.now_us() + LEASE_US)
+    with closing(DirectoryStorage(bucket, clock=clock)) as third:
+        owner.close()
+        successors[0].close()
+        third.beat()
+
+
+def test_a_renewal_is_believed_when_it_took_effect_in_time(bucket: str, clock: VirtualClock) -> None:
+    def stall(us: int) -> Callable[[], None]:
+        return lambda: clock.advance_to(clock.now_us() + us)
+
+    with closing(DirectoryStorage(bucket, clock=clock)) as owner:
+        stalled(owner, LEASE, stall(lease.SILENT_MOST_US - 1))
+        owner.beat()  # nobody may have taken it yet
+        clock.advance_to(clock.now_us() + 10 * LEASE_US)  # the machine slept
+        stalled(owner, LEASE, stall(SETTLE_US))
+        owner.beat()  # who has taken it would still wait
+        clock.advance_to(clock.now_us() + 10 * LEASE_US)
+        stalled(owner, LEASE, stall(SETTLE_US + 1))
+        with pytest.raises(CheckpointError, match="renewed its lease too late"):
+            owner.beat()
+
+
+def test_a_renewal_that_failed_and_came_nevertheless_is_not_believed_later(bucket: str, clock: VirtualClock) -> None:
+    owner = DirectoryStorage(bucket, clock=clock)
+    files = owner._files
+
+    def come_later() -> None:
+        late = {"owner": owner._hold._owner, "heartbeat_us": clock.now_us()}  # type: ignore[attr-defined]
+        files.write(LEASE, (json.dumps(late).encode(),))
+        raise OSError("no answer")
+
+    clock.advance_to(clock.now_us() + HEARTBEAT_US)
+    stalled(owner, LEASE, come_later)
+    owner.beat()
+    owner.check()
+    clock.advance_to(clock.now_us() + LEASE_US)
+    with pytest.raises(CheckpointError, match="renewed its lease too late"):
+        owner.check()
+
+
+def test_nobody_is_told_of_a_checkpoint_that_was_complete_too_late(bucket: str, clock: VirtualClock) -> None:
+    owner = DirectoryStorage(bucket, clock=clock)
+    successors: list[DirectoryStorage] = []
+
+    def succeed() -> None:
+        clock.advance_to(clock.now_us() + LEASE_US)
+        successors.append(DirectoryStorage(bucket, clock=clock))
+
+    file = owner.write("chk-00000001", "a[0]", encode({"a": {"n": 1}}))
+    stalled(owner, "manifest.json", succeed)
+    with pytest.raises(CheckpointError, match="was taken over by"):
+        owner.complete("chk-00000001", Manifest(1, "job", "periodic", 1, 2, {}, (file,), place="chk-00000001"))
+    for touch in (lambda: owner.discard("chk-00000001"), lambda: owner.keep("job.json", b"{}")):
+        with pytest.raises(CheckpointError, match="was taken over by"):
+            touch()
+    (successor,) = successors
+    assert [manifest.place for manifest in successor.manifests()] == ["chk-00000001"]  # it may have gone on from there
+    assert not successor._files.exists("job.json")
+    successor.close()
+
+
+def test_a_lease_of_somebody_unknown_is_respected(bucket: str, clock: VirtualClock) -> None:
+    foreign = {"owner": "x", "heartbeat_us": clock.now_us()}
+    open_files(bucket).write(LEASE, (json.dumps(foreign).encode(),))
+    with pytest.raises(HeldError, match="names 'x'") as told:
+        DirectoryStorage(bucket, clock=clock)
+    assert told.value.holder is None
+    clock.advance_to(clock.now_us() + LEASE_US)
+    DirectoryStorage(bucket, clock=clock).close()
+
+
+def test_the_times_of_a_lease_leave_room_for_clocks_that_differ() -> None:
+    assert LEASE_US - lease.SILENT_MOST_US >= 5_000_000
+    assert 2 * HEARTBEAT_US + SETTLE_US < lease.SILENT_MOST_US
 
 
 # another process -----------------------------------------------------------------------------------------------------

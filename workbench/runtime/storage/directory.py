@@ -92,7 +92,12 @@ class DirectoryStorage:
         return self._hold.holder
 
     def keep(self, name: str, content: bytes) -> None:
-        """Put a small file beside the checkpoints, durably, in the place of the one of that name."""
+        """Put a small file beside the checkpoints, durably, in the place of the one of that name.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+        """
+        self._hold.check()
         self._files.write(name, (content,))
 
     def settle(self) -> None:
@@ -145,12 +150,15 @@ class DirectoryStorage:
         if _is_savepoint(place):
             for path in manifest.needs:
                 self._files.take(self._files, path, f"{place}/{path}")
+            self._hold.check()
         self._files.write(f"{place}/{MANIFEST}", (manifest.to_json(),))
+        self._hold.check()  # nobody is told of a checkpoint that was complete when another process had the directory
         self._in_use.pop(place, None)
         if self._parts is not None:
             self._parts.complete(place)
 
     def discard(self, place: str) -> None:
+        self._hold.check()  # who has lost the directory leaves to its owner what is in it
         path = f"{place}/{MANIFEST}"
         needed = set(self._manifest(place).needs) if self._files.exists(path) else set()
         self._files.delete(path)  # first, so that half a folder is never taken for a whole

@@ -49,7 +49,7 @@ class Hold(Protocol):
         ...
 
     def check(self) -> None:
-        """Asked before a checkpoint becomes complete.
+        """Asked before a checkpoint becomes complete, before anybody is told so, and before one is removed.
 
         Raises:
             CheckpointError: another process has taken the directory.
