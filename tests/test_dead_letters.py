@@ -307,7 +307,8 @@ def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
     assert job.table("good")["w"].to_pylist() == [2, 4]
     [letter] = job.table("bad").to_pylist()
     assert json.loads(letter["record"]) == {"k": "b", "v": -1, "unread": 8}
-    assert (letter["operator"], letter["subtask"], letter["key"], letter["position"]) == ("map", 0, None, None)
+    assert (letter["operator"], letter["subtask"], letter["key"]) == ("map", 0, None)
+    assert letter["position"] == "table, row 1"
     assert sum(int(str(row["numRecordsInErrors"])) for row in job.metrics()) == 1
 
 

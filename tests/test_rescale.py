@@ -247,7 +247,7 @@ class Radio:
 
     def create(self) -> SourceReader:
         blocks = Blocks.dealt(1, ROWS)
-        return BlockReader(blocks, lambda first, n: table().slice(first, n).to_batches()[0], None, None)
+        return BlockReader(blocks, lambda first, n: table().slice(first, n).to_batches()[0], None, None, "table")
 
 
 def test_what_cannot_be_rescaled_says_why() -> None:

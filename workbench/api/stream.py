@@ -161,8 +161,16 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     def dead_letters(self) -> Stream:
         """The records that the operator before could not process; it has ``on_error="dead_letter"``.
 
-        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position`` (in the source, where that is known),
-        ``error``, ``record`` (as JSON text) and ``event_time``.
+        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text) and
+        ``event_time``.
+
+        ``position`` is where the record stands in its source, so that it can be found again: ``data.csv, row 17``,
+        ``data.parquet#0, row 17`` (of that row group), ``table, row 17``, ``generator, row 17``, ``flights.log, channel
+        0, offset 17``, counted from 0; ``data.csv, line 17``, counted from 1 as in editors, of text files that are read
+        with ``on_error="dead_letter"``; of a socket its address alone. It is known where the operator is chained to its
+        source and only ``filter``, ``select``, ``with_columns``, ``map``, ``flat_map`` and ``assign_timestamps`` stand
+        between the two. Behind any exchange (``key_by``, ``rebalance``, ``union``, ...), a side output or another
+        operator it is null.
 
         Source: I15; the dead-letter queues of messaging systems.
 
@@ -174,8 +182,10 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
             >>> numbers = lines.map(lambda record: {"n": int(record["n"])}, {"n": pa.int64()}, on_error="dead_letter")
             >>> pipeline = numbers.sink_to(wb.TableSink("good")) + numbers.dead_letters().sink_to(wb.TableSink("bad"))
             >>> job = pipeline.run("poison")
-            >>> job.wait("60s"), job.table("good").to_pylist(), job.table("bad")["record"].to_pylist()
-            ('FINISHED', [{'n': 1}], ['{"n": "two"}'])
+            >>> job.wait("60s"), job.table("good").to_pylist()
+            ('FINISHED', [{'n': 1}])
+            >>> job.table("bad").select(["position", "record"]).to_pylist()
+            [{'position': 'table, row 1', 'record': '{"n": "two"}'}]
         """
         if DEAD_LETTERS not in self._node.side_schemas:
             raise PlanError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
@@ -24,12 +24,29 @@ class Fetched:
         dead_letters: what was read and is no record (columns of ``operators/dead_letters.py``); `records` may then be
             empty.
         next_us: nothing more is due before this processing time; 0: there may be more at once.
+        where: tells where row i of `records` stands, in words by which it can be found again (``data.csv, row 17``);
+            rows and offsets count from 0, lines from 1. None: that is not known.
     """
 
     records: Records
     split: str
     dead_letters: Records | None = None
     next_us: int = 0
+    where: Callable[[int], str] | None = None
+
+
+def counted(place: str, first: int) -> Callable[[int], str]:
+    """The `where` of consecutive rows.
+
+    Args:
+        place: what they are counted in, and how they are called, such as ``data.csv, row``.
+        first: the number of the first.
+
+    Example:
+        >>> counted("data.csv, row", 10)(7)
+        'data.csv, row 17'
+    """
+    return lambda row: f"{place} {first + row}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
@@ -111,6 +111,7 @@ class BlockReader(SourceReader):
         fetch: the rows [first, first + n) as one batch; called with rows of one block only.
         event_time: column of the event times, or None.
         rate: records per second of the whole source, shared equally among its splits; None for no limit.
+        name: what the rows are of, for positions: ``table, row 17``.
 
     Attributes:
         rate: what it keeps to now.
@@ -119,8 +120,14 @@ class BlockReader(SourceReader):
     shares_event_time = True
 
     def __init__(
-        self, blocks: Blocks, fetch: Callable[[int, int], pa.RecordBatch], event_time: str | None, rate: float | None
+        self,
+        blocks: Blocks,
+        fetch: Callable[[int, int], pa.RecordBatch],
+        event_time: str | None,
+        rate: float | None,
+        name: str,
     ) -> None:
+        self._rows = f"{name}, row"
         self._blocks = blocks
         self._fetch = fetch
         self._event_time = event_time
@@ -161,14 +168,14 @@ class BlockReader(SourceReader):
         if isinstance(allowed, WaitUntil):
             return allowed
         batch = self._fetch(self._row, allowed)
-        split = self._split
+        split, where = self._split, counted(self._rows, self._row)
         self._positions[split] += allowed
         self._row += allowed
         self._room -= allowed
         if not self._room:
             self._look_again()
         times = None if self._event_time is None else event_times(batch.column(self._event_time))
-        return Fetched(Records(batch, times), str(split), None, self._throttle.rests_until_us)
+        return Fetched(Records(batch, times), str(split), None, self._throttle.rests_until_us, where)
 
     def _next_block(self) -> bool:
         """Turn to the block with the lowest row that is left; whether there is one."""

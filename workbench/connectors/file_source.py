@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
-from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.block_reader import check_event_time, check_rate
 from workbench.connectors.csv_format import CsvFormat
 from workbench.connectors.file_format import FileFormat, Part
 from workbench.connectors.json_lines import JsonLines
-from workbench.connectors.lenient_files import Parse, TextLines, line_letter, sorted_out
+from workbench.connectors.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.parquet_format import ParquetFormat
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
@@ -168,7 +168,7 @@ class FileReader(SourceReader):
     def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
         column = self._source.event_time
         times = None if column is None else event_times(rows.column(column))
-        return Fetched(Records(rows, times), name)
+        return Fetched(Records(rows, times), name, where=counted(f"{name}, row", self._rows[name] - rows.num_rows))
 
     def snapshot(self) -> Snapshot:
         """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}, "counts": "rows"}``."""
@@ -245,13 +245,13 @@ class LenientFileReader(FileReader):
         lines = rows.column("line").to_pylist()
         good, bad = sorted_out(lines, self._parse[1], schema)
         first = self._rows[name] - len(lines) + self._text.first_line()
+        where = LinesOfRecords(f"{path}, line", first, lines, {at for at, _ in bad})
         letters = [
-            line_letter(lines[at], place := f"{path}, line {first + at}", f"{place} is no record: {reason}")
-            for at, reason in bad
+            line_letter(lines[at], place := where.line(at), f"{place} is no record: {reason}") for at, reason in bad
         ]
         timed = self._source.event_time is not None
         dead = as_records(letters, self._context, with_times=timed) if letters else None
-        return Fetched(super()._fetched(good, name).records, name, dead)
+        return replace(super()._fetched(good, name), dead_letters=dead, where=where)
 
 
 def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:

@@ -62,7 +62,8 @@ class GeneratorSource:
         return self._name() if self.limit is None else f"{self._name()}, {self.limit:,} rows"
 
     def create(self) -> SourceReader:
-        return BlockReader(Blocks.dealt(self.splits, self.limit, self.rate), self._fetch, self.event_time, self.rate)
+        blocks = Blocks.dealt(self.splits, self.limit, self.rate)
+        return BlockReader(blocks, self._fetch, self.event_time, self.rate, self.kind)
 
     def _name(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))

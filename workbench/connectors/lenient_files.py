@@ -5,7 +5,7 @@ A position is then a line of the file and not a row: so after a recovery no line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,6 +122,39 @@ def one_to_a_line(parse: Parse) -> Parse:
         return records
 
     return checked
+
+
+class LinesOfRecords:
+    """In which line each record stands, of lines that were sorted out, one record to a line.
+
+    Args:
+        place: of which lines, such as ``data.csv, line``.
+        first: the number of the first.
+        lines: all of them.
+        bad: places of those that are no records.
+
+    Example:
+        >>> where = LinesOfRecords("data.json, line", 1, [b"{}", b"", b"nonsense", b"{}"], {2})
+        >>> where(0), where(1)
+        ('data.json, line 1', 'data.json, line 4')
+    """
+
+    def __init__(self, place: str, first: int, lines: Sequence[bytes], bad: Set[int]) -> None:
+        self._place = place
+        self._first = first
+        self._lines = lines
+        self._bad = bad
+        self._good: list[int] | None = None  # not asked for yet
+
+    def __call__(self, row: int) -> str:
+        """Where the record `row` stands."""
+        if self._good is None:
+            self._good = [at for at, line in enumerate(self._lines) if line.strip() and at not in self._bad]
+        return self.line(self._good[row])
+
+    def line(self, at: int) -> str:
+        """The line at a place."""
+        return f"{self._place} {self._first + at}"
 
 
 def line_letter(line: bytes, place: str, error: str) -> DeadLetter:

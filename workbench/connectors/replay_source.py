@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.connectors.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.base import Exhausted, Fetched, WaitUntil, counted
 from workbench.connectors.pace import Pace
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_log import ReplayLog
@@ -152,7 +152,8 @@ class ReplayReader:
         if cursor.exhausted:
             self._active.remove(channel)
             cursor.close()
-        return Fetched(Records(batch, event_times(batch.column(log.event_time))), str(channel))
+        where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
+        return Fetched(Records(batch, event_times(batch.column(log.event_time))), str(channel), where=where)
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``."""

@@ -157,7 +157,8 @@ class SocketReader(SourceReader):
         times = None if column is None else event_times(rows.column(column))
         letters, self._letters = self._letters, []
         dead = as_records(letters, self._context, with_times=column is not None) if letters else None
-        return Fetched(Records(rows, times), self._place, dead)
+        place = self._place  # what has come over a wire cannot be found again by a number
+        return Fetched(Records(rows, times), place, dead, where=lambda row: place)
 
     def snapshot(self) -> Snapshot:
         return {}

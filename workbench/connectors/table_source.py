@@ -54,7 +54,7 @@ class TableSource:
         blocks = Blocks.dealt(self.splits, self.table.num_rows, self.rate)
         batches = self.table.to_batches()
         fetch = batches[0].slice if len(batches) == 1 else self._fetch
-        return BlockReader(blocks, fetch, self.event_time, self.rate)
+        return BlockReader(blocks, fetch, self.event_time, self.rate, self.kind)
 
     def _fetch(self, first: int, count: int) -> pa.RecordBatch:
         batches = self.table.slice(first, count).to_batches()

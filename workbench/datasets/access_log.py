@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from workbench.api import Stream
 from workbench.clock import Clock
-from workbench.connectors.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.base import Exhausted, Fetched, WaitUntil, counted
 from workbench.elements import Int64s, Records
 from workbench.errors import SettingError
 from workbench.operators.base import OperatorContext, Snapshot
@@ -167,7 +167,8 @@ class AccessLogReader:
         for position, item in sorted(left):
             if count := min(max_records, self._log.existing(item, now_us) - position):
                 self._positions[item] += count
-                return Fetched(Records(self._log.events(item, position, count)), str(item))
+                where = counted(f"partition {item}, offset", position)
+                return Fetched(Records(self._log.events(item, position, count)), str(item), where=where)
         return WaitUntil(min(self._log.due_us(item, position) for position, item in left))
 
     def snapshot(self) -> Snapshot:

@@ -6,7 +6,7 @@ one element at a time, never waits, never reads a clock, and keeps all that must
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
@@ -69,6 +69,11 @@ class Counters:
     """The last of those that were dropped as late."""
 
 
+def unknown_position(row: int) -> str | None:
+    """Of rows of which nobody knows where they stand in their source: they have come through an exchange."""
+    return None
+
+
 @dataclass(slots=True)
 class OperatorContext:
     """What the runtime hands to an operator or source reader when it opens.
@@ -85,6 +90,8 @@ class OperatorContext:
         data_dir: a folder of the job on disk for committed tables, or None when nothing is durable.
         executor: runs functions that may take long; None: they are called in the step itself.
         run: identity of this run of the job, the same for all its attempts; no two that are started share one.
+        position: where a row of the batch that the operator is processing stands in its source, in the source's words
+            (``data.csv, row 17``); None where that is not known. Asked while the batch is processed.
     """
 
     job: str = "job"
@@ -99,6 +106,7 @@ class OperatorContext:
     data_dir: Path | None = None
     executor: Executor | None = None
     run: str = ""
+    position: Callable[[int], str | None] = unknown_position
 
 
 class Operator:
@@ -125,6 +133,11 @@ class Operator:
 
     def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
         """What feeds an operator with ``tells_event_time`` has fallen silent, or speaks again."""
+
+    def parent_of(self, row: int) -> int | None:
+        """Of the batch that it is emitting to its main output: which row of the batch that it is processing `row` came
+        of; None where that is not known."""
+        return None
 
     def ready(self) -> bool:
         """Whether it can take more input, barriers included; asked before each element where it is overridden.

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.errors import RecordError
 from workbench.kernels.row_loop import Column, RowLoop
 from workbench.operators.record_loop import CHUNK, LoopError, ResultError, columns_loop
-from workbench.operators.user_function import UserFunction, on_record, shorten
+from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record, shorten
 
 
 class BoundFunction(Protocol):
@@ -23,7 +22,7 @@ class BoundFunction(Protocol):
         """The declared columns for a batch, of as many rows.
 
         Raises:
-            RecordError: the function raises, or gives what does not fit.
+            FailedRowError: the function raises, or gives what does not fit.
         """
         ...
 
@@ -45,11 +44,11 @@ class InterpretedFunction:
         self._loop = columns_loop(taken, outputs)
 
     def __call__(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        parts = [self._rows(batch.slice(at, CHUNK)) for at in range(0, max(1, batch.num_rows), CHUNK)]
+        parts = [self._rows(batch.slice(at, CHUNK), at) for at in range(0, max(1, batch.num_rows), CHUNK)]
         columns = pa.concat_batches(parts).columns
         return declared(self._user, batch.select(self._taken.names), columns, self._outputs)
 
-    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _rows(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         made: list[list[Any]] = [[] for _ in self._outputs]
         try:
             columns = [plain(batch.column(name)).to_pylist() for name in self._taken.names]
@@ -58,12 +57,17 @@ class InterpretedFunction:
             where = f"on record {shorten(failure.record)}"
             if isinstance(cause := failure.__cause__, ResultError):
                 names = ", ".join(self._outputs.names)
-                raise self._user.error(
+                error = self._user.error(
                     f"returned {shorten(cause.result)} ({type(cause.result).__name__}), expected a tuple of "
                     f"{len(self._outputs)} values for the columns {names}, {where}"
-                ) from None
-            raise self._user.explained(cause, where, self._outputs, "a value") from cause
-        return self._user.batch(made, self._given, lambda at: on_record(batch.select(self._taken.names), at))
+                )
+                raise FailedRowError(error, first + failure.at) from None
+            error = self._user.explained(cause, where, self._outputs, "a value")
+            raise FailedRowError(error, first + failure.at) from cause
+        try:
+            return self._user.batch(made, self._given, lambda at: on_record(batch.select(self._taken.names), at))
+        except UnfitRowError as error:
+            raise FailedRowError(error, first + error.row) from None
 
 
 class CompiledFunction:
@@ -88,7 +92,8 @@ class CompiledFunction:
         except Exception as error:
             at = self._culprit(arrays)
             row = at if known is None else int(np.flatnonzero(known)[at])
-            raise self._user.explained(error, on_record(taken, row), self._outputs, "a value") from error
+            explained = self._user.explained(error, on_record(taken, row), self._outputs, "a value")
+            raise FailedRowError(explained, row) from error
         return declared(self._user, taken, [_spread(*pair, known) for pair in made], self._outputs)
 
     def _culprit(self, arrays: Sequence[Column]) -> int:
@@ -126,7 +131,8 @@ def declared(
     """What a function gave, in the declared types.
 
     Raises:
-        RecordError: a value does not fit: a fraction where whole numbers are declared, or a number that is too large.
+        FailedRowError: a value does not fit: a fraction where whole numbers are declared, or a number that is too
+            large.
     """
     made = []
     for column, item in zip(columns, outputs, strict=True):
@@ -145,15 +151,16 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column.cast(kind)
 
 
-def _unfit(user: UserFunction, batch: pa.RecordBatch, column: pa.Array, item: pa.Field) -> RecordError:
+def _unfit(user: UserFunction, batch: pa.RecordBatch, column: pa.Array, item: pa.Field) -> FailedRowError:
     for at in range(len(column)):
         try:
             _cast(column.slice(at, 1), item.type)
         except pa.ArrowInvalid:
-            return user.error(
+            error = user.error(
                 f"returned {column[at].as_py()!r} for column {item.name!r}, which is declared as {item.type}, "
                 f"{on_record(batch, at)}"
             )
+            return FailedRowError(error, at)
     raise AssertionError("every value fits")
 
 

@@ -3,13 +3,17 @@
 By default it fails the task with an error that shows the record. With ``on_error="dead_letter"`` the record goes to the
 side output ``"dead_letters"`` instead, is counted in ``numRecordsInErrors``, and the records after it go on. Dead
 letters are records like others: they travel behind barriers, so a sink has each of them as often as any other row.
+
+Both tell where the record stands in its source, where that is known (see ``positions.py``): its operator is chained to
+the source, and between the two are only operators whose rows can be followed (``filter``, ``select``, ``with_columns``,
+``map``, ``flat_map``, ``assign_timestamps``). Behind an exchange it is not known.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from functools import partial
@@ -25,7 +29,7 @@ from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Counters, OperatorContext, Output
 from workbench.operators.conforming import conforms
 from workbench.operators.record_loop import LoopError
-from workbench.operators.user_function import UnfitRowError, UserFunction, on_record
+from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record
 from workbench.origin import Origin
 
 OnError = Literal["fail", "dead_letter"]
@@ -44,7 +48,8 @@ SCHEMA = pa.schema(
     ]
 )
 """Of dead letters: the operator's uid and subtask, the record's key as text (null where the stream is not keyed), where
-it stands in its source (null where that is not known), what went wrong, the record as JSON text, and its event time."""
+it stands in its source (such as ``data.csv, row 17``; null where that is not known, as behind an exchange), what went
+wrong, the record as JSON text, and its event time."""
 
 T = TypeVar("T")
 KeyOf = Callable[[int], object]
@@ -73,7 +78,7 @@ class DeadLetter:
         error: what went wrong.
         record: as JSON text, or as it stood in the source.
         key: as text.
-        position: in its source, such as ``data.csv, line 17``.
+        position: in its source, such as ``data.csv, line 17``; None: not known.
         time_us: its event time; NO_TIME: none.
     """
 
@@ -156,8 +161,7 @@ class PoisonRecords:
     def __init__(self, on_error: OnError, user: UserFunction) -> None:
         self._kept = on_error == "dead_letter"
         self._user = user
-        self._letters: list[tuple[int, int, DeadLetter]] = []  # with their chunk, and their place in it
-        self._chunk = 0
+        self._letters: list[tuple[int, DeadLetter]] = []  # with their places in the batch
         self._context = OperatorContext(counters=Counters())
 
     @property
@@ -172,7 +176,7 @@ class PoisonRecords:
     def send(self, out: Output, *, with_times: bool) -> None:
         """Send off what has come together."""
         if self._letters:
-            letters = [letter for *_, letter in sorted(self._letters, key=itemgetter(0, 1))]
+            letters = [letter for _, letter in sorted(self._letters, key=itemgetter(0))]
             self._letters = []
             out.emit_side(TAG, as_records(letters, self._context, with_times=with_times))
 
@@ -184,6 +188,7 @@ class PoisonRecords:
         made: Sequence[list[Any]],
         rows_before: Callable[[int, int], int],
         explain: Callable[[LoopError], RecordError],
+        first: int,
         key_of: KeyOf | None = None,
     ) -> list[int]:
         """Run a loop over records, going on behind each that fails.
@@ -195,6 +200,7 @@ class PoisonRecords:
             made: rows, one list per column; what a failing record left there is taken away again.
             rows_before: (the failing record's place, how many failed before it) to the rows that came of earlier ones.
             explain: the error of a failure.
+            first: the place of the records in the batch that is processed.
             key_of: the key of the record at a place.
 
         Returns:
@@ -205,20 +211,19 @@ class PoisonRecords:
         """
         failed: list[int] = []
         begin = 0
-        self._chunk += 1
         while True:
             try:
                 call([column[begin:] for column in columns] if begin else columns)
             except LoopError as failure:
                 error = explain(failure)
-                if not self._kept:
-                    raise error from failure.__cause__
                 at = begin + failure.at
+                if not self._kept:
+                    raise self._located(error, first + at) from failure.__cause__
                 rows = rows_before(at, len(failed))
                 for column in made:
                     del column[rows:]
                 failed.append(at)
-                self._keep(error, records, at, key_of)
+                self._keep(error, records, at, first, key_of)
                 begin = at + 1
             else:
                 return failed
@@ -229,6 +234,7 @@ class PoisonRecords:
         made: Sequence[list[Any]],
         schema: pa.Schema,
         parents: Int64s | None,
+        first: int,
         key_of: KeyOf | None = None,
     ) -> tuple[pa.RecordBatch, Int64s | None]:
         """The rows that a function gave as a batch of `schema`, without those of records of which one does not fit.
@@ -238,6 +244,7 @@ class PoisonRecords:
             made: rows, one list per column.
             schema: declared.
             parents: shape (rows,), the place of the record that each row came of; None: row i came of record i.
+            first: the place of the records in the batch that is processed.
             key_of: the key of the record at a place.
 
         Returns:
@@ -252,51 +259,68 @@ class PoisonRecords:
             try:
                 return self._user.batch(made, schema, where), parents
             except UnfitRowError as error:
-                if not self._kept:
-                    raise
                 owners = np.arange(len(records)) if places is None else places
                 at = int(owners[error.row])
-                self._keep(error, records, at, key_of)
+                if not self._kept:
+                    raise self._located(error, first + at) from None
+                self._keep(error, records, at, first, key_of)
                 kept = np.flatnonzero(owners != at)
                 parents = owners[kept]
                 made = [[column[row] for row in kept] for column in made]
 
     def parts(
-        self, records: Records, compute: Callable[[Records], T], key_of: Callable[[Records], object] | None = None
-    ) -> list[T]:
+        self,
+        records: Records,
+        compute: Callable[[Records], T],
+        key_of: Callable[[Records], object] | None = None,
+        first: int = 0,
+    ) -> Iterator[tuple[int, T]]:
         """What a function gives for a batch as a whole; where it fails the batch is halved, down to single records.
+
+        Each part comes with the place of its first record, and before the next one is computed.
 
         Args:
             records: at hand; for halves of them the function is called again.
             compute: raises a RecordError where it cannot process them, and then has changed nothing.
             key_of: the key of a single record.
+            first: the place of the records in the batch that is processed.
 
         Raises:
             RecordError: where the policy is to fail.
         """
         try:
-            return [compute(records)]
+            made = compute(records)
         except RecordError as error:
             if not self._kept:
+                if isinstance(error, FailedRowError):
+                    raise self._located(error, first + error.at) from error.__cause__
                 raise
             if len(records) == 1:
-                self._chunk += 1
-                self._keep(error, records, 0, None if key_of is None else lambda at: key_of(records))
-                return []
-            half = len(records) // 2
-            rest = records.slice(half, len(records) - half)
-            return [*self.parts(records.slice(0, half), compute, key_of), *self.parts(rest, compute, key_of)]
+                self._keep(error, records, 0, first, None if key_of is None else lambda at: key_of(records))
+                return
+        else:
+            yield first, made
+            return
+        half = len(records) // 2
+        yield from self.parts(records.slice(0, half), compute, key_of, first)
+        yield from self.parts(records.slice(half, len(records) - half), compute, key_of, first + half)
 
-    def _keep(self, error: RecordError, records: Records, at: int, key_of: KeyOf | None) -> None:
+    def _located(self, error: RecordError, row: int) -> RecordError:
+        """The error for a row of the batch that is processed; it says where that stands in its source, if known."""
+        position = self._context.position(row)
+        return error if position is None else RecordError(f"{error.message}, at {position}", origin=error.origin)
+
+    def _keep(self, error: RecordError, records: Records, at: int, first: int, key_of: KeyOf | None) -> None:
         times = records.timestamps
         [record] = records.batch.slice(at, 1).to_pylist()
         letter = DeadLetter(
             error.message,
             as_json(record),
             None if key_of is None else key_text(key_of(at)),
+            self._context.position(first + at),
             time_us=NO_TIME if times is None else int(times[at]),
         )
-        self._letters.append((self._chunk, at, letter))
+        self._letters.append((first + at, letter))
         self._context.counters.numRecordsInErrors += 1
 
 

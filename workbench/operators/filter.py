@@ -80,3 +80,6 @@ class FilterLogic(Operator):
         kept = self._gather(records, self._condition.choose(records.batch))
         if kept is not None:
             out.emit(kept)
+
+    def parent_of(self, row: int) -> int | None:
+        return self._gather.parent_of(row)

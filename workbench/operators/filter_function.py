@@ -83,12 +83,14 @@ class FilterFunctionLogic(Operator):
         self._function = function
         self._gather = gather
         self._poison = poison
+        self._first = 0  # row of what is being emitted
 
     def open(self, context: OperatorContext) -> None:
         self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        for kept in self._poison.parts(records, self._chosen):
+        for first, kept in self._poison.parts(records, self._chosen):
+            self._first = first
             if kept is not None:
                 out.emit(kept)
         self._poison.send(out, with_times=records.timestamps is not None)
@@ -96,3 +98,6 @@ class FilterFunctionLogic(Operator):
     def _chosen(self, records: Records) -> Records | None:
         [chosen] = self._function(records.batch)
         return self._gather(records, chosen)
+
+    def parent_of(self, row: int) -> int | None:
+        return self._first + self._gather.parent_of(row)

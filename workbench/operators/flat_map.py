@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.positions import Parents
 from workbench.operators.record_loop import CHUNK, chunks, flat_map_loop
 from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
@@ -65,18 +66,23 @@ class FlatMapLogic(Operator):
         self._schema = schema
         self._loop = flat_map_loop(inputs, schema)
         self._poison = PoisonRecords(spec.on_error, self._user)
+        self._parents = Parents()
 
     def open(self, context: OperatorContext) -> None:
         self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
-            made = Records.concat([self._made(records.slice(at, CHUNK)) for at in chunks(records)])
+            made = Records.concat([self._made(records.slice(at, CHUNK), at) for at in chunks(records)])
             if made:
                 out.emit(made)
+            self._parents.clear()
             self._poison.send(out, with_times=records.timestamps is not None)
 
-    def _made(self, records: Records) -> Records:
+    def parent_of(self, row: int) -> int | None:
+        return self._parents.of(row)
+
+    def _made(self, records: Records, first: int) -> Records:
         made: list[list[Any]] = [[] for _ in self._schema]
         ends: list[int] = []  # the rows so far, after each record
 
@@ -91,10 +97,13 @@ class FlatMapLogic(Operator):
             made,
             rows_before,
             lambda failure: self._user.failed(failure, self._schema),
+            first,
         )
         counts = np.array(ends)
         counts[1:] -= counts[:-1].copy()
         parents = np.repeat(np.arange(len(records)), counts)
-        rows, kept = self._poison.batch(records, made, self._schema, parents)
+        rows, kept = self._poison.batch(records, made, self._schema, parents, first)
+        parents = parents if kept is None else kept
+        self._parents.add(rows.num_rows, first, parents)
         times = records.timestamps
-        return Records(rows, None if times is None else times[parents if kept is None else kept])
+        return Records(rows, None if times is None else times[parents])

@@ -77,6 +77,10 @@ class Gather:
             times = memory[begin : begin + _TIME_BYTES * found].view(np.int64)
         return Records(self._batch(columns), times)
 
+    def parent_of(self, row: int) -> int:
+        """Which row of the batch `row` was, of those that were chosen last."""
+        return int(self._rows[row])
+
     def _choose(self, n: int, choice: Choice, places: Int64s) -> tuple[int, Bytes, Int64s]:
         """See ``choose_rows``; afterwards ``self._rows`` begins with the chosen rows."""
         if isinstance(choice, np.ndarray):

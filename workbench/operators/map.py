@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.positions import Parents
 from workbench.operators.record_loop import CHUNK, chunks, map_loop
 from workbench.operators.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
@@ -67,16 +68,21 @@ class MapLogic(Operator):
         self._schema = schema
         self._loop = map_loop(inputs, schema)
         self._poison = PoisonRecords(spec.on_error, self._user)
+        self._parents = Parents()
 
     def open(self, context: OperatorContext) -> None:
         self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
-            out.emit(Records.concat([self._mapped(records.slice(at, CHUNK)) for at in chunks(records)]))
+            out.emit(Records.concat([self._mapped(records.slice(at, CHUNK), at) for at in chunks(records)]))
+            self._parents.clear()
             self._poison.send(out, with_times=records.timestamps is not None)
 
-    def _mapped(self, records: Records) -> Records:
+    def parent_of(self, row: int) -> int | None:
+        return self._parents.of(row)
+
+    def _mapped(self, records: Records, first: int) -> Records:
         made: list[list[Any]] = [[] for _ in self._schema]
         failed = self._poison.loop(
             records,
@@ -85,8 +91,10 @@ class MapLogic(Operator):
             made,
             lambda at, failures: at - failures,
             lambda failure: self._user.failed(failure, self._schema),
+            first,
         )
         parents = np.delete(np.arange(len(records)), failed) if failed else None
-        rows, parents = self._poison.batch(records, made, self._schema, parents)
+        rows, parents = self._poison.batch(records, made, self._schema, parents, first)
+        self._parents.add(rows.num_rows, first, parents)
         times = records.timestamps
         return Records(rows, times if times is None or parents is None else times[parents])

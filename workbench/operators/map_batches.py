@@ -12,7 +12,14 @@ from workbench.elements import Records, event_times
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
-from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name, shorten
+from workbench.operators.user_function import (
+    FailedRowError,
+    SchemaLike,
+    UserFunction,
+    declared_schema,
+    function_name,
+    shorten,
+)
 from workbench.origin import Origin
 
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -87,7 +94,7 @@ class MapBatchesLogic(Operator):
         self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        for made in self._poison.parts(records, self._made):
+        for _, made in self._poison.parts(records, self._made):
             if made:
                 out.emit(made)
         self._poison.send(out, with_times=records.timestamps is not None)
@@ -97,11 +104,12 @@ class MapBatchesLogic(Operator):
         try:
             batch = spec.function(records.batch)
         except Exception as error:
-            raise RecordError(
+            fact = RecordError(
                 f"{self._name} raised {type(error).__name__}: {error} on a batch of {len(records)} records, "
                 f"the first of which is {shorten(records.batch.slice(0, 1).to_pylist())}",
                 origin=spec.origin,
-            ) from error
+            )
+            raise FailedRowError(fact, 0) from error
         batch = self._check(batch)
         times = records.timestamps
         if spec.event_time is not None:

@@ -99,15 +99,20 @@ class MapColumnsLogic(Operator):
         self._poison = poison
         self._keep = keep
         self._schema = schema
+        self._first = 0  # row of what is being emitted
 
     def open(self, context: OperatorContext) -> None:
         self._poison.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if records:
-            for made in self._poison.parts(records, self._mapped):
+            for first, made in self._poison.parts(records, self._mapped):
+                self._first = first
                 out.emit(made)
             self._poison.send(out, with_times=records.timestamps is not None)
+
+    def parent_of(self, row: int) -> int | None:
+        return self._first + row
 
     def _mapped(self, records: Records) -> Records:
         batch = records.batch

@@ -124,7 +124,7 @@ class ProcessLogic(Operator):
         context.domain = None
         add = self._add
 
-        def processed(part: Records, codes: Int64s) -> Records:
+        def processed(part: Records, codes: Int64s, first: int) -> Records:
             times = part.timestamps
             made: list[list[Any]] = [[] for _ in self._output_schema]
             odd: list[tuple[int, int]] = []
@@ -143,15 +143,14 @@ class ProcessLogic(Operator):
 
             columns = [column.to_pylist() for column in part.batch.columns]
             values = [*columns, codes.tolist(), _as_python(times, len(part))]
-            self._poison.loop(part, values, call, made, rows_before, self._explained, key_of)
+            self._poison.loop(part, values, call, made, rows_before, self._explained, first, key_of)
             parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd)) if odd else None
-            rows, parents = self._poison.batch(part, made, self._output_schema, parents, key_of)
+            rows, parents = self._poison.batch(part, made, self._output_schema, parents, first, key_of)
             return Records(rows, times if times is None or parents is None else times[parents])
 
         if records:
-            out.emit(
-                Records.concat([processed(records.slice(at, CHUNK), codes[at : at + CHUNK]) for at in chunks(records)])
-            )
+            parts = [processed(records.slice(at, CHUNK), codes[at : at + CHUNK], at) for at in chunks(records)]
+            out.emit(Records.concat(parts))
             self._poison.send(out, with_times=self._has_event_times)
         self._settle(out)
 

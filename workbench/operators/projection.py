@@ -43,6 +43,9 @@ class ProjectionLogic(Operator):
         arrays = [column(batch) for column in self._columns]
         out.emit(Records(pa.RecordBatch.from_arrays(arrays, schema=self._schema), records.timestamps))
 
+    def parent_of(self, row: int) -> int | None:
+        return row
+
 
 @dataclass(frozen=True, eq=False)
 class Projection(ABC):

@@ -93,7 +93,8 @@ class ReduceLogic(Operator):
         if records:
             made: list[Records] = []
             for at in chunks(records):
-                made += self._poison.parts(records.slice(at, CHUNK), self._reduced, self._key)
+                parts = self._poison.parts(records.slice(at, CHUNK), self._reduced, self._key, at)
+                made += [part for _, part in parts]
             if made:
                 out.emit(Records.concat(made))
             self._poison.send(out, with_times=records.timestamps is not None)

@@ -89,6 +89,7 @@ class AssignTimestampsLogic(Operator):
         self._ask_us: int | None = None  # when the generator is asked next
         self._rested_us = NO_TIME  # and not before this
         self._idle = False
+        self._first = 0  # row of what is being emitted
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -107,15 +108,18 @@ class AssignTimestampsLogic(Operator):
             timed = self._generator.stamp(records.batch, now_us)
         else:
             timed = Records(records.batch, event_times(self._event_time(records.batch)))
-        done = 0
+        done = self._first = 0
         for place, watermark_us in self._generator.observe(timed):
             onward.emit(timed.slice(done, place - done))
-            done = place
+            done = self._first = place
             self._tell(watermark_us, onward)
         if done < len(timed):
             onward.emit(timed.slice(done, len(timed) - done) if done else timed)
         if self._ask_us is None:
             self._ask_us = max(now_us, self._rested_us)
+
+    def parent_of(self, row: int) -> int | None:
+        return self._first + row
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         if watermark_us == MAX_TIME:

@@ -70,6 +70,21 @@ class UnfitRowError(RecordError):
         self.row = row
 
 
+class FailedRowError(RecordError):
+    """A function failed on a record of which the place in the batch is known.
+
+    Args:
+        error: what is said of it.
+
+    Attributes:
+        at: the place.
+    """
+
+    def __init__(self, error: RecordError, at: int) -> None:
+        super().__init__(error.message, origin=error.origin)
+        self.at = at
+
+
 @dataclass(frozen=True)
 class UserFunction:
     """A user's function on records, and what is said when it goes wrong.

@@ -138,3 +138,7 @@ class Emitter(Operator):
     def process(self, records: Records, port: int, out: object) -> None:
         """Pass the batch on."""
         out.emit(records)  # type: ignore[attr-defined]
+
+    def parent_of(self, row: int) -> int | None:
+        """The same row."""
+        return row

@@ -18,6 +18,7 @@ from workbench.errors import CheckpointError
 from workbench.operators.base import Counters, OperatorContext, Snapshot
 from workbench.operators.executor import Executor
 from workbench.operators.local_aggregate import aggregates_locally
+from workbench.operators.positions import Positions, Reading
 from workbench.plan.logical import Node
 from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
@@ -259,7 +260,8 @@ class _TaskBuilder:
     states: States | None
 
     def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
-        links = self._links()
+        reading = Reading()
+        links = self._links(reading)
         outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
         root = links[self.vertex.nodes[0]]
         root.connect()
@@ -286,19 +288,27 @@ class _TaskBuilder:
             return OperatorTask(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
-        task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, **shared)
+        task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
         if self.states is not None:
             task.restore_watermarks(self.states.get(self.vertex.name, []))
         return task
 
-    def _links(self) -> dict[Node, Link]:
+    def _links(self, reading: Reading) -> dict[Node, Link]:
         links: dict[Node, Link] = {}
+        positions: dict[Node, Positions] = {}  # of what it emits; none behind an exchange or a side output
         for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
             counters = Counters()
             operator = self._operator(node)
             link = Link(uid, operator, counters)
-            if node.role != "source":
-                operator.open(self._context(uid, counters))
+            if node.role == "source":
+                positions[node] = Positions(reading)
+            else:
+                context = self._context(uid, counters)
+                came = node.inputs[0]
+                if came.tag is None and (found := positions.get(came.node)) is not None:
+                    context.position = found
+                    positions[node] = found.behind(operator)
+                operator.open(context)
                 if self.states is not None and self.states.get(uid):
                     operator.restore(self.states[uid])
             links[node] = link

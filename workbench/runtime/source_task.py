@@ -13,6 +13,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.base import Json, Snapshot
 from workbench.operators.dead_letters import TAG as DEAD_LETTERS
+from workbench.operators.positions import Reading
 from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkGenerator
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.alignment import LOOK_AGAIN_US, Alignment
@@ -59,10 +60,17 @@ class SourceTask(Task):
         reader: its share of the source.
         schema: of the records.
         watermarks: how it tells event time; None: not at all.
+        reading: tells the operators of its chain where the records stand that they are working off.
     """
 
     def __init__(
-        self, *, reader: SourceReader, schema: pa.Schema, watermarks: WatermarkStrategy | None, **rest: Any
+        self,
+        *,
+        reader: SourceReader,
+        schema: pa.Schema,
+        watermarks: WatermarkStrategy | None,
+        reading: Reading,
+        **rest: Any,
     ) -> None:
         super().__init__(**rest)
         self.policy = SourceBarriers(self.snapshots, self._hold)
@@ -75,6 +83,7 @@ class SourceTask(Task):
         self.paused = False
         self.drained = False
         self._read = ReadSize()
+        self._reading = reading
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
         self._times: tuple[SplitTime, ...] = ()
@@ -186,11 +195,13 @@ class SourceTask(Task):
                 sent_before = self.rows_sent
             fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
-            case Fetched(records, split, dead_letters, next_us):
+            case Fetched(records, split, dead_letters, next_us, where):
                 worked = True
                 self._wait_until_us = max(now_us, next_us)
                 if records:
+                    self._reading.where = where
                     self._take(records, split, now_us)
+                    self._reading.where = None
                 if dead_letters is not None:
                     self.root.counters.numRecordsInErrors += len(dead_letters)
                     self.root.emit_side(DEAD_LETTERS, dead_letters)
@@ -266,10 +277,10 @@ class SourceTask(Task):
         time = self.splits[split]
         if isinstance(time.generator, IngestionGenerator):
             records = time.generator.stamp(records.batch, now_us)
-        done = 0
+        done = self._reading.first = 0
         for place, watermark_us in self._observe(records, split, now_us):
             self.root.receive(records.slice(done, place - done))
-            done = place
+            done = self._reading.first = place
             time.reach(watermark_us)
             self._send_watermark()
         if done < len(records):

@@ -309,7 +309,8 @@ def in_a_database(chance: Random, folder: Path) -> Trial:
 
 
 def poisoned(chance: Random, folder: Path) -> Trial:
-    """Functions that fail on some records: what comes out and the dead letters together are the input (I15)."""
+    """Functions that fail on some records: what comes out and the dead letters together are the input (I15), and every
+    dead letter tells which row of the source it was."""
     stream, rows = _source(chance)
     bad = chance.randrange(-9, 10)
 
@@ -317,12 +318,15 @@ def poisoned(chance: Random, folder: Path) -> Trial:
         return {"n": row["n"], "inverse": 60 // (row["v"] - bad)}
 
     made = stream.map(inverse, {"n": pa.int64(), "inverse": pa.int64()}, on_error="dead_letter")
-    letters = made.dead_letters().select("record", "key")
+    letters = made.dead_letters().select("record", "key", "position")
     good = Counter((row.n, 60 // (row.v - bad)) for row in rows if row.v is not None and row.v != bad)
-    dead = Counter((as_json(row._asdict()), None) for row in rows if row.v is None or row.v == bad)
+    dead = Counter((as_json(row._asdict()), None, f"row {row.n}") for row in rows if row.v is None or row.v == bad)
 
     def verify(outputs: Outputs) -> list[str]:
-        return [*_differences("good", outputs["good"], good), *_differences("dead", outputs["dead"], dead)]
+        found: Rows = Counter()
+        for (record, key, position), copies in outputs["dead"].items():
+            found[record, key, str(position).rpartition(", ")[2]] += copies  # behind the word for the kind of source
+        return [*_differences("good", outputs["good"], good), *_differences("dead", found, dead)]
 
     def counted(outputs: Outputs, totals: Counters) -> list[str]:
         errors = totals.numRecordsInErrors
