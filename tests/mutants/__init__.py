@@ -43,6 +43,7 @@ MUTANTS = [
     Mutant(moving.a_poll_does_not_wake_the_sender),
     Mutant(moving.the_newest_element_comes_first),
     Mutant(moving.a_full_pool_does_not_stop_the_task),
+    Mutant(moving.a_source_reads_on_without_room),
     Mutant(moving.rebalance_forgets_the_remainder, "rebalanced"),
     Mutant(moving.source_forgets_how_far_event_time_was),
     Mutant(moving.idle_inputs_hold_event_time, "late"),

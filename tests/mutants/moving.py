@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from typing import Any
 
@@ -183,3 +184,31 @@ def a_source_that_waits_for_room_is_marked_idle(patch: Patch) -> None:
 
 def backpressure_counts_as_silence(patch: Patch) -> None:
     patch.setattr(SourceTask, "_stay_active", lambda self, now_us: None)
+
+
+class _Roomy:
+    """A pool that says that it has room."""
+
+    has_room = True
+    free = sys.maxsize
+
+    def __init__(self, pool: OutputPool) -> None:
+        self._pool = pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+
+def a_source_reads_on_without_room(patch: Patch) -> None:
+    """What it reads waits as a backlog, in no buffer of the pool."""
+    advance = SourceTask._advance
+
+    def careless(self: Any, now_us: int) -> Any:
+        pool = self.pool
+        self.pool = _Roomy(pool)
+        try:
+            return advance(self, now_us)
+        finally:
+            self.pool = pool
+
+    patch.setattr(SourceTask, "_advance", careless)

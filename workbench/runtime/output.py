@@ -6,7 +6,7 @@ they ship with the partial buffer behind whose records they stand, so that they 
 
 One step may produce more than a buffer: a window that fires gives a row for every key. What the pool has no room for
 stays in the partial buffer as a *backlog*, uncut, and ships as the receiver makes room; meanwhile the task takes
-nothing in. So what is in flight never exceeds the pool and one step's output (I12).
+nothing in. So what is in flight never exceeds the pool, one buffer for each channel and one step's output (I12).
 """
 
 from __future__ import annotations
