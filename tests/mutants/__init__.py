@@ -91,4 +91,5 @@ MUTANTS = [
     Mutant(counting.late_records_are_not_counted, "late"),
     Mutant(counting.errors_are_not_counted, "poisoned"),
     Mutant(counting.a_chained_operator_misses_a_record),
+    Mutant(counting.positions_begin_anew_with_each_read, "poisoned"),
 ]

@@ -1,9 +1,10 @@
-"""Bugs in what operators count."""
+"""Bugs in what operators count, and in where they say that records stand."""
 
 from __future__ import annotations
 
 import pytest
 
+from workbench.connectors import block_reader
 from workbench.operators.base import Counters
 from workbench.runtime.chain import Link
 
@@ -27,3 +28,8 @@ def a_chained_operator_misses_a_record(patch: Patch) -> None:
         self.operator.process(records, port, self)  # type: ignore[arg-type]
 
     patch.setattr(Link, "receive", receive)
+
+
+def positions_begin_anew_with_each_read(patch: Patch) -> None:
+    counted = block_reader.counted
+    patch.setattr(block_reader, "counted", lambda place, first: counted(place, 0))
