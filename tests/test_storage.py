@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -256,6 +258,50 @@ def test_no_file_outside_of_the_directory_is_deleted(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match="outside of the checkpoint directory"):
             storage.discard(folder_of(1, None))
     assert victim.exists()
+
+
+FORKING = """
+import os, sys, time
+from workbench.errors import CheckpointError
+from workbench.runtime.storage import DirectoryStorage
+
+def child(read):
+    if os.fork() == 0:
+        storage.close()  # as a process does that ends: nothing of it is the child's
+        os.close(1)
+        os.read(read, 1)
+        os._exit(0)
+
+read = int(sys.argv[2])
+storage = DirectoryStorage(sys.argv[1])
+child(read)
+try:
+    DirectoryStorage(sys.argv[1])
+except CheckpointError as error:
+    print(f"in use by process {os.getpid()}" in str(error))
+storage.close()
+storage.close()
+storage = DirectoryStorage(sys.argv[1])
+child(read)
+print("taken again", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_forked_process_has_no_part_in_a_lock(tmp_path: Path) -> None:
+    orphans, end = os.pipe()
+    command = [sys.executable, "-c", FORKING, str(tmp_path), str(orphans)]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=(orphans,)) as owner:
+            assert owner.stdout is not None
+            assert [owner.stdout.readline(), owner.stdout.readline()] == ["True\n", "taken again\n"]
+            with pytest.raises(CheckpointError, match=f"in use by process {owner.pid}"):
+                DirectoryStorage(tmp_path)
+            owner.kill()
+        DirectoryStorage(tmp_path).close()
+    finally:
+        os.close(orphans)
+        os.close(end)  # those that are still there end
 
 
 # --- a sink whose files are merged, crashed before and after everything that it does to the disk

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakSet
 
 from workbench.clock import Clock
 from workbench.connectors.disk import make_folder_durably
@@ -64,6 +66,8 @@ class Hold(Protocol):
 class LocalHold:
     """A lock on a folder of this machine, which the system takes back when the process ends, however it ends.
 
+    A process that is forked meanwhile, as by ``multiprocessing``, has no part in it.
+
     Args:
         folder: is made when it does not exist.
 
@@ -75,9 +79,11 @@ class LocalHold:
     def __init__(self, folder: Path) -> None:
         self.directory: Path | None = folder.absolute()
         self.files: Files = LocalFiles(folder)
+        self._lock: FileIO | None = None
+        _HOLDS.add(self)
         try:
             make_folder_durably(self.directory)
-            self._lock: FileIO | None = FileIO(f"{folder}/{LOCK}", "a+")
+            self._lock = FileIO(f"{folder}/{LOCK}", "a+")
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
@@ -106,8 +112,27 @@ class LocalHold:
     def release(self) -> None:
         if self._lock is not None:
             self._lock.truncate(0)  # nobody holds it any more, and whoever looks is to know
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing it would not do where another process has it open, too
+            self.forget()
+
+    def forget(self) -> None:
+        """Have the lock no longer, and leave it to whoever has it besides."""
+        if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+_HOLDS: WeakSet[LocalHold] = WeakSet()
+"""Those of this process."""
+
+
+def _forget_all() -> None:
+    """In a forked process: the lock would stay taken until that one ends, however long after its parent."""
+    for each in list(_HOLDS):
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def hold(location: str | Path, clock: Clock) -> Hold:
