@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks pictures bench simulate kills soak interrupts mutants contention doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks pictures bench simulate kills soak interrupts mutants contention corruption large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -64,8 +64,8 @@ bench: install  ## run a benchmark (BENCH=grouping)
 soak: install  ## a live job with a fault every ten seconds, checked all the time (SOAK=1800)
 	@$(BIN)/workbench soak --seconds $(SOAK) $(ARGS)
 
-interrupts: install-dev  ## interrupt cells that handle jobs at random moments (INTERRUPTS=200)
-	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) $(BIN)/python -m pytest tests/test_interrupts.py $(ARGS)
+interrupts: install-dev  ## interrupt cells that handle jobs at random moments; each ends within 2 s (INTERRUPTS=200)
+	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) WORKBENCH_INTERRUPTED_S=2 $(BIN)/python -m pytest tests/test_interrupts.py $(ARGS)
 
 kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/test_kills.py $(ARGS)
@@ -78,6 +78,12 @@ mutants: install-dev  ## plant every bug of tests/mutants and see that simulatio
 
 contention: install-dev  ## 2,000 runs on threads that get in each other's way, 2,000 changes in a running job
 	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/test_contention.py $(ARGS)
+
+corruption: install-dev  ## damage checkpoints: every truncation, 10,000 flipped bits
+	@WORKBENCH_ALL_DAMAGE=1 $(BIN)/python -m pytest tests/test_corruption.py $(ARGS)
+
+large: install-dev  ## checkpoints of more than 1 GB of state with 1 % of changes between them; takes 8 GB of memory
+	@WORKBENCH_LARGE=1 $(BIN)/python -m pytest -s tests/test_incremental.py -k one_gigabyte $(ARGS)
 
 doctor: install  ## check this machine and say how to mend what is missing
 	@$(BIN)/workbench doctor $(ARGS)

@@ -1,6 +1,6 @@
 """Ctrl-C at random moments in a process that works as a kernel does: no cell hangs, and no job is harmed.
 
-A few interrupts with every test; ``make interrupts`` sends 200.
+A few interrupts with every test; ``make interrupts`` sends 200, and also fails when an interrupted cell takes long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ INTERRUPTS = int(os.environ.get("WORKBENCH_INTERRUPTS", "12"))
 SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
 LATEST_S = 0.4
 HANGS_S = 20.0
-"""A cell that has not ended by then hangs; on an idle machine each ends within 2 s."""
+"""A cell that has not ended by then hangs."""
+SLOWEST_S = float(os.environ.get("WORKBENCH_INTERRUPTED_S", HANGS_S))
+"""An interrupted cell ends within that, on a machine that has little else to do."""
 
 
 @pytest.mark.slow
@@ -67,7 +69,7 @@ def test_no_interrupt_hangs_a_cell_or_harms_a_job(tmp_path: Path, capsys: pytest
             assert (word, which) == ("end", str(number))
             ended[how] += 1
         process.stdin.close()
-        assert told.get(timeout=60)[2] == "right"
+        assert told.get(timeout=60) == ["rows", "FINISHED", "right"]
     finally:
         process.kill()
         process.wait()
@@ -79,3 +81,4 @@ def test_no_interrupt_hangs_a_cell_or_harms_a_job(tmp_path: Path, capsys: pytest
         if "WORKBENCH_INTERRUPTS" in os.environ:
             slowest = f"the slowest interrupted cell took {slowest_s:.2f} s"
             sys.stdout.write(f"{INTERRUPTS} interrupts, seed {SEED}: {dict(ended)}, {slowest}\n")
+    assert slowest_s <= SLOWEST_S
