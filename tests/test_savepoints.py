@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +13,10 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.connectors.checksum import checksum
 from workbench.runtime.encoding import encode
 from workbench.runtime.in_flight import TASK
+from workbench.runtime.manifest import read_manifest
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
 
 ROWS = 2_000
@@ -242,3 +245,65 @@ def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: 
         snapshot.state("keys")
     with pytest.raises(wb.CheckpointError, match="has no tables of state"):
         snapshot.state("source")
+
+
+def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request(saved: Path, tmp_path: Path) -> None:
+    windows = clicks().key_by("user").window(wb.tumbling("1s")).aggregate(n=wb.count()).uid("counts")
+    other = sunk(windows.select("user", "n"))
+    with pytest.raises(wb.CheckpointError) as caught:
+        other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
+    assert str(caught.value) == (
+        "the state of operator 'counts' in savepoints/before-fix of job 'original' is that of a RollingAggregate, and "
+        "this pipeline has a WindowAggregate of that uid, which cannot take it: give that one another uid, or drop the "
+        "state with allow_non_restored_state=True"
+    )
+    job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
+    assert job.wait("60s") == "FINISHED"
+    texts = [event.text for event in job.recorder.latest().events]
+    assert "the state of operator 'counts' in savepoints/before-fix is dropped" in texts
+
+
+def test_state_is_not_dropped_because_an_operator_without_state_has_its_uid(saved: Path, tmp_path: Path) -> None:
+    other = sunk(clicks().filter("n > 1").uid("counts").select("user", "n"))
+    with pytest.raises(wb.CheckpointError, match="is that of a RollingAggregate, and this pipeline has a Filter"):
+        other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
+
+
+def test_a_savepoint_of_an_earlier_version_says_no_kinds(saved: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(saved, tmp_path / "copy"))
+    manifest = read_manifest((copy / "manifest.json").read_bytes(), "", "")
+    assert manifest.kinds["counts"] == "RollingAggregate"
+    content = json.loads((copy / "manifest.json").read_bytes())
+    del content["checksum"], content["kinds"]
+    body = json.dumps(content, sort_keys=True).encode().removeprefix(b"{")
+    (copy / "manifest.json").write_bytes(f'{{"checksum": "{checksum(body)}", '.encode() + body)
+    windows = clicks().key_by("user").window(wb.tumbling("1s")).aggregate(n=wb.count()).uid("counts")
+    with pytest.raises(
+        wb.CheckpointError, match=r"the state of operator 'counts' lacks 'watermarks' \(it has .*\), so"
+    ):
+        sunk(windows.select("user", "n")).run("other", restore=copy, checkpoint_dir=tmp_path / "c")
+    job = sunk(counts(clicks())).run("same", restore=copy, checkpoint_dir=tmp_path / "d")
+    assert job.wait("60s") == "FINISHED"
+    assert shown(job) == expected()
+
+
+@pytest.mark.parametrize("name", [None, 5, b"x"])
+def test_names_that_are_no_text_are_refused_with_what_they_are(name: Any, tmp_path: Path) -> None:
+    pipeline = sunk(counts(clicks(rate=100)))
+    with pytest.raises(wb.CheckpointError, match=f"job name {name!r} cannot be a file name"):
+        pipeline.run(name)
+    job = pipeline.run("named", checkpoint_dir=tmp_path / "c")
+    try:
+        with pytest.raises(wb.CheckpointError, match=f"savepoint {name!r} cannot be a file name"):
+            job.savepoint(name)
+    finally:
+        job.cancel()
+        job.wait("60s")
+
+
+def test_savepoints_of_what_is_no_directory_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    for place in (tmp_path / "nothing", tmp_path / "file"):
+        with pytest.raises(wb.CheckpointError, match=f"'{place}' is no checkpoint directory"):
+            wb.savepoints(place)
+    assert wb.savepoints(tmp_path) == []

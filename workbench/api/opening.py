@@ -110,9 +110,21 @@ def matched(
     """What of a checkpoint this plan restores, and what is worth telling about it.
 
     Raises:
-        CheckpointError: it has state of operators that the plan does not have, and that was not allowed.
+        CheckpointError: it has state of operators that the plan does not have, or of others than it has under their
+            uids, and that was not allowed.
     """
-    known = {uid for vertex in graph.vertices for uid in vertex.uids}
+    kinds = graph.kinds
+    others = sorted(
+        uid for uid in manifest.operators & kinds.keys() if manifest.kinds.get(uid, kinds[uid]) != kinds[uid]
+    )
+    if others and not allow_non_restored_state:
+        uid = others[0]
+        raise CheckpointError(
+            f"the state of operator {uid!r} in {manifest.place} of job {manifest.job!r} is that of a "
+            f"{manifest.kinds[uid]}, and this pipeline has a {kinds[uid]} of that uid, which cannot take it: give that "
+            "one another uid, or drop the state with allow_non_restored_state=True"
+        )
+    known = kinds.keys()
     dropped = sorted(manifest.operators - known)
     if dropped and not allow_non_restored_state:
         raise CheckpointError(
@@ -120,6 +132,7 @@ def matched(
             f"have (it has {', '.join(sorted(known))}): give the operator that is to take it .uid({dropped[0]!r}), or "
             "drop the state with allow_non_restored_state=True"
         )
+    dropped = sorted([*dropped, *others])
     news = [f"the state of {_listed(dropped)} in {manifest.place} is dropped"] if dropped else []
     fresh = sorted(known - manifest.parallelism.keys())
     if fresh:

@@ -28,7 +28,7 @@ from workbench.runtime.storage import (
     folder_named,
     open_files,
 )
-from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.files import Files, LocalFiles
 
 _IN_FLIGHT = "in_flight"
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
@@ -281,7 +281,7 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
         checkpoint_dir: a path or a URI.
 
     Raises:
-        CheckpointError: the directory cannot be read, or another version wrote a savepoint.
+        CheckpointError: there is no such directory, it cannot be read, or another version wrote a savepoint.
         CorruptCheckpointError: a savepoint's manifest is damaged.
 
     Example:
@@ -290,8 +290,17 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
         []
     """
     files = open_files(checkpoint_dir)
+    shown = redacted(str(checkpoint_dir))
+    if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # object stores know no empty folders
+        raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
     reader = CheckpointReader(files)
-    places = [f"savepoints/{name}" for name in files.folders("savepoints")]
+    try:
+        names = files.folders("savepoints")
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint directory {shown!r} cannot be read: {error.strerror or error}"
+        ) from error
+    places = [f"savepoints/{name}" for name in names]
     found = [Snapshot(files, place) for place in places if reader.is_complete(place)]
     return sorted(found, key=lambda each: each.checkpoint_id)
 

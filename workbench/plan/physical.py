@@ -170,6 +170,14 @@ class PhysicalGraph:
         """Of every operator, by its uid."""
         return {uid: vertex.parallelism for vertex in self.vertices for uid in vertex.uids}
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What every operator is, by its uid: the name of its spec's class, which tells whose state it can take."""
+        specs = {
+            uid: node.spec for vertex in self.vertices for node, uid in zip(vertex.nodes, vertex.uids, strict=True)
+        }
+        return {uid: type(spec).__name__ for uid, spec in specs.items()}
+
     def vertex_of(self, uid: str) -> Vertex | None:
         """The vertex whose chain holds the operator `uid`."""
         return next((vertex for vertex in self.vertices if uid in vertex.uids), None)

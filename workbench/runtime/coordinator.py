@@ -59,6 +59,7 @@ class CheckpointCoordinator:
         self._storage = storage
         self._background = background
         self._parallelism = graph.parallelism
+        self._kinds = graph.kinds
         self._next_id = first_id
         self.on_complete: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
@@ -249,6 +250,7 @@ class CheckpointCoordinator:
             parallelism=self._parallelism,
             files=files,
             place=record.place,
+            kinds=self._kinds,
         )
 
         def durable(result: Exception | None) -> None:

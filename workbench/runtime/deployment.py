@@ -15,7 +15,7 @@ from workbench.connectors.pace import Pace
 from workbench.connectors.rate import Rate
 from workbench.connectors.tables import Tables
 from workbench.errors import CheckpointError
-from workbench.operators.base import Counters, OperatorContext, Snapshot
+from workbench.operators.base import Counters, Operator, OperatorContext, Snapshot
 from workbench.operators.executor import Executor
 from workbench.operators.local_aggregate import aggregates_locally
 from workbench.operators.positions import Positions, Reading
@@ -250,6 +250,18 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     return found
 
 
+def _take_over(logic: Operator | SourceReader, uid: str, snapshots: Sequence[Snapshot]) -> None:
+    """Restore an operator; checkpoints of earlier versions do not say what operator wrote a state."""
+    try:
+        logic.restore(snapshots)
+    except KeyError as error:
+        pieces = ", ".join(sorted({name for snapshot in snapshots for name in snapshot})) or "nothing"
+        raise CheckpointError(
+            f"the state of operator {uid!r} lacks {error} (it has {pieces}), so another kind of operator wrote it: "
+            "give this one another uid to start it afresh"
+        ) from error
+
+
 @dataclass(slots=True)
 class _TaskBuilder:
     settings: Settings
@@ -310,7 +322,7 @@ class _TaskBuilder:
                     positions[node] = found.behind(operator)
                 operator.open(context)
                 if self.states is not None and self.states.get(uid):
-                    operator.restore(self.states[uid])
+                    _take_over(operator, uid, self.states[uid])
             links[node] = link
             if node is not self.vertex.nodes[0]:
                 links[node.inputs[0].node].children.append((node.inputs[0].tag, link))
@@ -335,7 +347,7 @@ class _TaskBuilder:
             part.rate = self.services.rates.setdefault(name, part.rate)
         reader.open(self._context(uid, Counters()))
         if self.states is not None and self.states.get(uid):
-            reader.restore(self.states[uid])
+            _take_over(reader, uid, self.states[uid])
         return reader
 
     def _context(self, uid: str, counters: Counters) -> OperatorContext:

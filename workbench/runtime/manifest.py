@@ -71,6 +71,7 @@ class Manifest:
         triggered_us, completed_us: processing times.
         parallelism: of every operator, by uid.
         files: one for each task.
+        kinds: what every operator was, by uid; empty in checkpoints of earlier versions.
     """
 
     checkpoint_id: int
@@ -81,6 +82,7 @@ class Manifest:
     parallelism: dict[str, int]
     files: tuple[StateFile, ...]
     format: int = FORMAT
+    kinds: dict[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
     """Folder of this checkpoint within the storage."""
     ignored: frozenset[str] = field(default=frozenset(), compare=False)
@@ -164,13 +166,13 @@ def _head(body: bytes) -> bytes:
     return f'{{"checksum": "{checksum(body)}", '.encode()
 
 
-def check_name(name: str, what: str) -> str:
+def check_name(name: object, what: str) -> str:
     """`name` if it can be a file's name.
 
     Raises:
         CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
     """
-    if not is_name(name):
+    if not isinstance(name, str) or not is_name(name):
         raise CheckpointError(f"{what} {name!r} cannot be a file name: use letters, digits, '.', '-' and '_'")
     return name
 
