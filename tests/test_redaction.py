@@ -6,11 +6,14 @@ import runpy
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from time import sleep
 
 import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.dashboard.errands import Errands
+from workbench.kernel.protocol import sentence
 from workbench.redaction import redacted
 
 
@@ -30,10 +33,12 @@ numbers.filter('nn > 1').sink_to(wb.DiscardSink()).run('x')  # as s3://key:pa55@
 
 
 def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": [1]}))
     attempts: tuple[Callable[[], object], ...] = (
         lambda: wb.History.open("s3://key:pa55@bucket/x"),
         lambda: wb.Stream.from_files("s3://key:pa55@bucket/x"),
         lambda: wb.Recording.open("s3://key:pa55@bucket/x"),
+        lambda: numbers.sink_to(wb.ParquetSink("s3://key:pa55@bucket/x")),
     )
     for attempt in attempts:
         with pytest.raises(wb.WorkbenchError, match=r"\*\*\*@bucket") as caught:
@@ -48,7 +53,6 @@ def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
     def fails(rows: pa.RecordBatch) -> pa.RecordBatch:
         raise OSError("no access to s3://key:pa55@bucket/x")
 
-    numbers = wb.Stream.from_table(pa.table({"n": [1]}))
     job = numbers.map_batches(fails).sink_to(wb.DiscardSink()).run("fails", restart=wb.no_restart())
     with pytest.raises(wb.JobError) as failed:
         job.wait("60s")
@@ -57,3 +61,33 @@ def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
     assert "s3://***@bucket/x" in frames
     assert "pa55" not in frames + str(failed.value) + repr(job.status()) + repr(recording.events())
     assert "pa55" not in job.report(tmp_path / "x.html").read_text()
+
+
+def test_what_others_say_of_an_error_shows_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = OSError("no access to s3://key:pa55@bucket/x")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    job = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=10).sink_to(wb.DiscardSink()).run("abandoned")
+    with monkeypatch.context() as patched:
+        patched.setattr(job._master.storage, "write", fails)
+        job.checkpoint()
+        while not (failed := [c for c in job._master.coordinator.history if c.reason]):
+            sleep(0.005)
+    assert "could not be written: no access to s3://***@bucket/x" in failed[0].reason
+    job._master.call(lambda: job._master.abandon(error))
+    with pytest.raises(wb.JobError, match=r"s3://\*\*\*@bucket"):
+        job.wait("60s")
+    frame = job.recorder.latest()
+    assert frame is not None
+    assert frame.failure == "no access to s3://***@bucket/x"
+    assert "OSError: no access to s3://***@bucket/x" in frame.events[-2].text
+    assert "pa55" not in repr(frame) + repr(job.checkpoints())
+
+    heard: list[str | None] = []
+    errands = Errands()
+    errands.run("look", fails, lambda result, problem: heard.append(problem))
+    while not heard:
+        errands.settle()
+    assert heard == [sentence(error)] == ["OSError: no access to s3://***@bucket/x"]

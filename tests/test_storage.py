@@ -22,15 +22,16 @@ from sink_job import KEYS, SCHEMA, NoOutput, rows
 
 from workbench.api.opening import open_storage
 from workbench.connectors import part_log
-from workbench.connectors.checksum import checksum, matches
+from workbench.connectors.checksum import RunningChecksum, checksum, matches
 from workbench.connectors.deferred import FILES
 from workbench.connectors.disk import Disk
 from workbench.connectors.table_sink import TableSink
 from workbench.connectors.tables import Tables
-from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.errors import CheckpointError, CorruptCheckpointError, SinkError
 from workbench.operators.base import OperatorContext
 from workbench.runtime.encoding import decode, encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage, folder_of
+from workbench.runtime.storage.files import LocalFiles
 
 # --- bytes
 
@@ -302,6 +303,56 @@ def test_a_forked_process_has_no_part_in_a_lock(tmp_path: Path) -> None:
     finally:
         os.close(orphans)
         os.close(end)  # those that are still there end
+
+
+def test_links_that_lead_out_of_the_directory_are_refused_and_others_work(tmp_path: Path) -> None:
+    root, outside = tmp_path / "c", tmp_path / "outside"
+    for folder in (root / "inner", outside):
+        folder.mkdir(parents=True)
+    victim = outside / "victim"
+    victim.write_bytes(b"mine")
+    (root / "file").symlink_to(victim)
+    (root / "folder").symlink_to(outside)
+    (root / "inner" / "far").symlink_to("../../outside")
+    files = LocalFiles(root)
+    files.write("own", (b"own",))
+    for path in ("file", "folder", "folder/victim", "folder/new", "inner/far/victim", "folder/../../outside/victim"):
+        uses: tuple[Callable[[str], object], ...] = (
+            *(files.exists, files.folders, files.files, files.delete, files.delete_folder, files.path_of),
+            lambda path: files.read(path, RunningChecksum()),
+            lambda path: files.write(path, (b"yours",)),
+            lambda path: files.take(files, "own", path),
+            lambda path: files.take(files, path, "taken"),
+        )
+        for use in uses:
+            with pytest.raises(CheckpointError, match="is outside of the checkpoint directory"):
+                use(path)
+    files.delete_folder("inner")  # with the link in it, and not what it leads to
+    assert not (root / "inner").exists()
+    assert [(file, file.read_bytes()) for file in outside.iterdir()] == [(victim, b"mine")]
+    assert sorted(file.name for file in root.iterdir()) == ["file", "folder", "own"]
+
+    (root / "kept").mkdir()
+    (root / "alias").symlink_to(root / "kept")
+    files.write("alias/a", (b"a",))
+    assert bytes(memoryview(files.read("kept/a", RunningChecksum()))) == b"a"
+    files.delete("alias/a")
+    assert not files.exists("kept/a")
+    (tmp_path / "way").symlink_to(root)
+    assert LocalFiles(tmp_path / "way").exists("own")  # people may keep the directory itself behind a link
+
+
+def test_nothing_is_written_through_a_link_that_stands_where_a_file_is_to_be_made(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    for name in ("lock", "new.tmp"):
+        (tmp_path / name / "c").mkdir(parents=True)
+        (tmp_path / name / "c" / name).symlink_to(victim)
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        DirectoryStorage(tmp_path / "lock" / "c")
+    with pytest.raises(SinkError, match="cannot write"):
+        LocalFiles(tmp_path / "new.tmp" / "c").write("new", (b"yours",))
+    assert victim.read_bytes() == b"mine"
 
 
 # --- a sink whose files are merged, crashed before and after everything that it does to the disk

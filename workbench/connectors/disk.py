@@ -46,6 +46,11 @@ DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it ha
 """The disk in use; a thread that was told nothing has the system's."""
 
 
+def open_no_link(path: str, flags: int) -> int:
+    """Open a file itself, for `FileIO`: what is written is not to land where a link in its place leads."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
 def sync_path(path: str | os.PathLike[str]) -> None:
     """Make a file's content, or the names in a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)

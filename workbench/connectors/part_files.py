@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
-from workbench.connectors.disk import DISK, make_folder_durably
+from workbench.connectors.disk import DISK, make_folder_durably, open_no_link
 from workbench.errors import CorruptCheckpointError, SinkError
 
 
@@ -51,7 +51,9 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
     temporary = place + ".tmp"
     try:
         disk = DISK.get()
-        with FileIO(temporary, "w") as file:  # pieces are large, or there is one: nothing to be gained by buffers
+        with FileIO(
+            temporary, "w", opener=open_no_link
+        ) as file:  # pieces are large, or there is one: nothing to be gained by buffers
             for piece in pieces:
                 disk.write(file, place, piece)
             disk.sync(file, place)

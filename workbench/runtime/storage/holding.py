@@ -10,7 +10,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from workbench.clock import Clock
-from workbench.connectors.disk import make_folder_durably
+from workbench.connectors.disk import make_folder_durably, open_no_link
 from workbench.errors import CheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.holder import HeldError, Holder
@@ -83,7 +83,7 @@ class LocalHold:
         _HOLDS.add(self)
         try:
             make_folder_durably(self.directory)
-            self._lock = FileIO(f"{folder}/{LOCK}", "a+")
+            self._lock = FileIO(f"{folder}/{LOCK}", "a+", opener=open_no_link)
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
