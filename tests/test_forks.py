@@ -190,3 +190,17 @@ def test_a_table_and_a_checkpoint_of_an_earlier_version_go_on(tmp_path: Path, en
     assert sorted(connection.execute("SELECT value FROM numbers").fetchall()) == [(1,), (2,), (4,)]
     assert connection.execute("SELECT epoch, run FROM workbench_commits").fetchall() == [(6, "one")]
     connection.close()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_the_second_fork_to_commit_a_part_is_refused(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "out"
+    sink: Any = wb.ParquetSink(folder) if kind == "parquet" else wb.FileSink(folder, format="csv")
+    savepoint = committed(begun(sink, "base"), 1, [1])
+    forks = [begun(sink, run, [savepoint]) for run in ("one", "two")]
+    for fork, value in zip(forks, (2, 3), strict=True):
+        pre_committed(fork, 2, [value])
+    forks[0].notify_complete(2)
+    with pytest.raises(SinkError, match="exists and would be overwritten by"):
+        forks[1].notify_complete(2)
+    assert sorted(n for (n,) in duckdb.sql(f"SELECT value FROM '{folder}/part-*.{kind}'").fetchall()) == [1, 2]

@@ -169,9 +169,11 @@ class PartSinkLogic(Operator):
         self._subtask = 0
         self._parallelism = 1
         self._attempt = 0
+        self._run = ""
 
     def open(self, context: OperatorContext) -> None:
         self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
+        self._run = context.run
         make_folder(self._folder)
 
     def process(self, records: Records, port: int, out: Output) -> None:
@@ -229,7 +231,8 @@ class PartSinkLogic(Operator):
         rows = pa.Table.from_batches(self._batches, self._schema)
         self._batches, self._rows, self._bytes = [], 0, 0
         place = f"{self._epoch:08d}-{self._subtask:04d}-{self._attempt}-{len(self._rolled):03d}"
-        name = f".pending-{place}{self._format.suffix}"
+        # With the run in the name, jobs that begin with the same savepoint never write each other's files.
+        name = f".pending-{place}-{self._run}{self._format.suffix}"
         file = PartFile(self._folder / name, lambda: self._format.encode(rows))
         self._rolled.append(file)
         return file
