@@ -13,6 +13,9 @@ from difflib import get_close_matches
 from workbench.origin import Origin
 from workbench.redaction import redacted
 
+MISSING = (FileNotFoundError, NotADirectoryError)
+"""What the system raises for a file that is not there; any other OSError says that it cannot be read now."""
+
 
 class WorkbenchError(Exception):
     """Base of every error that the workbench raises on purpose.
@@ -63,8 +66,16 @@ class CorruptCheckpointError(CheckpointError):
     """A checkpoint's files do not match their checksums; it is never restored, nor silently passed over."""
 
 
+class UnreadableCheckpointError(CheckpointError):
+    """A checkpoint's file cannot be read now (a disk error, a time-out, no permission); it may be whole."""
+
+
 class SinkError(WorkbenchError):
     """A sink cannot write, or its directory holds what it must not overwrite."""
+
+
+class CommittedRowsError(SinkError):
+    """What a sink has committed does not go with the checkpoint to restore; trying again changes nothing."""
 
 
 class SourceError(WorkbenchError):
@@ -77,6 +88,18 @@ class RecordError(WorkbenchError):
 
 class JobError(WorkbenchError):
     """A job cannot do what was asked in the state that it is in, or it has failed."""
+
+
+def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
+    """The error for a file of a checkpoint that is there, as far as is known, and that the system does not read.
+
+    Example:
+        >>> str(cannot_be_read("checkpoint 3", "chk-3/map-0", OSError(5, "Input/output error")))
+        'checkpoint 3 cannot be read now: chk-3/map-0: Input/output error; try again when the storage answers'
+    """
+    return UnreadableCheckpointError(
+        f"{what} cannot be read now: {path}: {error.strerror or error}; try again when the storage answers"
+    )
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:

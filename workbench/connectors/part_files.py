@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
 from workbench.connectors.disk import DISK, make_folder_durably, open_no_link
-from workbench.errors import CorruptCheckpointError, SinkError
+from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read
 
 
 def make_folder(folder: Path) -> None:
@@ -70,14 +70,17 @@ def read_verified(path: Path, expected: str) -> bytes:
 
     Raises:
         CorruptCheckpointError: it is missing, or its bytes are not those that were written.
+        UnreadableCheckpointError: the system does not read it now.
     """
     try:
         data = path.read_bytes()
-    except OSError as error:
+    except MISSING as error:
         raise CorruptCheckpointError(
             f"{path}, which the checkpoint needs, cannot be read: {error.strerror};"
             " bring it back or restore another checkpoint"
         ) from error
+    except OSError as error:
+        raise cannot_be_read("a file that the checkpoint needs", path, error) from error
     if not matches(data, expected, str(path)):
         raise CorruptCheckpointError(
             f"{path} does not match its checksum in the checkpoint; bring it back or restore another checkpoint"

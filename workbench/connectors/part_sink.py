@@ -23,7 +23,7 @@ from workbench.connectors.deferred import Deferred
 from workbench.connectors.disk import DISK
 from workbench.connectors.part_files import PartFile, make_folder, read_verified
 from workbench.elements import Records
-from workbench.errors import SinkError
+from workbench.errors import CommittedRowsError, SinkError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 
 _FILE_ROWS_MAX = 1_048_576
@@ -138,15 +138,17 @@ class _Pending:
         source, target = self.file.path, self.target
         if source.exists():
             if target.exists():
-                raise SinkError(f"{target} exists and would be overwritten by {source.name}: choose another path")
+                raise CommittedRowsError(
+                    f"{target} exists and would be overwritten by {source.name}: choose another path"
+                )
             try:
                 DISK.get().rename(str(source), str(target))
             except OSError as error:
                 raise SinkError(
-                    f"cannot rename {source} to {target.name}: {error.strerror}; mend it and resume"
+                    f"cannot rename {source} to {target.name}: {error.strerror or error}; mend it and resume"
                 ) from error
         elif not target.exists():
-            raise SinkError(
+            raise CommittedRowsError(
                 f"the rows of {target} are lost, neither it nor {source.name} exists:"
                 " bring one of them back, or start afresh in another folder"
             )
@@ -278,7 +280,7 @@ def _check_none_later(folder: Path, snapshots: Sequence[Snapshot]) -> int:
     checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots)
     later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
     if later:
-        raise SinkError(
+        raise CommittedRowsError(
             f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
             " restore, and its rows would come twice: restore that checkpoint, or choose another path"
         )

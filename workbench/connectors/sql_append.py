@@ -12,7 +12,7 @@ from workbench.connectors.deferred import Deferred
 from workbench.connectors.runs import Runs
 from workbench.connectors.sql_table import Epoch, SqlTable
 from workbench.elements import Records
-from workbench.errors import SinkError
+from workbench.errors import CommittedRowsError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 
 _ROWS = "rows"
@@ -107,7 +107,7 @@ def check_none_later(table: SqlTable, snapshots: Sequence[Snapshot]) -> None:
     """
     writer, checkpoint_id = _taken(snapshots)
     if (committed := table.committed(writer)) > checkpoint_id:
-        raise SinkError(
+        raise CommittedRowsError(
             f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than checkpoint "
             f"{checkpoint_id} to restore, which would come twice: restore a checkpoint that is not older, or choose "
             "another table"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from workbench.connectors.runs import Runs
 from workbench.connectors.sql_database import Database, quoted, quoted_list
-from workbench.errors import SinkError
+from workbench.errors import CommittedRowsError, SinkError
 
 COMMITS = "workbench_commits"
 
@@ -96,7 +96,7 @@ class SqlTable:
             notes = self._notes(connection, writer)
             for number, run in notes.values():
                 if not runs.include(run, number):
-                    raise SinkError(
+                    raise CommittedRowsError(
                         f"the table {self.name!r} of {self.database.url} has rows of epoch {number} by another run of "
                         f"{writer!r}, which this one does not go on from, and the rows of both would be mixed: end one "
                         "of them, and start it again, from its savepoint if it had one, with another table"

@@ -27,7 +27,7 @@ from workbench.connectors.part_files import make_folder, read_verified
 from workbench.connectors.part_log import Part, PartLog
 from workbench.connectors.tables import Tables
 from workbench.elements import Records
-from workbench.errors import CheckpointError, PlanError, SettingError, SinkError
+from workbench.errors import CheckpointError, CommittedRowsError, PlanError, SettingError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.state.key_columns import check_keys
 
@@ -175,7 +175,7 @@ class _TableSinkLogic(Operator):
         checkpoint_id = max((_number(snapshot["checkpoint"]) for snapshot in snapshots if snapshot), default=0)
         committed = self._tables.last_epoch(name)
         if committed > checkpoint_id:
-            raise SinkError(
+            raise CommittedRowsError(
                 f"the table {name!r} has rows of epoch {committed}, later than checkpoint {checkpoint_id} to restore,"
                 " which would come twice: restore a checkpoint that is not older, or run the job under another name"
             )
@@ -200,7 +200,7 @@ class _TableSinkLogic(Operator):
             return part
         kept = pending.get(_rows_name(part.epoch, subtask))
         if kept is None:
-            raise SinkError(
+            raise CommittedRowsError(
                 f"the rows of table {name!r} committed in epoch {part.epoch} are gone: they were kept in memory only,"
                 " or the job no longer has their folder; run it with the same checkpoint_dir, or start it afresh"
             )

@@ -70,9 +70,9 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "commit": ("crash", "kill", "power"),
     "after commit": ("crash", "kill", "power"),
     "cleanup": ("crash", "broken", "kill", "power"),
-    "restore read": ("kill",),
+    "restore read": ("crash", "error", "broken", "kill"),
     "in-flight replay": ("crash", "kill"),
-    "re-commit": ("kill", "power"),
+    "re-commit": ("crash", "error", "broken", "kill", "power"),
     "restart": ("torn", "flipped", "missing"),
 }
 """Where faults can happen, and which ones can be survived there."""
@@ -100,6 +100,9 @@ FAULTS: tuple[str, ...] = (*_NAMES, *POINTS)
 
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9
+_RESTORED_ROWS: tuple[FaultPoint, str] = ("re-commit", COORDINATOR)
+"""Committing what a restore finds pre-committed. Like the reading of state it happens before any task is stepped: one
+that crashes there cannot start."""
 _ON_DISK: frozenset[FaultPoint] = frozenset({"mid-file", "fsync", "rename", "metadata rename", "cleanup", "restart"})
 _NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "power", "full", "broken", "slow"})
 _ERRORS: dict[Kind, int] = {"full": errno.ENOSPC, "broken": errno.EIO}
@@ -312,7 +315,7 @@ class FaultInjector(Probe):
                 raise OSError(f"injected: {fault}")
             case "machine" | "coordinator":
                 self.fail(fault.kind, fault.task)
-            case _ if self.in_task:
+            case _ if self.in_task or fault.point == "restore read" or (fault.point, owner) == _RESTORED_ROWS:
                 raise JobError(f"injected: {fault}")
             case _:
                 self.crash(fault.task if owner in ("", COORDINATOR) else owner)

@@ -13,12 +13,13 @@ from workbench.plan.regions import Region, regions_of
 from workbench.runtime.audit import Audit
 from workbench.runtime.checkpoint_record import Restore
 from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.deployment import Execution, JobServices, States, deploy, read_states
+from workbench.runtime.deployment import Execution, JobServices, deploy
 from workbench.runtime.in_flight import TASK
 from workbench.runtime.messages import Complete, Report
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_control import SourceControl
 from workbench.runtime.stage import Stage
+from workbench.runtime.states import States, read_states
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
 
@@ -96,6 +97,7 @@ class Attempts:
         self.count = attempts_before
         self._doors: list[Door] = []
         self._regions: tuple[Region, ...] = ()
+        self._ended = False
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
         self.restores = 0
@@ -121,9 +123,10 @@ class Attempts:
         self._begin(execution, settings, manifest)
 
     def end(self) -> None:
-        """End all tasks."""
-        if self.execution is None:
+        """End all tasks; done already means nothing to do, as when the next attempt could not begin."""
+        if self.execution is None or self._ended:
             return
+        self._ended = True
         for door in self._doors:
             door.tasks.clear()
         self._stage.stop(self.execution)
@@ -190,6 +193,7 @@ class Attempts:
 
     def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None) -> None:
         self.execution = execution
+        self._ended = False
         self.down = ()
         self._coordinator.start(execution, settings, self._services.clock.now_us())
         if manifest is not None:

@@ -4,6 +4,7 @@ F2-7)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,8 @@ from workbench.runtime.scale import Scale
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_task import SourceTask
 from workbench.runtime.splitters import splitter
-from workbench.runtime.storage import CheckpointStorage, Manifest
+from workbench.runtime.states import States
 from workbench.runtime.task import Task, TaskHost
-
-States = dict[str, list[Snapshot]]
-"""The snapshots of all former subtasks, by operator uid."""
 
 
 @dataclass(slots=True)
@@ -152,29 +150,6 @@ class Execution:
             slot.tasks[:] = [task for task in self.tasks if task.slot == slot.name]
 
 
-def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
-    """All states of a checkpoint, verified before anything is restored.
-
-    Raises:
-        CorruptCheckpointError: a file is missing, torn or altered.
-        CheckpointError: it holds the state of an operator that this pipeline does not have.
-    """
-    states: States = {}
-    for file in manifest.files:
-        for uid, snapshot in storage.states(manifest, file).items():
-            if uid not in manifest.ignored:
-                states.setdefault(uid, []).append(snapshot)
-    known = {TASK, *(uid for vertex in graph.vertices for uid in vertex.uids)}
-    for uid, snapshots in states.items():
-        if uid not in known and any(snapshots):
-            raise CheckpointError(
-                f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of operator {uid!r}, which "
-                f"this pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
-                "or choose another checkpoint_dir"
-            )
-    return states
-
-
 def deploy(
     graph: PhysicalGraph,
     settings: Settings,
@@ -205,7 +180,8 @@ def deploy(
             _resend(graph, tasks, in_flight)
     except BaseException:
         for task in tasks:
-            task.close()
+            with suppress(Exception):  # why they could not all be built is what is told
+                task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)])
     flat = tuple(channel for edge in edges for channel in channels[edge.id].values())
@@ -270,8 +246,19 @@ class _TaskBuilder:
     vertex: Vertex
     subtask: int
     states: States | None
+    opened: list[Operator | SourceReader] = field(default_factory=list)
 
     def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
+        """Build the task; what it has opened is closed again when it cannot be."""
+        try:
+            return self._build(host, slot, channels)
+        except BaseException:
+            for resource in self.opened:
+                with suppress(Exception):  # as above
+                    resource.close()
+            raise
+
+    def _build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
         reading = Reading()
         links = self._links(reading)
         outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
@@ -320,6 +307,7 @@ class _TaskBuilder:
                 if came.tag is None and (found := positions.get(came.node)) is not None:
                     context.position = found
                     positions[node] = found.behind(operator)
+                self.opened.append(operator)
                 operator.open(context)
                 if self.states is not None and self.states.get(uid):
                     _take_over(operator, uid, self.states[uid])
@@ -345,6 +333,7 @@ class _TaskBuilder:
         reader: SourceReader = spec.create() if pace is None else spec.create(pace)
         for name, part in rated(uid, reader):
             part.rate = self.services.rates.setdefault(name, part.rate)
+        self.opened.append(reader)
         reader.open(self._context(uid, Counters()))
         if self.states is not None and self.states.get(uid):
             _take_over(reader, uid, self.states[uid])

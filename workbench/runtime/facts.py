@@ -8,6 +8,7 @@ from workbench.runtime.deployment import Execution
 from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.restarts import Restarts
 from workbench.runtime.source_control import SourceControl
+from workbench.runtime.storage import Manifest
 
 
 class MasterFacts:
@@ -27,6 +28,11 @@ class MasterFacts:
     def execution(self) -> Execution | None:
         """The tasks that run, or that ran last; None before the first attempt."""
         return self._attempts.execution
+
+    @property
+    def restart_point(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job would go on after a failure."""
+        return self._attempts.restart_point
 
     @property
     def restores(self) -> int:

@@ -7,6 +7,7 @@ Life cycle::
        |            |            v
     SUSPENDED   RESTARTING <- FAILING ---> FAILED
 
+An attempt that cannot start again, because something that it needs does not answer, goes from INITIALIZING to FAILING.
 A rescaled job goes from RUNNING straight to RESTARTING: nothing has failed. A job of which only a region fails stays
 RUNNING, because the others go on. A SUSPENDED job waits for the checkpoint directory, which another process holds.
 """

@@ -38,7 +38,7 @@ from workbench.runtime.messages import (
 from workbench.runtime.queries import Question
 from workbench.runtime.requests import CheckpointRequests, Request
 from workbench.runtime.rescaling import Rescale
-from workbench.runtime.restarts import Restarts
+from workbench.runtime.restarts import Restarts, is_final
 from workbench.runtime.settings import Settings
 from workbench.runtime.source_control import SourceControl
 from workbench.runtime.stage import Stage
@@ -103,6 +103,7 @@ class Master(MasterFacts):
             attempts_before=0 if predecessor is None else predecessor._attempts.count,
         )
         self._standby = standby
+        self._succeeds = predecessor is not None
         self._retired = False
         self._inbox: deque[Callable[[], None]] = deque()
         self._ending = Ending()
@@ -129,11 +130,6 @@ class Master(MasterFacts):
         if restart_us is None or due_us is None:
             return due_us if restart_us is None else restart_us
         return min(restart_us, due_us)
-
-    @property
-    def restart_point(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the job would go on after a failure."""
-        return self._attempts.restart_point
 
     @property
     def has_news(self) -> bool:
@@ -255,9 +251,10 @@ class Master(MasterFacts):
     def _begin_attempt(self) -> None:
         try:
             self._launch()
-        except Exception as error:  # noqa: BLE001  whatever opening or restoring raises ends the job, with its message
-            self.life.failed(error, "could not start")
-            self._end("FAILED")
+        except Exception as error:  # noqa: BLE001  whatever opening or restoring raises is for the job to handle
+            again = self.life.has_run or self._succeeds  # the first time somebody waits for it, and gets the error
+            self.life.failed(error, "could not start again" if again else "could not start")
+            self._restart_or_end(error, "it could not start", final=not again or is_final(error))
 
     def _launch(self) -> None:
         self.life.enter("INITIALIZING")
@@ -267,12 +264,15 @@ class Master(MasterFacts):
 
     def _bring_back(self) -> None:
         """The regions that failed go on from the latest checkpoint, beside those that never stopped."""
+        what = f"starting {' and '.join(map(str, self._attempts.down))} again"
         try:
             self._attempts.bring_back(self.graph, self.settings)
         except Exception as error:  # noqa: BLE001  as above
-            self.life.failed(error, "could not start again")
-            self._end_attempt("a region could not be started again")
-            self._end("FAILED")
+            if is_final(error):
+                self.life.failed(error, "could not start again")
+                self._restart_or_end(error, f"{what} failed", final=True)
+            else:
+                self._on_failed((), what, error)
             return
         self._restarts.begun()
 
@@ -320,15 +320,18 @@ class Master(MasterFacts):
             self._attempts.take_down(regions)
             self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
             return
+        self._restart_or_end(error, f"{what} failed", final=self._ending.stopping, gave_up=bool(regions))
+
+    def _restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
+        """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""
         self.life.enter("FAILING")
-        self._end_attempt(f"{what} failed")
-        if self._ending.stopping:
-            self._end("FAILED")
-        elif not regions and self._restarts.allowed(error, self._now()):
+        self._end_attempt(reason)
+        if not final and not gave_up and self._restarts.allowed(error, self._now()):
             self.life.enter("RESTARTING")
-        else:
+            return
+        if not final:
             self.life.tell("notice", f"gave up at failure {self._restarts.failures} (restart={self.settings.restart})")
-            self._end("FAILED")
+        self._end("FAILED")
 
     # reports -----------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from workbench.errors import JobError
+from workbench.errors import (
+    CheckpointError,
+    CommittedRowsError,
+    ExpressionError,
+    JobError,
+    PlanError,
+    SettingError,
+    UnreadableCheckpointError,
+)
 from workbench.runtime.restart_strategies import RestartStrategy
+
+_FINAL = (CheckpointError, CommittedRowsError, ExpressionError, PlanError, SettingError)
+
+
+def is_final(error: Exception) -> bool:
+    """Whether what a restart raised ends the job at once, because starting once more would raise it again.
+
+    Such are a damaged checkpoint or one that the sinks are ahead of, and a plan that cannot be. Whatever else fails
+    (a database that is locked, a disk or a service that does not answer) is a failure like that of a task.
+    """
+    return isinstance(error, _FINAL) and not isinstance(error, UnreadableCheckpointError)
 
 
 class Restarts:

@@ -60,7 +60,8 @@ class Sampler(JobObserver):
         """Keep a line of the log, and count the time spent restarting."""
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
         if kind == "state" and text == "FAILING":
-            self._failing_since_us = time_us
+            if self._failing_since_us is None:  # else it could not start again, and still restarts
+                self._failing_since_us = time_us
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
             self._restarting_us += time_us - self._failing_since_us
             self._failing_since_us = None

@@ -153,9 +153,10 @@ def _singles(name: str, mode: CheckpointMode) -> Iterator[Case]:
     tasks = len(owners.tasks)
     for fault in _faults(places, tasks, crash_all=True):
         yield Case(name, mode, scenario.seed, FaultPlan((fault,)))
-    before, places = way_back(name, mode)
-    for fault in _faults(places, tasks, crash_all=True):
-        yield Case(name, mode, scenario.seed, FaultPlan((before, fault)))
+    for kind in _CRASHES:  # a process starts for the first time behind a kill, and again behind a crash
+        before, places = way_back(name, mode, kind)
+        for fault in _faults(places, tasks, crash_all=True):
+            yield Case(name, mode, scenario.seed, FaultPlan((before, fault)))
 
 
 def _faults(places: dict[Place, int], tasks: int, *, crash_all: bool) -> Iterator[Fault]:
@@ -179,23 +180,24 @@ def _variety(found: Census) -> tuple[int, int]:
 
 
 @cache
-def way_back(name: str, mode: CheckpointMode) -> tuple[Fault, dict[Place, int]]:
-    """The kill that reaches most of the places on the way back from it, and how often each of those was reached."""
+def way_back(name: str, mode: CheckpointMode, kind: Kind = "kill") -> tuple[Fault, dict[Place, int]]:
+    """The kill, or the crash of a task, that reaches most of the places on the way back from it, and how often each of
+    those was reached."""
     whole = census(name, mode)
     few, many = _KILLED_EVERY
     first = range(few // 2, min(whole.steps, _FIRST_KILLS), few)
-    best = max((_killed(whole.scenario, step) for step in first), key=lambda found: len(found[1]))
-    for step in range(many, whole.steps, many):
+    best = max((_way_back(whole.scenario, step, kind) for step in first), key=lambda found: len(found[1]))
+    for step in range(many, whole.steps if kind == "kill" else 0, many):
         if not missing({**whole.places, **best[1]}, whole.owners, mode):
             break
-        best = max(best, _killed(whole.scenario, step), key=lambda found: len(found[1]))
+        best = max(best, _way_back(whole.scenario, step, kind), key=lambda found: len(found[1]))
     return best
 
 
-def _killed(scenario: Scenario, step: int) -> tuple[Fault, dict[Place, int]]:
-    kill = Fault("step", step, "kill")
-    places = _count(replace(scenario, faults=FaultPlan((kill,)))).places
-    return kill, {place: n for place, n in places.items() if place[0] in ON_THE_WAY_BACK}
+def _way_back(scenario: Scenario, step: int, kind: Kind) -> tuple[Fault, dict[Place, int]]:
+    first = Fault("step", step, kind)
+    places = _count(replace(scenario, faults=FaultPlan((first,)))).places
+    return first, {place: n for place, n in places.items() if place[0] in ON_THE_WAY_BACK}
 
 
 def _count(scenario: Scenario) -> Census:

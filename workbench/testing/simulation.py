@@ -26,7 +26,7 @@ from workbench.drivers.faults import FaultInjector, FaultPlan, Killed, PowerFail
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
-from workbench.errors import CheckpointError, SettingError, unknown
+from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.kernels import warm_up
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
@@ -255,8 +255,7 @@ class Simulation:
             self._finished = True
             self.checker.finished()
             self.violations += self.checker.violations
-            found = verify_counted_twice(self.trial, self.visible, self.counted_twice)
-            self.violations += [f"I7: {text}" for text in found]
+            self.violations += [f"I7: {t}" for t in verify_counted_twice(self.trial, self.visible, self.counted_twice)]
             if self.trial.counted is not None and self.checker.totals is not None:
                 self.violations += [f"I15: {t}" for t in self.trial.counted(self.visible, self.checker.totals)]
         elif not self.durable:
@@ -278,12 +277,16 @@ class Simulation:
             self._start(self._process)
         except Killed as cause:
             self._end_process(cause)
-        except CheckpointError:
-            if self._damage is None:
+        except WorkbenchError as error:
+            if injected(str(error)):  # the process could not even begin, and the next one tries
+                self._process.close()
+                self._process = None
+            elif self._damage is not None and isinstance(error, CheckpointError):
+                self._end_damaged(refused=True)
+            else:
                 raise
-            self._end_damaged(refused=True)
         else:
-            if self._damage is not None:
+            if self._damage is not None and not injected(str(self.master.failure)):
                 self._end_damaged(refused=isinstance(self.master.failure, CheckpointError))
             elif self.driver.ended.is_set():
                 self._on_ended()
@@ -346,8 +349,7 @@ class Simulation:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
         if self.processes == 1:
             return None
-        places = self.folder.glob("checkpoints/savepoints/*/manifest.json")
-        names = sorted(path.parent.name for path in places)
+        names = sorted(path.parent.name for path in self.folder.glob("checkpoints/savepoints/*/manifest.json"))
         if not names or self.trial.folders or self.trial.outside or self._damage is not None:
             return None
         if self.chance.random() < 0.5:

@@ -22,7 +22,7 @@ from typing import Any
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.checksum import RunningChecksum
-from workbench.errors import CorruptCheckpointError
+from workbench.errors import MISSING, CheckpointError, CorruptCheckpointError, cannot_be_read
 from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
@@ -211,6 +211,7 @@ class DirectoryStorage:
 
         Raises:
             CorruptCheckpointError: it lacks a file.
+            CheckpointError: a file cannot be read or written now.
         """
         manifest = CheckpointReader(source).manifest(place)
         savepoint = manifest.kind == "savepoint"
@@ -223,7 +224,8 @@ class DirectoryStorage:
                 if savepoint:
                     self._files.take(self._files, path, f"{target}/{path}")
         except OSError as error:
-            raise CorruptCheckpointError(
+            kind = CorruptCheckpointError if isinstance(error, MISSING) else CheckpointError
+            raise kind(
                 f"{source.path_of(place)} cannot be brought to {self.shown!r}: {error.strerror or error}: "
                 f"{error.filename or ''}"
             ) from error
@@ -296,7 +298,11 @@ class DirectoryStorage:
     def _taken_back(self) -> GoneBack | None:
         if not self._files.exists(TAKEN_BACK):
             return None
-        return read_gone_back(self._reader.bytes_of(TAKEN_BACK), self._files.path_of(TAKEN_BACK))
+        shown = self._files.path_of(TAKEN_BACK)
+        try:
+            return read_gone_back(self._reader.bytes_of(TAKEN_BACK), shown)
+        except OSError as error:
+            raise cannot_be_read("the checkpoint directory", shown, error) from error
 
     def _needed(self) -> set[str]:
         """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""

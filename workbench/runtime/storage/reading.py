@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.connectors.checksum import RunningChecksum, agree
-from workbench.errors import CorruptCheckpointError
+from workbench.errors import MISSING, CorruptCheckpointError, cannot_be_read
 from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import decode
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
@@ -36,20 +36,24 @@ class CheckpointReader:
 
         Raises:
             CorruptCheckpointError: it is missing or not what was written.
+            UnreadableCheckpointError: the system does not read it now.
             CheckpointError: another version wrote it.
         """
         path = f"{place}/{MANIFEST}"
         shown = self._files.path_of(path)
         try:
             return read_manifest(self.bytes_of(path), place, shown)
-        except OSError as error:
+        except MISSING as error:
             raise unreadable(shown, error.strerror or error) from error
+        except OSError as error:
+            raise cannot_be_read("the checkpoint", shown, error) from error
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         """A task's state by operator uid; memory need not hold all of it.
 
         Raises:
             CorruptCheckpointError: a file is missing, torn or altered.
+            UnreadableCheckpointError: the system does not read one now.
         """
         parts = {part.path: part for part in file.parts}
 
@@ -64,11 +68,13 @@ class CheckpointReader:
         shown = self._files.path_of(path)
         try:
             data = self._files.read(path, running)
-        except OSError as error:
+        except MISSING as error:
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} cannot be read "
                 f"({error.strerror or error})"
             ) from error
+        except OSError as error:
+            raise cannot_be_read(f"checkpoint {manifest.checkpoint_id}", shown, error) from error
         if running.size != size or not agree(running.text(), checksum, shown):
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} does not match its checksum; "

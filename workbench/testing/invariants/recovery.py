@@ -27,17 +27,20 @@ class RestoredState(Invariant):
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         super().__init__(model, report)
-        self._read: dict[str, list[Snapshot]] = {}
+        self._read: dict[str, dict[str, Snapshot]] = {}  # by task
 
     def process_begins(self) -> None:
         self._read = {}
 
     def state_read(self, task: str, states: dict[str, Snapshot]) -> None:
-        for uid, snapshot in states.items():
-            self._read.setdefault(uid, []).append(snapshot)
+        self._read[task] = states  # once more when the attempt before could not begin
 
     def attached(self, execution: Execution) -> None:
-        read, self._read = self._read, {}
+        read: dict[str, list[Snapshot]] = {}
+        for states in self._read.values():
+            for uid, snapshot in states.items():
+                read.setdefault(uid, []).append(snapshot)
+        self._read = {}
         held: dict[str, list[Snapshot]] = {}
         sources: set[str] = set()
         for task in execution.tasks if read else ():

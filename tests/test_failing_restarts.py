@@ -1,0 +1,212 @@
+"""What fails while a job starts again is a failure like any other, unless starting once more could not help (F2-7)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.connectors.sql_table import SqlTable
+from workbench.connectors.table_sink import _TableSinkLogic
+from workbench.drivers.faults import Fault, FaultPlan
+from workbench.errors import (
+    CommittedRowsError,
+    CorruptCheckpointError,
+    JobError,
+    PlanError,
+    SinkError,
+    UnreadableCheckpointError,
+)
+from workbench.runtime.restarts import is_final
+from workbench.runtime.storage import MemoryStorage
+from workbench.runtime.storage.files import LocalFiles
+from workbench.testing.scenario import Scenario
+from workbench.testing.simulation import run_scenario
+from workbench.testing.topologies import TOPOLOGIES
+
+LOCKED = SinkError("database is locked")
+EIO = OSError(5, "Input/output error")
+
+
+def failing(patch: pytest.MonkeyPatch, owner: type, name: str, error: Exception, times: int = 1) -> Callable[[], int]:
+    """Have a method raise so many times; how often it was called."""
+    real, calls = getattr(owner, name), [0]
+
+    def method(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        if calls[0] <= times:
+            raise error
+        return real(*args, **options)
+
+    patch.setattr(owner, name, method)
+    return lambda: calls[0]
+
+
+def numbers(column: str = "n", count: int = 400) -> wb.Stream:
+    return wb.Stream.from_table(pa.table({column: range(count)}), rate=1000)
+
+
+def job_to(sink: Any, tmp_path: Path, restart: object = None, **settings: Any) -> wb.Job:
+    stream = numbers().uid("source").rebalance().filter("n >= 0").uid("keep")
+    return stream.sink_to(sink).run(
+        "again",
+        driver="stepping",
+        buffer_size=10,
+        checkpoint_dir=tmp_path / "checkpoints",
+        checkpoint_interval="20ms",
+        restart=restart or wb.fixed_delay(3, "50ms"),
+        **settings,
+    )
+
+
+def texts(job: wb.Job) -> list[str]:
+    return [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "error"),
+    [(SqlTable, "prepare", LOCKED), (LocalFiles, "read", EIO), (SqlTable, "commit", LOCKED)],
+)
+def test_what_does_not_answer_once_costs_one_restart_more(
+    owner: type, method: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_to(wb.SqlSink(f"sqlite:///{tmp_path}/rows.db", "r"), tmp_path)
+    assert job.driver.next_checkpoint()
+    job.fail("keep[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    called = failing(monkeypatch, owner, method, error)
+    assert job.wait("60s") == "FINISHED"
+    assert called() > 1
+    assert job.status()["restarts"] == 2
+    with sqlite3.connect(tmp_path / "rows.db") as database:
+        assert [n for (n,) in database.execute("SELECT n FROM r ORDER BY n")] == list(range(400))
+    database.close()
+    states = [event.text for event in job.recorder.latest().events if event.kind == "state"]  # type: ignore[union-attr]
+    again = ["FAILING", "RESTARTING", "INITIALIZING"]
+    assert states == ["INITIALIZING", "RUNNING", *again, *again, "RUNNING", "FINISHED"]
+
+
+def test_what_never_answers_uses_the_restart_strategy_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_to(wb.DiscardSink(), tmp_path, wb.fixed_delay(3, "1s"))
+    assert job.driver.next_checkpoint()
+    job.fail("keep[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    begun_us = job.driver.clock.now_us()
+    called = failing(monkeypatch, LocalFiles, "read", EIO, times=99)
+    with pytest.raises(
+        JobError, match=r"cannot be read now: .*Input/output error; try again when .*\(could not start a"
+    ):
+        job.wait("60s")
+    assert called() == 3
+    assert job.driver.clock.now_us() - begun_us >= 3_000_000
+    assert "gave up at failure 4 (restart=fixed-delay:attempts=3,delay=1s)" in texts(job)
+    metrics = job.recorder.latest().metrics  # type: ignore[union-attr]
+    assert metrics["restartingTime"] >= 3_000
+
+
+@pytest.mark.parametrize(
+    "error", [CorruptCheckpointError("torn"), CommittedRowsError("rows of epoch 9"), PlanError("p")]
+)
+def test_what_would_come_again_ends_the_job_at_once(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_final(error)
+    job = job_to(wb.TableSink("rows"), tmp_path)
+    assert job.driver.next_checkpoint()
+    job.fail("keep[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    called = failing(monkeypatch, LocalFiles, "read", error)
+    with pytest.raises(JobError, match=str(error)):
+        job.wait("60s")
+    assert called() == 1
+    assert job.status()["restarts"] == 1
+    assert not any(text.startswith("gave up") for text in texts(job))
+
+
+def test_whatever_fails_the_first_start_is_the_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, SqlTable, "prepare", LOCKED)
+    with pytest.raises(SinkError, match="database is locked"):
+        job_to(wb.SqlSink(f"sqlite:///{tmp_path}/rows.db", "r"), tmp_path)
+
+
+def test_a_region_that_cannot_start_again_tries_again_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = numbers("a").uid("left").rebalance().filter("a >= 0").uid("keep").sink_to(wb.TableSink("left-rows"))
+    right = numbers("b").uid("right").rebalance().filter("b >= 0").uid("hold").sink_to(wb.TableSink("right-rows"))
+    job = (left + right).run(
+        "regions", driver="stepping", buffer_size=10, checkpoint_interval="20ms", restart="fixed-delay"
+    )
+    driver = job.driver
+    assert driver.next_checkpoint()
+    before = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
+    called = failing(monkeypatch, MemoryStorage, "states", EIO, times=2)
+    job.fail("keep[0]")
+    assert driver.run_until(lambda: called() >= 3)
+    assert job.state == "RUNNING"
+    driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
+    after = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
+    assert {name for name in before if before[name] is after[name]} == {"right[0]", "hold[0]"}
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 3
+    assert any(text.startswith("starting left -> keep again failed: OSError") for text in texts(job))
+    assert sorted(job.table("left-rows")["a"].to_pylist()) == list(range(400))
+    assert sorted(job.table("right-rows")["b"].to_pylist()) == list(range(400))
+
+
+class Counted(wb.ProcessFunction):
+    """Counts how often it is opened and closed."""
+
+    opened = closed = 0
+
+    def open(self) -> None:
+        type(self).opened += 1
+
+    def process(self, record: Any, state: Any, ctx: Any) -> Any:
+        return record
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+def test_what_was_opened_is_closed_once_when_a_start_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    Counted.opened = Counted.closed = 0
+    stream = numbers().key_by("n").process(Counted(), {"n": pa.int64()}).uid("counted")
+    job = stream.sink_to(wb.TableSink("rows")).run("closes", driver="stepping", restart=wb.fixed_delay(2, "1s"))
+    job.fail("counted[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert (Counted.opened, Counted.closed) == (1, 1)
+    failing(monkeypatch, _TableSinkLogic, "open", TimeoutError("the service does not answer"))
+    assert job.driver.run_until(lambda: job.status()["restarts"] == 2)
+    assert (Counted.opened, Counted.closed) == (2, 2)
+    job.cancel()
+    assert job.wait("60s") == "CANCELED"
+    assert (Counted.opened, Counted.closed) == (2, 2)
+
+
+def test_a_file_that_cannot_be_read_now_is_not_one_to_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_to(wb.TableSink("rows"), tmp_path)
+    assert job.driver.next_checkpoint()
+    job.cancel()
+    job.wait("60s")
+    for error in (EIO, PermissionError(13, "Permission denied"), TimeoutError("the store does not answer")):
+        with monkeypatch.context() as patch:
+            failing(patch, LocalFiles, "read", error, times=99)
+            with pytest.raises(UnreadableCheckpointError, match=r"cannot be read now: .*; try again") as raised:
+                job_to(wb.TableSink("rows"), tmp_path, resume=True)
+        assert "delete" not in str(raised.value)
+        assert not is_final(raised.value)
+    assert job_to(wb.TableSink("rows"), tmp_path, resume=True).wait("60s") == "FINISHED"
+
+
+@pytest.mark.parametrize("kind", ["crash", "error", "broken"])
+def test_simulated_restarts_fail_too(kind: Any) -> None:
+    for seed in (4, 8, 10):
+        plan = FaultPlan((Fault("step", 60, "crash"), Fault("restore read", 1, kind)))
+        scenario = Scenario(seed, {"latest": TOPOLOGIES["latest"]}, faults=plan, actions=(), durable=True, long=True)
+        result = run_scenario(scenario)
+        assert result.ok, result
+        assert (len(result.faults), result.processes, result.restarts) == (2, 1, 2)
