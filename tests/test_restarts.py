@@ -16,6 +16,7 @@ from workbench.plan.regions import regions_of
 from workbench.runtime.attempts import Attempts
 from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 from workbench.runtime.restarts import Restarts
+from workbench.runtime.settings import Settings
 from workbench.testing import simulate
 
 S = 1_000_000
@@ -89,6 +90,17 @@ def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> N
         ("fixed-delay:3", "'3' is no argument of fixed-delay"),
         ("fixed-delay:attempts=many", "attempts is 'many'"),
         ("fixed-delay:attempts=-1", "at least 0"),
+        ("fixed-delay:attempts=inf", "attempts is 'inf': write a number"),
+        ("fixed-delay:attempts=nan", "attempts is 'nan': write a number"),
+        ("fixed-delay:attempts=1e300", "attempts is '1e300': write a whole number"),
+        ("fixed-delay:delay=nans", "delay is 'nans': write a number with a unit"),
+        ("failure-rate:max_failures_per_interval=inf", "max_failures_per_interval is 'inf'"),
+        ("failure-rate:max_failures_per_interval=1e30", "at most 2147483647"),
+        ("exponential-delay:backoff_multiplier=nan", "backoff_multiplier is 'nan'"),
+        ("exponential-delay:backoff_multiplier=inf", "backoff_multiplier is 'inf'"),
+        ("exponential-delay:jitter_factor=nan", "jitter_factor is 'nan'"),
+        ("exponential-delay:attempts=inf", "attempts is 'inf'"),
+        ("exponential-delay:max_backoff=" + "9" * 400 + "s", "longer than time can be counted"),
         ("fixed-delay:delay=5", "delay is '5': write a number with a unit"),
         ("failure-rate:max_failures_per_interval=0", "at least 1"),
         ("exponential-delay:backoff_multiplier=0.5", "at least 1"),
@@ -99,6 +111,26 @@ def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> N
 def test_what_cannot_be_meant_is_refused(text: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         parse_restart(text)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 10**400])
+def test_numbers_that_are_none_are_refused_from_python_too(bad: float) -> None:
+    for make in (
+        lambda: wb.fixed_delay(bad),  # type: ignore[arg-type]
+        lambda: wb.failure_rate(bad),  # type: ignore[arg-type]
+        lambda: wb.exponential_delay(backoff_multiplier=bad),
+        lambda: wb.exponential_delay(jitter_factor=bad),
+        lambda: wb.exponential_delay(attempts=bad),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(SettingError, match=rf"is {bad}: "):
+            make()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_settings_that_count_refuse_what_is_no_number(bad: float) -> None:
+    for name in ("buffer_size", "parallelism", "retained_checkpoints"):
+        with pytest.raises(SettingError, match=f"{name} is {bad}: write a whole number"):
+            Settings().with_value(name, bad)
 
 
 def test_failures_that_a_person_injects_count_only_where_a_strategy_was_chosen() -> None:

@@ -55,6 +55,31 @@ def committed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tables, "commit", careless)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "x = 1\n\nraise ValueError('x')\n",
+            "raises ValueError: x; mend it (faulty.py, line 3: raise Val",
+        ),
+        (
+            "def stream():\n    return 1 / 0\n",
+            "raises ZeroDivisionError: division by zero; mend it (faulty.py, line 2",
+        ),
+        ("x = 1\nstream = (\n", "raises SyntaxError: '(' was never closed; mend it (faulty.py, line 2: stream = ()"),
+    ],
+)
+def test_an_error_in_ones_own_file_is_told_with_its_line(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "faulty.py"
+    path.write_text(text)
+    assert main(["simulate", "--seeds", "1", "--pipeline", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert f"{path} cannot be run, it {told}" in error
+    assert "unexpected" not in error
+
+
 def first_failure(**drawn: Any) -> tuple[Scenario, Any]:
     for seed in range(100):
         scenario = Scenario(seed, **drawn)

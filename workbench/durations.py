@@ -49,6 +49,8 @@ def parse_duration(value: str | timedelta, name: str) -> int:
         us = value // timedelta(microseconds=1)
         if us < 0:
             raise SettingError(f"{name} is {value}: a duration cannot be negative")
+        if us > _LIMIT_US:
+            raise SettingError(f"{name} is {value}: longer than time can be counted")
         return us
     if not isinstance(value, str):
         raise SettingError(f"{name} is {value!r}, which has no unit: write for example '{value}ms' or '{value}s'")
@@ -61,10 +63,10 @@ def parse_duration(value: str | timedelta, name: str) -> int:
         raise SettingError(
             f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'"
         )
-    us = round(float(match[1]) * _UNITS_US[match[2]])
-    if us > _LIMIT_US:
+    counted = float(match[1]) * _UNITS_US[match[2]]  # infinite where a float cannot hold so many digits
+    if counted > _LIMIT_US:
         raise SettingError(f"{name} is {value!r}: longer than time can be counted")
-    return us
+    return round(counted)
 
 
 def format_duration(us: int) -> str:

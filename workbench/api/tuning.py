@@ -124,7 +124,7 @@ def _rate(value: object) -> float | None:
         return None
     try:
         rate = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         rate = math.nan
     if not 0 < rate < math.inf:
         raise SettingError(f"rate is {value!r}: write records per second, above zero, or 'max' for full speed")

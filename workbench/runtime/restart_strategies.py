@@ -5,6 +5,7 @@ A strategy is frozen configuration; its `begin` gives the small logic that count
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import deque
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from typing import Protocol
 
 from workbench.durations import format_duration, parse_duration
 from workbench.errors import SettingError, unknown
+
+_COUNT_MAX = 2**31 - 1  # as in Flink
 
 
 class RestartLogic(Protocol):
@@ -323,13 +326,16 @@ def _time(value: str, name: str) -> int:
 
 def _count(value: object, name: str, least: int) -> int:
     number = _number(value, name)
-    if number != int(number) or number < least:
-        raise SettingError(f"{name} is {value!r}: write a whole number, at least {least}")
+    if number != int(number) or not least <= number <= _COUNT_MAX:
+        raise SettingError(f"{name} is {value!r}: write a whole number, at least {least} and at most {_COUNT_MAX}")
     return int(number)
 
 
 def _number(value: object, name: str) -> float:
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise SettingError(f"{name} is {value!r}: write a number") from None
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise SettingError(f"{name} is {value!r}: write a number")
+    return number

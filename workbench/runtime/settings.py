@@ -256,7 +256,7 @@ def _tolerable(value: object) -> int | None:
 def _positive(value: object, name: str) -> int:
     try:
         number = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
     if number < 1:
         raise SettingError(f"{name} is {value!r}: it must be above zero")

@@ -6,13 +6,15 @@ import runpy
 from collections import Counter
 from pathlib import Path
 from random import Random
+from traceback import walk_tb
 from typing import Any
 
 from workbench.api.pipeline import Pipeline
 from workbench.api.stream import Stream
 from workbench.connectors.table_sink import TableSink
 from workbench.drivers.faults import FaultPlan
-from workbench.errors import SettingError
+from workbench.errors import SettingError, WorkbenchError
+from workbench.origin import Origin, line_text
 from workbench.runtime.settings import Settings
 from workbench.testing.comparing import Outputs
 from workbench.testing.scenario import DrawTrial, Scenario
@@ -27,14 +29,23 @@ def load_pipeline(path: Path) -> Pipeline:
     """The pipeline that a Python file defines: a variable or function ``stream`` or ``pipeline``.
 
     Raises:
-        SettingError: the file does not exist or defines none, or a sink is something else than a TableSink.
+        SettingError: the file does not exist, raises an error or defines none, or a sink is something else than a
+            TableSink.
     """
     if not path.is_file():
         raise SettingError(f"there is no file {str(path)!r}: name a Python file that defines 'stream'")
-    values = runpy.run_path(str(path))
-    found: Any = next((values[name] for name in NAMES if name in values), None)
-    if callable(found):
-        found = found()
+    try:
+        values = runpy.run_path(str(path))
+        found: Any = next((values[name] for name in NAMES if name in values), None)
+        if callable(found):
+            found = found()
+    except WorkbenchError:
+        raise  # a sentence already
+    except Exception as error:
+        what = error.msg if isinstance(error, SyntaxError) else error
+        raise SettingError(
+            f"{path} cannot be run, it raises {type(error).__name__}: {what}; mend it", origin=_origin(error, path)
+        ) from error
     if isinstance(found, Stream):
         found = found.sink_to(TableSink(_RESULT))
     if not isinstance(found, Pipeline):
@@ -49,6 +60,14 @@ def load_pipeline(path: Path) -> Pipeline:
                 " time: leave the sink away, or use wb.TableSink"
             )
     return found
+
+
+def _origin(error: Exception, path: Path) -> Origin | None:
+    """Where in the user's files an error came from: the line that does not parse, or the last one of `path`."""
+    if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
+        return Origin(error.filename, error.lineno, line_text(error.filename, error.lineno))
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    return Origin(str(path), lines[-1], line_text(str(path), lines[-1])) if lines else None
 
 
 def trial_of(pipeline: Pipeline) -> DrawTrial:
