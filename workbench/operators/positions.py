@@ -69,6 +69,7 @@ class Parents:
     """Which record of a batch each row came of that an operator makes of it, told chunk by chunk.
 
     Example:
+        >>> import numpy as np
         >>> parents = Parents()
         >>> parents.add(rows=2, first=0, parents=None)
         >>> parents.add(rows=3, first=2, parents=np.array([0, 0, 5]))
