@@ -16,9 +16,12 @@ from workbench.testing import exhaustive
 from workbench.testing.crash_places import Owners, missing, required
 from workbench.testing.exhaustive import MODES, NAMES, Case, _singles, census, run_case, way_back
 
+# Those with many tasks take most of the time; the command looks at all of them.
+FEW_TASKS = [name for name in NAMES if name not in ("united", "layered", "exchanged")]
+
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FEW_TASKS)
 def test_every_crash_point_is_reached_in_every_task(name: str, mode: CheckpointMode) -> None:
     _, owners, places, _ = census(name, mode)
     _, back = way_back(name, mode)

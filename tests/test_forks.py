@@ -204,3 +204,19 @@ def test_the_second_fork_to_commit_a_part_is_refused(tmp_path: Path, kind: str) 
     with pytest.raises(SinkError, match="exists and would be overwritten by"):
         forks[1].notify_complete(2)
     assert sorted(n for (n,) in duckdb.sql(f"SELECT value FROM '{folder}/part-*.{kind}'").fetchall()) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_forks_whose_epochs_differ_do_not_mix_in_a_folder(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "out"
+    sink: Any = wb.ParquetSink(folder) if kind == "parquet" else wb.FileSink(folder, format="csv")
+    savepoint = committed(begun(sink, "base"), 1, [1])
+    one, two = (begun(sink, run, [savepoint]) for run in ("one", "two"))
+    committed(one, 2, [2])
+    committed(one, 4, [4])
+    for epoch in (3, 5):  # between those that are there, and behind them
+        pre_committed(two, epoch, [3])
+        with pytest.raises(SinkError, match="committed by another job that writes to this folder"):
+            two.notify_complete(epoch)
+    committed(one, 6, [6])
+    assert sorted(n for (n,) in duckdb.sql(f"SELECT value FROM '{folder}/part-*.{kind}'").fetchall()) == [1, 2, 4, 6]

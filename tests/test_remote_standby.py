@@ -317,7 +317,8 @@ def test_it_goes_on_when_the_owner_is_killed_not_before_its_lease_is_over(
     committed = written(out)
     assert 0 < len(committed) < COUNT
     until(job, lambda: f"process {os.getpid()} on " in str(job.status()["lease"]))
-    taken = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))["owner"]
-    assert int(taken.split(":")[2]) >= last + SHORT_US
+    taken = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))
+    assert taken["owner"].split(":")[1] == str(os.getpid())
+    assert taken["heartbeat_us"] >= last + SHORT_US
     assert job.wait("60s") == "FINISHED"
     assert written(out) == list(range(COUNT))

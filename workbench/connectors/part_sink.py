@@ -172,6 +172,7 @@ class PartSinkLogic(Operator):
         self._parallelism = 1
         self._attempt = 0
         self._run = ""
+        self._since = 0  # the checkpoint up to which the folder's parts are known to be this job's
 
     def open(self, context: OperatorContext) -> None:
         self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
@@ -215,6 +216,7 @@ class PartSinkLogic(Operator):
         lines = [
             cast("dict[str, Any]", line) for snapshot in snapshots for line in cast("list[Json]", snapshot["pending"])
         ]
+        self._since = checkpoint_id
         self._delete_strays({str(line["file"]) for line in lines})
         if self._subtask == 0:  # the first subtask commits the files of all, however many there were
             self._commit([self._recover(line) for line in lines])
@@ -240,10 +242,25 @@ class PartSinkLogic(Operator):
         return file
 
     def _commit(self, pendings: list[_Pending]) -> None:
+        if not pendings:
+            return
+        self._check_alone({pending.target.name for pending in pendings})
         for pending in pendings:
             pending.commit()
-        if pendings:
-            DISK.get().sync_folder(str(self._folder))
+        DISK.get().sync_folder(str(self._folder))
+        self._since = max(self._since, *(pending.epoch for pending in pendings))
+
+    def _check_alone(self, own: set[str]) -> None:
+        """Refuse to commit where another job that goes on from the same savepoint has: their rows would be mixed."""
+        first = f"part-{self._since + 1:08d}"
+        for path in _all_in(self._folder):
+            match = _PART.fullmatch(path.name) if path.name >= first and path.name not in own else None
+            if match is not None and int(match[2]) == self._subtask:
+                raise CommittedRowsError(
+                    f"{path} was committed by another job that writes to this folder, and the rows of"
+                    " both would be mixed: end one of them, and start it again, from its savepoint if it had one, with"
+                    " another folder"
+                )
 
     def _recover(self, line: dict[str, Any]) -> _Pending:
         file = PartFile.written(self._folder / str(line["file"]), str(line["checksum"]))
