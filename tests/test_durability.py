@@ -110,7 +110,7 @@ def test_whatever_a_checkpoint_needs_is_durable_when_it_is_complete(calls: Calls
 
 @pytest.fixture
 def disk() -> Iterator[ProbedDisk]:
-    disk = ProbedDisk(Probe())
+    disk = ProbedDisk(Probe(), loses_power=True)
     token = DISK.set(disk)
     yield disk
     DISK.reset(token)

@@ -22,7 +22,9 @@ def redacted(text: str) -> str:
         >>> redacted("cannot open postgresql://ann:pa55@db.example/flights?sslkey=abc&mode=rw")
         'cannot open postgresql://***@db.example/flights?sslkey=***&mode=rw'
     """
-    return _PARAMETER.sub(rf"\g<1>{HIDDEN}", _USER.sub(rf"\g<1>{HIDDEN}", text))
+    if ":/" in text:
+        text = _USER.sub(rf"\g<1>{HIDDEN}", text)
+    return _PARAMETER.sub(rf"\g<1>{HIDDEN}", text) if "=" in text else text
 
 
 def hidden_places(text: str) -> list[str]:

@@ -6,6 +6,7 @@ The names are those of the list of crash points. A place belongs to the task tha
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Literal, Protocol
 
 from workbench.drivers.probes import Point, Probe
@@ -48,6 +49,27 @@ state is written, when the manifest is durable and nobody knows, when a task rep
 processes."""
 
 
+_TOLD_AT: dict[FaultPoint, tuple[Point, ...]] = {
+    "process": ("process",),
+    "source read": ("source read",),
+    "before trigger": ("trigger begins",),
+    "after trigger": ("trigger ends",),
+    "synchronous part": ("snapshot begins",),
+    "pre-commit": ("snapshot ends",),
+    "state write": ("state write begins",),
+    "acknowledge": ("state write ends",),
+    "last acknowledge": ("state write ends",),
+    "complete": ("manifest write ends",),
+    "cleanup": ("cleanup",),
+    "restore read": ("state read",),
+}
+"""Where one point of a probe tells a place. The others on the way of an element are told of that, those between two
+steps by the driver; what the rest are depends on several points."""
+_SENT: frozenset[FaultPoint] = frozenset({"barrier emission", "in-flight replay"})
+_RECEIVED: frozenset[FaultPoint] = frozenset({"first barrier", "end of alignment"})
+_UNPROBED: frozenset[FaultPoint] = frozenset({"step", "report", "restart"})
+
+
 class Tell(Protocol):
     """Is told that a place was reached; what it raises happens there."""
 
@@ -59,9 +81,18 @@ class CrashPoints(Probe):
 
     Args:
         tell: is told.
+        places: that matter; None: all. It asks to be told of nothing else, because most of what happens in a run is
+            nowhere near the few places of its faults.
+
+    Attributes:
+        sends: whether it needs to be told what is sent.
+        receives: whether it needs to be told what is received.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Tell, places: Collection[FaultPoint] | None = None) -> None:
+        self.points = None if places is None else _points_of(places)
+        self.sends = places is None or not _SENT.isdisjoint(places)
+        self.receives = places is None or not _RECEIVED.isdisjoint(places)
         self._tell = tell
         self._tasks: dict[str, Task] = {}
         self._open: dict[str, int] = {}
@@ -173,3 +204,11 @@ class CrashPoints(Probe):
             self._tell("commit", self._notified)
         else:
             self._tell("re-commit", COORDINATOR)
+
+
+def _points_of(places: Collection[FaultPoint]) -> frozenset[Point] | None:
+    """The points that tell these places; None: all of them may be needed."""
+    probed = set(places) - _SENT - _RECEIVED - _UNPROBED
+    if not probed <= _TOLD_AT.keys():
+        return None
+    return frozenset(point for place in probed for point in _TOLD_AT[place])

@@ -179,6 +179,15 @@ class FaultPlan:
             faults.append(Fault(point, occurrence, kind, chance.randrange(16)))
         return cls(tuple(faults))
 
+    def has(self, kind: Kind) -> bool:
+        """Whether such a fault is among them.
+
+        Example:
+            >>> FaultPlan((Fault("metadata rename", 2, "kill"),)).has("power")
+            False
+        """
+        return any(fault.kind == kind for fault in self.faults)
+
     def __str__(self) -> str:
         return ", ".join(map(str, self.faults)) or "no faults"
 
@@ -242,7 +251,8 @@ class FaultInjector(Probe):
         self._census = census
         self._await()
         self.counts: Counter[tuple[FaultPoint, str]] = Counter()
-        self._places = CrashPoints(self.at)
+        self._places = CrashPoints(self.at, None if census else {fault.point for fault in plan.faults})
+        self.points = self._places.points
         self.crash: Callable[[int | str], None] = lambda task: None
         self.fail: Callable[[Literal["machine", "coordinator"], int], None] = lambda kind, task: None
         self.pass_time: Callable[[int], None] = lambda us: None
@@ -253,11 +263,11 @@ class FaultInjector(Probe):
         self._places.attached(execution)
 
     def sent(self, channel: Channel, element: Element) -> None:
-        if self._looks:
+        if self._looks and self._places.sends:
             self._places.sent(channel, element)
 
     def received(self, channel: Channel, element: Element) -> None:
-        if self._looks:
+        if self._looks and self._places.receives:
             self._places.received(channel, element)
 
     def reached(self, point: Point, owner: str, number: int) -> None:

@@ -34,17 +34,20 @@ class ProbedDisk(Disk):
 
     Args:
         probe: is told; what it raises happens there.
+        loses_power: whether it ever will; what it would take away is remembered only then.
     """
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: Probe, *, loses_power: bool) -> None:
         self._probe = probe
+        self._loses_power = loses_power
         self._contents: set[str] = set()
         self._names: list[_Name] = []
 
     def write(self, file: FileIO, path: str, data: Any) -> None:
         content = memoryview(data)
         half = len(content) // 2
-        self._contents.add(str(file.name))
+        if self._loses_power:
+            self._contents.add(str(file.name))
         super().write(file, path, content[:half])
         self._probe.reached("mid-file", path, half)
         super().write(file, path, content[half:])
@@ -56,6 +59,9 @@ class ProbedDisk(Disk):
 
     def rename(self, source: str, target: str) -> None:
         self._probe.reached("rename", target, 0)
+        if not self._loses_power:
+            super().rename(source, target)
+            return
         before = _content(target)
         super().rename(source, target)
         self._contents.discard(target)
@@ -87,7 +93,8 @@ class ProbedDisk(Disk):
         self._names.clear()
 
     def _changed(self, path: str, undo: Callable[[], None]) -> None:
-        self._names.append(_Name(os.path.dirname(path), undo))
+        if self._loses_power:
+            self._names.append(_Name(os.path.dirname(path), undo))
 
     def _rename_back(self, source: str, target: str, before: bytes | None) -> None:
         if os.path.exists(target):  # it may have been deleted since

@@ -120,7 +120,7 @@ class Simulation:
         self.plan = faults if scenario.faults is None else scenario.faults
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
-        self._disk = ProbedDisk(self.faults)
+        self._disk = ProbedDisk(self.faults, loses_power=self.plan.has("power"))
         self._graphs: dict[int, PhysicalGraph] = {}
         self.person = Person(self.actions, self.trial.parallelisms, self._graph_at)
         # What a job counts twice comes again when it is late.
