@@ -27,6 +27,7 @@ from workbench.kernel.extension import SWITCH_INTERVAL_S
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.job_list import JobList
 from workbench.kernel.shutdown import Caretaker
+from workbench.kernel.verbs import VERBS
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
 
 
@@ -289,6 +290,23 @@ def test_a_mistake_gets_one_line(
     assert jobs["delays"].calls in ([], [("restore", "before-fix")])
 
 
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        ("monday", {}),
+        ("delays monday", {}),
+        ("monday --allow-non-restored-state", {"allow_non_restored_state": True}),
+        ("--allow-non-restored-state delays monday", {"allow_non_restored_state": True}),
+    ],
+)
+def test_restore_drops_state_only_on_request(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], words: str, allowed: dict[str, bool]
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    failure(shell, f"%stream restore {words}")
+    assert jobs["delays"].calls == [("restore", "monday", *([allowed] if allowed else []))]
+
+
 def test_without_a_job(shell: InteractiveShell) -> None:
     assert "there is no job yet: start one with '%%stream NAME'" in failure(shell, "%stream pause")
 
@@ -399,6 +417,9 @@ def test_help_shows_usage_with_examples(shell: InteractiveShell) -> None:
     verb_help = shell.find_line_magic("stream").__doc__
     assert "%stream seek [NAME] TIME" in verb_help
     assert "%stream set buffer_timeout=5ms" in verb_help
+    assert "%stream restore [NAME] SAVEPOINT [--allow-non-restored-state]" in verb_help
+    for name, verb in VERBS.items():
+        assert re.search(rf"%stream {re.escape(verb.usage(name))}\s+{re.escape(verb.about)}\n", verb_help)
     cell_help = shell.find_cell_magic("stream").__doc__
     assert "--buffer-timeout" in cell_help
     assert ".key_by" in cell_help
@@ -420,12 +441,21 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream set de", {"delays"}),
         ("%stream show delays s", {"sink", "state", "stepper", "subtasks"}),
         ("%stream fail delays s", {"source[0]", "sink[0]", "sink[1]"}),
+        ("%stream restore delays monday --", {"--allow-non-restored-state"}),
         ("%%stream delays --buffer", {"--buffer-timeout", "--buffer-size"}),
     ],
 )
 def test_completion(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, expected: set[str]) -> None:
     jobs["delays"] = RecordingJob("delays")
     assert completions(shell, line) == expected
+
+
+@pytest.mark.parametrize("words", ["restore delays monday --allow-non-restored-state", "savepoint delays"])
+def test_a_flag_is_offered_once_and_to_its_verb(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], words: str
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert "--allow-non-restored-state" not in completions(shell, f"%stream {words} --allow")
 
 
 def test_every_list_of_views_names_those_of_the_dashboard() -> None:

@@ -118,6 +118,25 @@ def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(sav
     assert sum(read) > 0
 
 
+def test_a_job_that_runs_goes_back_to_a_savepoint_with_unknown_state_on_request(tmp_path: Path) -> None:
+    first = sunk(counts(clicks(rate=100))).run("first", checkpoint_dir=tmp_path / "c")
+    first.savepoint("before-fix")
+    first.cancel()
+    first.wait("60s")
+    other = sunk(counts(clicks(rate=100), "totals"))
+    job = other.run("other", resume=True, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
+    with pytest.raises(wb.CheckpointError, match=r"has state of operator 'counts'.* allow_non_restored_state=True"):
+        job.restore("before-fix")
+    assert job.state == "RUNNING"
+    again = job.restore("before-fix", allow_non_restored_state=True)
+    assert job.state == "CANCELED"
+    again.tune(rate="max")
+    assert again.wait("60s") == "FINISHED"
+    texts = [event.text for event in again.recorder.latest().events]
+    assert "the state of operator 'counts' in savepoints/before-fix is dropped" in texts
+    assert len(shown(again)) == ROWS  # each click once, counted anew since the savepoint
+
+
 def test_state_of_another_shape_is_refused_by_name_and_nothing_is_left_behind(saved: Path, tmp_path: Path) -> None:
     other = sunk(clicks().key_by("user").aggregate(n=wb.count(), m=wb.max("n")).uid("counts").select("user", "n"))
     with pytest.raises(wb.CheckpointError, match="the state of operator 'counts' has no column"):

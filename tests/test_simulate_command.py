@@ -183,7 +183,7 @@ def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
     assert len(job.step(5)) == 5
     assert job.driver.run_until(lambda: job.over or job.recorder.frames()[-1].sequence > 100)
     with pytest.raises(JobError, match="not from a savepoint"):
-        job._rerun("a")
+        job._rerun("a", False)
 
 
 def test_several_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

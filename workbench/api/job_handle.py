@@ -37,7 +37,7 @@ class JobHandle:
         master: Master,
         driver: Driver,
         recorder: Recorder,
-        rerun: Callable[[str], Job],
+        rerun: Callable[[str, bool], Job],
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
         again: Callable[[str, int], Job] | str,

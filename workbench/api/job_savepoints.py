@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.api.job_endings import JobEndings
 from workbench.api.job_handle import APPLY_TIMEOUT_S
+from workbench.api.opening import matched
 from workbench.api.restorable import check_restorable
 from workbench.durations import parse_duration
 from workbench.errors import JobError, unknown
@@ -132,7 +133,7 @@ class JobSavepoints(JobEndings):
         if problems:
             raise JobError(problems[0])
 
-    def restore(self, savepoint: str) -> Job:
+    def restore(self, savepoint: str, *, allow_non_restored_state: bool = False) -> Job:
         """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
 
         All files of the savepoint are read first: a job that cannot go back to it runs on.
@@ -141,13 +142,14 @@ class JobSavepoints(JobEndings):
 
         Args:
             savepoint: its name.
+            allow_non_restored_state: drop state that no operator of the pipeline takes, instead of refusing it.
 
         Returns:
             The new job, under the same name.
 
         Raises:
             CorruptCheckpointError: a file of it is missing or damaged.
-            CheckpointError: it has state of operators that the pipeline does not have.
+            CheckpointError: it has state of operators that the pipeline does not have, which was not allowed.
             SinkError: a sink has committed rows since, which would come twice.
             WorkbenchError: the job cannot start from it for another reason; see `Pipeline.run`.
             JobError: there is no such savepoint, or it is in memory only.
@@ -159,7 +161,8 @@ class JobSavepoints(JobEndings):
             raise JobError(
                 f"the savepoint {savepoint!r} is in memory, which goes with the job: run it with a checkpoint_dir"
             )
-        check_restorable(self._master.storage, manifest, self._master.logical, self._master.graph)
+        taken, _ = matched(manifest, self._master.graph, allow_non_restored_state=allow_non_restored_state)
+        check_restorable(self._master.storage, taken, self._master.logical)
         self.cancel()
         self._driver.wait_for(self._driver.ended, None)
-        return self._rerun(savepoint)
+        return self._rerun(savepoint, allow_non_restored_state)

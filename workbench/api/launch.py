@@ -256,7 +256,7 @@ def _start(
 
     cell = this_cell()
 
-    def rerun(savepoint: str) -> Job:
+    def rerun(savepoint: str, allow_non_restored_state: bool) -> Job:
         in_force = {**driver.master.settings.shown(), **driver.master.sources.shown()}
         with started_from(cell):
             return start_job(
@@ -267,6 +267,7 @@ def _start(
                 resume=False,
                 restore=savepoint,
                 incremental=incremental,
+                allow_non_restored_state=allow_non_restored_state,
                 guarantee=settings.guarantee,
                 driver=kind,
             )

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from workbench.api.opening import matched
 from workbench.api.sink_places import check_restore
 from workbench.operators.base import Snapshot
 from workbench.plan.logical import LogicalGraph
-from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
 
-def check_restorable(
-    storage: CheckpointStorage, manifest: Manifest, logical: LogicalGraph, graph: PhysicalGraph
-) -> None:
+def check_restorable(storage: CheckpointStorage, manifest: Manifest, logical: LogicalGraph) -> None:
     """Read all that a restore would read, and change nothing; one task's state at a time is held.
 
     Raises:
         CorruptCheckpointError: a file is missing, torn or altered.
-        CheckpointError: it has state of operators that the plan does not have.
         SinkError: a sink has committed rows since, which would come twice.
     """
-    matched(manifest, graph, allow_non_restored_state=False)
-    sinks = {uid for node, uid in logical.uids.items() if node.role == "sink"}
+    sinks = {uid for node, uid in logical.uids.items() if node.role == "sink"} - manifest.ignored
     states: dict[str, list[Snapshot]] = {}
     for file in manifest.files:
         for uid, snapshot in storage.states(manifest, file).items():

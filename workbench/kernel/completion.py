@@ -54,6 +54,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
         slots = dict.fromkeys(task.slot for frame in frames for task in frame.tasks)
         managers = dict.fromkeys(slot.partition("/")[0] for slot in slots)
         return [*names, *(task.name for frame in frames for task in frame.tasks), *slots, *managers, "coordinator"]
+    if verb in VERBS and VERBS[verb].flag and VERBS[verb].flag not in rest:
+        return [*names, VERBS[verb].flag]
     if verb in ("slow-down", "stall"):
         return [*names, *(uid for frame in frames for vertex in frame.vertices for uid, _, _ in vertex.operators)]
     return names

@@ -25,13 +25,22 @@ from workbench.redaction import HIDDEN, hidden_places
 REPLACE_PATIENCE_S = 30.0
 """How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
 
+_ABOUT_AT = 38
+
+
+def _verb_help(usage: str, about: str) -> str:
+    """A verb in the help; what it does stands on a line of its own behind a long one."""
+    line = f"  %stream {usage}"
+    return f"{line:<{_ABOUT_AT}}{about}" if len(line) < _ABOUT_AT else f"{line}\n{'':<{_ABOUT_AT}}{about}"
+
+
 HELP = "\n".join(
     [
         "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
         "",
-        "  %stream list                        every job",
-        *(f"  %stream {verb.usage(name):<28}{verb.about}" for name, verb in VERBS.items()),
-        "  %stream set [NAME] SETTING=VALUE    change a running job: buffer_timeout, checkpoint_interval, speed, ...",
+        _verb_help("list", "every job"),
+        *(_verb_help(verb.usage(name), verb.about) for name, verb in VERBS.items()),
+        _verb_help("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
         "",
         "Examples:",
         "",

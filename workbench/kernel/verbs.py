@@ -23,6 +23,7 @@ class Verb:
         about: one line of help.
         takes: the words after the job's name, as help shows them.
         least, most: how many of them there are.
+        flag: a word that may stand anywhere among them; the verb gets it behind them. Empty: there is none.
     """
 
     run: Callable[[Any, Sequence[str]], Any]
@@ -30,6 +31,7 @@ class Verb:
     takes: str = ""
     least: int = 0
     most: int = 0
+    flag: str = ""
 
     def split(self, verb: str, words: Sequence[str], jobs: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
         """The job that is meant and the verb's own words; the job's name may be left out.
@@ -37,17 +39,19 @@ class Verb:
         Raises:
             JobError: too many words, too few, no such job, or no way to tell which job is meant.
         """
+        flags = [word for word in words if word and word == self.flag]
+        words = [word for word in words if word not in flags]
         if len(words) > self.most + 1:
             raise JobError(f"%stream {verb} takes {self.usage(verb)}, not {len(words)} words")
         named = len(words) > self.most or (len(words) > self.least and words[0] in jobs)
         name, rest = (words[0], words[1:]) if named else (None, words)
         if len(rest) < self.least:
             raise JobError(f"%stream {verb} needs {self.takes}: write '%stream {self.usage(verb)}'")
-        return (wb.job(name) if name is not None else default_job(verb, jobs)), rest
+        return (wb.job(name) if name is not None else default_job(verb, jobs)), [*rest, *flags[:1]]
 
     def usage(self, verb: str) -> str:
         """How it is written, for example ``seek [NAME] TIME``."""
-        return " ".join(filter(None, [verb, "[NAME]", self.takes]))
+        return " ".join(filter(None, [verb, "[NAME]", self.takes, f"[{self.flag}]" if self.flag else ""]))
 
 
 def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
@@ -176,6 +180,11 @@ def _state(job: Any, words: Sequence[str]) -> Any:
     return view.get(*words[1:]) if len(words) > 1 else view.keys()
 
 
+def _restore(job: Any, words: Sequence[str]) -> Any:
+    savepoint, *flags = words
+    return job.restore(savepoint, allow_non_restored_state=True) if flags else job.restore(savepoint)
+
+
 VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
@@ -193,7 +202,14 @@ VERBS: dict[str, Verb] = {
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
-    "restore": Verb(lambda job, words: job.restore(words[0]), "run it again from a savepoint", "SAVEPOINT", 1, 1),
+    "restore": Verb(
+        _restore,
+        "run it again from a savepoint; the flag drops state that no operator takes",
+        "SAVEPOINT",
+        1,
+        1,
+        flag="--allow-non-restored-state",
+    ),
     "delete-savepoint": Verb(
         lambda job, words: job.delete_savepoint(words[0]),
         "delete a savepoint that is not needed any more",
