@@ -22,8 +22,9 @@ from workbench.errors import (
     SinkError,
     UnreadableCheckpointError,
 )
+from workbench.runtime.life_cycle import sentence_of
 from workbench.runtime.restarts import is_final
-from workbench.runtime.storage import MemoryStorage
+from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.runtime.storage.files import LocalFiles
 from workbench.testing.scenario import Scenario
 from workbench.testing.simulation import run_scenario
@@ -210,3 +211,89 @@ def test_simulated_restarts_fail_too(kind: Any) -> None:
         result = run_scenario(scenario)
         assert result.ok, result
         assert (len(result.faults), result.processes, result.restarts) == (2, 1, 2)
+
+
+# no other master, or no other process, can take over yet --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [EIO, UnreadableCheckpointError("the manifest cannot be read now")])
+def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    assert job.driver.next_checkpoint()
+    called = failing(monkeypatch, DirectoryStorage, "latest", error, times=2)
+    first, begun_us = job.driver.master, job.driver.clock.now_us()
+    job.fail(coordinator=True)
+    assert job.driver.run_until(lambda: called() == 1)
+    assert job.driver.run_until(lambda: job.state == "RESTARTING" and job.status()["restarts"] == 2)
+    assert job.wait("60s") == "FINISHED"
+    assert job.driver.master is not first
+    assert called() == 3
+    assert job.driver.clock.now_us() - begun_us >= 2_000_000
+    assert job.status()["restarts"] == 3
+    assert [text for text in texts(job) if text.startswith("no other coordinator could take over: ")] == 2 * [
+        f"no other coordinator could take over: {sentence_of(error)}"
+    ]
+    assert sorted(job.table("rows")["n"].to_pylist()) == list(range(400))
+
+
+def test_a_live_coordinator_gets_its_successor_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = wb.Stream.from_table(pa.table({"n": range(400)}), rate=1000).sink_to(wb.TableSink("rows"))
+    job = stream.run("live", checkpoint_dir=tmp_path, checkpoint_interval="20ms", restart=wb.fixed_delay(2, "50ms"))
+    called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
+    job.fail(coordinator=True)
+    assert job.wait("60s") == "FINISHED"
+    assert called() == 2
+    assert sorted(job.table("rows")["n"].to_pylist()) == list(range(400))
+
+
+@pytest.mark.parametrize(("error", "calls", "restarts"), [(EIO, 3, 3), (CorruptCheckpointError("torn"), 1, 1)])
+def test_a_coordinator_without_successor_ends_the_job_by_the_restart_strategy(
+    error: Exception, calls: int, restarts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    assert job.driver.next_checkpoint()
+    called = failing(monkeypatch, DirectoryStorage, "latest", error, times=99)
+    job.fail(coordinator=True)
+    with pytest.raises(JobError, match=r"(Input/output error|torn) \(no other coordinator could take over"):
+        job.wait("60s")
+    assert called() == calls
+    assert job.status()["restarts"] == restarts
+    assert any(text.startswith("gave up at failure 4") for text in texts(job)) == (calls > 1)
+
+
+def test_a_job_that_waits_for_another_coordinator_can_be_canceled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    assert job.driver.next_checkpoint()
+    called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
+    job.fail(coordinator=True)
+    assert job.driver.run_until(lambda: job.status()["restarts"] == 2)
+    job.cancel()
+    assert job.wait("60s") == "CANCELED"
+    assert called() == 1
+
+
+def test_another_coordinator_drops_the_state_that_the_first_one_was_to_drop(tmp_path: Path) -> None:
+    def counted(uid: str) -> Any:
+        return numbers().uid("source").key_by("n").aggregate(c=wb.count()).uid(uid).sink_to(wb.TableSink("rows"))
+
+    first = counted("before").run("first", driver="stepping", buffer_size=10, checkpoint_dir=tmp_path / "c")
+    first.step(60)
+    first.savepoint("kept")
+    first.cancel()
+    first.wait("60s")
+    job = counted("after").run(
+        "again",
+        driver="stepping",
+        buffer_size=10,
+        checkpoint_dir=tmp_path / "c",
+        restore="kept",
+        allow_non_restored_state=True,
+    )
+    job.fail(coordinator=True)
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 1
+    assert sorted(job.table("rows")["n"].to_pylist()) == list(range(400))

@@ -59,6 +59,9 @@ class Master(MasterFacts):
         restore_from: a complete checkpoint or savepoint to begin with.
         standby: it begins when it gets a successor; until then the job is SUSPENDED.
         predecessor: ran the job before; what belongs to the job and not to its master is taken over.
+
+    Attributes:
+        begin: called when the next attempt is due; None while another master is looked for.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class Master(MasterFacts):
         )
         self._standby = standby
         self._succeeds = predecessor is not None
-        self._retired = False
+        self.begin: Callable[[], None] | None = self._begin_attempt
         self._inbox: deque[Callable[[], None]] = deque()
         self._ending = Ending()
         self._requests = CheckpointRequests(coordinator)
@@ -121,15 +124,13 @@ class Master(MasterFacts):
 
     def next_due_us(self) -> int | None:
         """When ``step`` has something to do although nothing comes in."""
-        if self._retired or not self.coordinator.settled:
+        if self.begin is None or not self.coordinator.settled:
             return None  # what the background says will wake the master
         restart_us = self._restarts.due_us
         if self.life.state != "RUNNING" or self._ending.agreed:
             return restart_us
         due_us = self.coordinator.next_due_us(self.settings)
-        if restart_us is None or due_us is None:
-            return due_us if restart_us is None else restart_us
-        return min(restart_us, due_us)
+        return min((each for each in (restart_us, due_us) if each is not None), default=None)
 
     @property
     def has_news(self) -> bool:
@@ -141,7 +142,7 @@ class Master(MasterFacts):
         while self._inbox:
             self._inbox.popleft()()
         now = self._now()
-        may_begin = self.coordinator.settled and not self._retired and self._restarts.is_due(now)
+        may_begin = self.coordinator.settled and self._restarts.is_due(now)
         if self.state == "RUNNING" and self._attempts.down:
             if may_begin:
                 self._bring_back()
@@ -151,8 +152,8 @@ class Master(MasterFacts):
             if begun is not None and begun.rescale is not None:
                 self.sources.hold(True)  # what is read behind this barrier would only be read again
             self.coordinator.step(self.settings, now)
-        elif self.state == "RESTARTING" and may_begin:
-            self._begin_attempt()
+        elif self.state == "RESTARTING" and may_begin and self.begin is not None:
+            self.begin()
 
     # commands: each runs on the master's turn ------------------------------------------------------------------------
 
@@ -230,7 +231,6 @@ class Master(MasterFacts):
             return False
         self._requests.give_up()
         self._on_failed((), what, error, whole=True)
-        self._retired = True
         if not self.over:
             self.forget()
         return not self.over
@@ -254,7 +254,7 @@ class Master(MasterFacts):
         except Exception as error:  # noqa: BLE001  whatever opening or restoring raises is for the job to handle
             again = self.life.has_run or self._succeeds  # the first time somebody waits for it, and gets the error
             self.life.failed(error, "could not start again" if again else "could not start")
-            self._restart_or_end(error, "it could not start", final=not again or is_final(error))
+            self.restart_or_end(error, "it could not start", final=not again or is_final(error))
 
     def _launch(self) -> None:
         self.life.enter("INITIALIZING")
@@ -270,7 +270,7 @@ class Master(MasterFacts):
         except Exception as error:  # noqa: BLE001  as above
             if is_final(error):
                 self.life.failed(error, "could not start again")
-                self._restart_or_end(error, f"{what} failed", final=True)
+                self.restart_or_end(error, f"{what} failed", final=True)
             else:
                 self._on_failed((), what, error)
             return
@@ -320,9 +320,9 @@ class Master(MasterFacts):
             self._attempts.take_down(regions)
             self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
             return
-        self._restart_or_end(error, f"{what} failed", final=self._ending.stopping, gave_up=bool(regions))
+        self.restart_or_end(error, f"{what} failed", final=self._ending.stopping, gave_up=bool(regions))
 
-    def _restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
+    def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
         """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""
         self.life.enter("FAILING")
         self._end_attempt(reason)

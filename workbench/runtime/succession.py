@@ -15,7 +15,10 @@ from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
+from workbench.runtime.restarts import is_final
 from workbench.runtime.storage import CheckpointStorage, Manifest
+
+_NOBODY = "no other coordinator could take over"
 
 HandOver = Callable[[Master], None]
 """Gets the new master when it is ready to be stepped in the old one's place; called on the old one's turn."""
@@ -57,19 +60,35 @@ def successor(
 
 
 def fail_over(old: Master, background: Background, hand_over: HandOver) -> None:
-    """Let a job's master fail, and another one take over when the restart strategy allows it."""
+    """Let a job's master fail, and another one take over when the restart strategy allows it.
+
+    A latest checkpoint that cannot be read now is a failure like that of a restart: when the next attempt is due, it is
+    looked for again.
+    """
     if not old.retire("the coordinator", JobError("it was failed on purpose")):
         return
     storage = old.storage
+    known = old.restart_point
 
     def read() -> tuple[Manifest | None, int]:
         return storage.latest(), storage.highest_id() + 1
 
     def found(result: tuple[Manifest | None, int] | Exception) -> None:
+        if old.over:  # it was canceled meanwhile
+            return
         if isinstance(result, Exception):
-            old.abandon(result)
-        elif not old.over:  # it may have been canceled meanwhile
-            hand_over(successor(old, storage, *result, background))
+            old.life.failed(result, _NOBODY)
+            old.restart_or_end(result, _NOBODY, final=is_final(result))
+            old.begin = find
+            return
+        manifest, first_id = result
+        if manifest == known:
+            manifest = known  # which also says what of it is not restored
+        hand_over(successor(old, storage, manifest, first_id, background))
 
-    # Behind everything that the old master has had written: nobody may start from an older checkpoint meanwhile.
-    background.submit(read, found)
+    def find() -> None:
+        old.begin = None
+        # Behind everything that the old master has had written: nobody may start from an older checkpoint meanwhile.
+        background.submit(read, found)
+
+    find()
