@@ -18,8 +18,10 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.drivers import standby
 from workbench.errors import CheckpointError, JobError, SettingError
-from workbench.runtime.storage import DirectoryStorage, HeldError, Holder
+from workbench.runtime.storage import DirectoryStorage, HeldError, Holder, holding
+from workbench.runtime.storage.files import LocalFiles
 
 COUNT = 20_000
 TAKE_OVER_S = 2.0
@@ -151,6 +153,67 @@ def test_what_cannot_be_taken_over_fails_when_its_turn_comes(tmp_path: Path) -> 
     first.wait("60s")
     with pytest.raises(JobError, match="has state of operator"):
         job.wait("60s")
+
+
+def failing_when_free(patch: pytest.MonkeyPatch, owner: type, name: str, error: Exception, times: int) -> list[int]:
+    """Have a method raise so many times in whoever takes over; how often it was called."""
+    real, called = getattr(owner, name), [0]
+
+    def method(*args: Any, **options: Any) -> Any:
+        called[0] += 1
+        if called[0] <= times:
+            raise error
+        return real(*args, **options)
+
+    patch.setattr(owner, name, method)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "error"),
+    [
+        (DirectoryStorage, "latest", OSError(5, "Input/output error")),
+        (LocalFiles, "read", OSError(5, "Input/output error")),
+        (holding, "make_folder_durably", OSError(28, "No space left on device")),
+    ],
+)
+def test_who_stands_by_tries_again_when_the_storage_does_not_answer(
+    owner: Any, method: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = numbers().run("first", checkpoint_dir=tmp_path)
+    assert first.wait("60s") == "FINISHED"
+    held = DirectoryStorage(tmp_path)
+    job = numbers().run("second", checkpoint_dir=tmp_path, standby=True)
+    assert job.state == "SUSPENDED"
+    with monkeypatch.context() as patch:
+        called = failing_when_free(patch, owner, method, error, times=2)
+        held.close()
+        assert job.wait("60s") == "FINISHED"
+        assert called[0] > 2
+    texts = [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
+    (told,) = [text for text in texts if "cannot take over yet" in text]
+    assert str(error.strerror) in told  # type: ignore[attr-defined]
+    assert "tried again" in told
+    assert job.table("out").num_rows == 50
+
+
+def test_who_stands_by_gives_up_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby, "TRIES_MAX", 3)
+    monkeypatch.setattr(standby, "POLL_S", 0.01)
+    held = DirectoryStorage(tmp_path)
+    job = numbers().run("second", checkpoint_dir=tmp_path, standby=True)
+    called = failing_when_free(monkeypatch, DirectoryStorage, "latest", OSError(5, "Input/output error"), times=99)
+    (tmp_path / "chk-00000001").mkdir()
+    held.close()
+    with pytest.raises(JobError, match="Input/output error"):
+        job.wait("60s")
+    assert called[0] == 3
+    DirectoryStorage(tmp_path).close()  # it has given it back
+
+
+def test_the_pace_of_tries_is_slower_the_longer_they_fail() -> None:
+    assert [round(standby.pause_s(failures), 1) for failures in range(7)] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert sum(map(standby.pause_s, range(standby.TRIES_MAX))) > 60
 
 
 def test_a_standby_needs_a_directory_and_resumes(tmp_path: Path) -> None:

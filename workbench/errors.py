@@ -67,7 +67,8 @@ class CorruptCheckpointError(CheckpointError):
 
 
 class UnreadableCheckpointError(CheckpointError):
-    """A checkpoint's file cannot be read now (a disk error, a time-out, no permission); it may be whole."""
+    """A checkpoint's file cannot be read now, or its directory used (a disk error, a time-out, no permission); it may
+    be whole."""
 
 
 class SinkError(WorkbenchError):

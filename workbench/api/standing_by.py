@@ -10,6 +10,7 @@ from threading import Event
 from workbench.api.opening import Beginning
 from workbench.drivers.driver import Driver
 from workbench.drivers.standby import Standby
+from workbench.runtime.life_cycle import sentence_of
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, Holder
 from workbench.runtime.succession import successor
@@ -58,7 +59,12 @@ def stand_by(
         waiting = driver.master
         waiting.call(lambda: waiting.abandon(error))
 
-    return Standby(name, holder, claim, won, failed)
+    def later(error: Exception) -> None:
+        life = driver.master.life
+        text = f"cannot take over yet, which is tried again: {sentence_of(error)}"
+        driver.master.call(lambda: life.tell("notice", text))
+
+    return Standby(name, holder, claim, won, failed, later)
 
 
 def _give_back(begin: Beginning) -> None:

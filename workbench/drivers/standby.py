@@ -2,6 +2,8 @@
 
 The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
 whoever gets it may go on from the last complete checkpoint, and nobody runs beside the owner.
+
+Storage that does not answer for a moment does not end the waiting: there is no job yet that could fail.
 """
 
 from __future__ import annotations
@@ -10,10 +12,16 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from workbench.errors import UnreadableCheckpointError
 from workbench.runtime.storage import HeldError, Holder
 
 POLL_S = 0.2
 """How often it is tried: a fifth of a second is soon enough, and costs next to nothing."""
+
+PAUSE_MOST_S = 5.0
+"""The pause doubles with every try in a row that fails, up to this."""
+TRIES_MAX = 20
+"""So many tries in a row may fail, in more than a minute, before the waiting ends."""
 
 T = TypeVar("T")
 
@@ -26,7 +34,9 @@ class Standby(Generic[T]):
         holder: who has it now, if that is known.
         claim: gets it, or raises a HeldError as long as somebody has it.
         won: called with it, once.
-        failed: called with any other error of `claim`, which ends the waiting.
+        failed: called with an error of `claim` that ends the waiting.
+        later: called with the first error in a row because of which it is tried again later: the storage does not
+            answer now (an OSError or an UnreadableCheckpointError).
 
     Attributes:
         holder: who has it, as far as is known.
@@ -39,10 +49,12 @@ class Standby(Generic[T]):
         claim: Callable[[], T],
         won: Callable[[T], None],
         failed: Callable[[Exception], None],
+        later: Callable[[Exception], None],
     ) -> None:
         self._claim = claim
         self._won = won
         self._failed = failed
+        self._later = later
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._wait, name=f"{name} standby", daemon=True)
         self.holder = holder
@@ -56,14 +68,28 @@ class Standby(Generic[T]):
         self._stopped.set()
 
     def _wait(self) -> None:
-        while not self._stopped.wait(POLL_S):
+        failures = 0
+        while not self._stopped.wait(pause_s(failures)):
             try:
                 claimed = self._claim()
             except HeldError as error:
                 self.holder = error.holder
+                failures = 0
+            except (OSError, UnreadableCheckpointError) as error:
+                failures += 1
+                if failures == TRIES_MAX:
+                    self._failed(error)
+                    return
+                if failures == 1:
+                    self._later(error)
             except Exception as error:  # noqa: BLE001  whatever it is, the job's handle says so
                 self._failed(error)
                 return
             else:
                 self._won(claimed)
                 return
+
+
+def pause_s(failures: int) -> float:
+    """How long to wait before the next try, behind so many in a row that failed."""
+    return min(POLL_S * 2.0**failures, PAUSE_MOST_S)

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from workbench.clock import Clock
 from workbench.connectors.disk import make_folder_durably, open_no_link
-from workbench.errors import CheckpointError
+from workbench.errors import UnreadableCheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.holder import HeldError, Holder
 from workbench.runtime.storage.lease import Lease
@@ -72,7 +72,7 @@ class LocalHold:
         folder: is made when it does not exist.
 
     Raises:
-        CheckpointError: the folder cannot be written.
+        UnreadableCheckpointError: the folder cannot be written.
         HeldError: another process holds it.
     """
 
@@ -85,7 +85,7 @@ class LocalHold:
             make_folder_durably(self.directory)
             self._lock = FileIO(f"{folder}/{LOCK}", "a+", opener=open_no_link)
         except OSError as error:
-            raise CheckpointError(
+            raise UnreadableCheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
                 "choose another checkpoint_dir or change its permissions"
             ) from error

@@ -36,7 +36,7 @@ from typing import NoReturn
 
 from workbench.clock import Clock
 from workbench.connectors.checksum import RunningChecksum
-from workbench.errors import CheckpointError
+from workbench.errors import CheckpointError, UnreadableCheckpointError
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.holder import HeldError, Holder
@@ -61,7 +61,7 @@ class Lease:
         clock: whose time the heartbeats tell.
 
     Raises:
-        CheckpointError: the directory cannot be reached.
+        UnreadableCheckpointError: the directory cannot be reached.
         HeldError: another process holds it.
     """
 
@@ -81,7 +81,7 @@ class Lease:
             self._renewed_us = self._write()
         except OSError as error:
             reason = redacted(str(error).partition("\n")[0])
-            raise CheckpointError(
+            raise UnreadableCheckpointError(
                 f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
                 "credentials, or choose another"
             ) from None
