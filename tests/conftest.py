@@ -1,11 +1,14 @@
-"""What several test files share: the flights as a replay log (written by Spark once per run), an object store, job
-cleaning, and how examples are searched for."""
+"""What several test files share: the flights as a replay log (written by Spark once per process), an object store, job
+cleaning, how examples are searched for, which files one process takes where several test, and what the garbage
+collector looks at."""
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -18,8 +21,44 @@ import workbench as wb
 settings.register_profile("workbench", deadline=None)  # how long an example took tells of the machine, not of the code
 settings.load_profile("workbench")
 
+ONE_AFTER_THE_OTHER = {
+    "browsers": ("test_*_browser.py", "test_bench_dashboard.py", "test_serve.py"),
+    "Spark": ("test_*_spark.py", "test_cli.py", "test_datasets.py", "test_examples.py", "test_main_job.py"),
+}
+"""Files that one process takes where several test: a page, its server and its kernel keep two cores busy, and each
+process starts a Spark of its own and prepares the flights for itself."""
+
 SECRET = "s3cr3t-pa55"
 """Of the object store."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process whole files, those with most tests first, so that what a file sets up is set up once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = super()._split_scope(nodeid)
+            names = (name for name, files in ONE_AFTER_THE_OTHER.items() if any(map(PurePath(path).match, files)))
+            return next(names, path)
+
+    return ByFile(config, log)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_imported_is_set_apart() -> None:
+    """All tests' modules are most of what a search for garbage goes through, for half a second, and they stay anyway.
+
+    It looks as if done once, but a search for bugs by simulation puts all back when it ends.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()  # so that no garbage is set apart
+        gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # the interpreter takes apart at its end only what it looks at
 
 
 @pytest.fixture(scope="session")
