@@ -10,7 +10,7 @@ import pytest
 from workbench.cli import simulate
 from workbench.cli.entry import main
 from workbench.drivers.crash_points import COORDINATOR, CrashPoint
-from workbench.drivers.faults import Fault, FaultPlan
+from workbench.drivers.faults import POINTS, Fault, FaultPlan
 from workbench.elements import CheckpointMode
 from workbench.testing import exhaustive
 from workbench.testing.crash_places import Owners, missing, required
@@ -77,6 +77,9 @@ def test_a_sample_of_all_crashes(mode: CheckpointMode) -> None:
     assert len(cases) > 100
     outcomes = [run_case(case) for case in cases[::16]]
     assert [outcome for outcome in outcomes if outcome.violations or not outcome.reached] == []
+    failures = [case for case in cases if case.faults.faults[-1].kind == "power"]
+    outcomes = [run_case(case) for case in failures[::8]]
+    assert [outcome for outcome in outcomes if outcome.violations or not outcome.reached] == []
 
 
 def test_where_the_coordinator_is_each_task_crashes() -> None:
@@ -87,8 +90,24 @@ def test_where_the_coordinator_is_each_task_crashes() -> None:
         ("crash", 2),
         ("crash", 3),
         ("kill", 0),
-    ]
+    ]  # the power does not fail here: nothing is on its way to the disk
     assert {case.faults.faults[-1].owner for case in cases} == {COORDINATOR}
+
+
+def test_the_power_fails_wherever_something_is_on_the_disk() -> None:
+    cases = list(_singles("latest", "exactly-once"))
+    places = {kind: set[tuple[str, str]]() for kind in ("kill", "power")}
+    for case in cases:
+        fault = case.faults.faults[-1]
+        if fault.kind in places:
+            places[fault.kind].add((fault.point, fault.owner))
+    assert places["power"] == {(point, owner) for point, owner in places["kill"] if "power" in POINTS[point]}
+    assert {point for point, _ in places["kill"] - places["power"]} == {
+        *("before trigger", "after trigger", "barrier emission", "first barrier", "end of alignment"),
+        *("synchronous part", "mid-file", "pre-commit", "restore read"),
+    }
+    again = [case.faults for case in cases if [fault.kind for fault in case.faults.faults] == ["kill", "power"]]
+    assert {plan.faults[-1].point for plan in again} == {"re-commit"}  # a killed process, its successor, no power
 
 
 def test_pairs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ _KILLED_EVERY = 80, 5
 _FIRST_KILLS = 1_000
 """The steps out of which some are taken; if need be, many of a whole run."""
 _CRASHES: tuple[Kind, ...] = ("crash", "kill")
+_SINGLES: tuple[Kind, ...] = (*_CRASHES, "power")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,9 @@ def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
 
 
 def single_crashes() -> list[Case]:
-    """Every crash point x every task x aligned and unaligned x eight pipelines, each as a failed task and as a killed
-    process; where a place is the coordinator's, each task fails while it is there."""
+    """Every crash point x every task x aligned and unaligned x eight pipelines, each as a failed task, as a killed
+    process and, at those where something is on its way to the disk or on it, as a power failure; where a place is the
+    coordinator's, each task fails while it is there."""
     return [case for name in NAMES for mode in MODES for case in _singles(name, mode)]
 
 
@@ -139,7 +141,7 @@ def pairs_of_crashes() -> list[Case]:
     cases = []
     for mode in MODES:
         scenario, owners, places, _ = census("five", mode)
-        firsts = list(_faults(places, len(owners.tasks), crash_all=False))
+        firsts = list(_faults(places, len(owners.tasks), _CRASHES, crash_all=False))
         for first in firsts:
             for second in firsts:
                 then = replace(second, occurrence=1, follows=True)
@@ -151,17 +153,17 @@ def pairs_of_crashes() -> list[Case]:
 def _singles(name: str, mode: CheckpointMode) -> Iterator[Case]:
     scenario, owners, places, _ = census(name, mode)
     tasks = len(owners.tasks)
-    for fault in _faults(places, tasks, crash_all=True):
+    for fault in _faults(places, tasks, _SINGLES, crash_all=True):
         yield Case(name, mode, scenario.seed, FaultPlan((fault,)))
     for kind in _CRASHES:  # a process starts for the first time behind a kill, and again behind a crash
         before, places = way_back(name, mode, kind)
-        for fault in _faults(places, tasks, crash_all=True):
+        for fault in _faults(places, tasks, _SINGLES, crash_all=True):
             yield Case(name, mode, scenario.seed, FaultPlan((before, fault)))
 
 
-def _faults(places: dict[Place, int], tasks: int, *, crash_all: bool) -> Iterator[Fault]:
+def _faults(places: dict[Place, int], tasks: int, kinds: Sequence[Kind], *, crash_all: bool) -> Iterator[Fault]:
     for (point, owner), times in sorted(places.items()):
-        for kind in _CRASHES:
+        for kind in kinds:
             if kind not in POINTS[point]:
                 continue
             victims = tasks if crash_all and kind == "crash" and owner == COORDINATOR else 1
