@@ -7,16 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import workbench as wb
 from workbench.connectors.disk import DISK, make_folder_durably
 from workbench.connectors.part_files import make_folder, write_durably
-from workbench.drivers.faults import FaultPlan
+from workbench.drivers.faults import Fault, FaultPlan, Kind
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import Probe
+from workbench.elements import CheckpointMode
+from workbench.operators.base import OperatorContext
+from workbench.runtime.storage import DirectoryStorage
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.holding import LocalHold
 from workbench.testing import TOPOLOGIES, Scenario, run_scenario
+from workbench.testing.exhaustive import Case, run_case
 
 # --- what the system is asked for
 
@@ -95,6 +101,48 @@ def test_a_checkpoint_directory_survives_a_power_failure(tmp_path: Path, calls: 
     assert calls.nameless == {}
 
 
+def test_who_takes_a_directory_makes_durable_what_a_killed_process_left(tmp_path: Path, calls: Calls) -> None:
+    checkpoints, rows = tmp_path / "new" / "checkpoints", tmp_path / "folder" / "rows"
+    for folder in (checkpoints / "chk-00000001", checkpoints / "tables" / "t", checkpoints / "savepoints", rows):
+        folder.mkdir(parents=True)
+    os.link(__file__, checkpoints / "tables" / "t" / "part")
+    assert len(calls.nameless) == 9
+    storage = DirectoryStorage(checkpoints)
+    storage.sync_names()
+    storage.close()
+    assert list(calls.nameless) == [str(rows)]  # the folder above it stands beside that of the checkpoints
+    sink = wb.ParquetSink(rows).create(pa.schema([("n", pa.int64())]))
+    sink.open(OperatorContext())
+    assert calls.nameless == {}
+
+
+def test_the_folder_of_a_database_is_durable_before_rows_are_written(tmp_path: Path, calls: Calls) -> None:
+    (tmp_path / "folder" / "rows").mkdir(parents=True)
+    sink = wb.SqlSink(f"sqlite:///{tmp_path}/folder/rows/all.db", "t").create(pa.schema([("n", pa.int64())]))
+    sink.open(OperatorContext())
+    assert calls.nameless == {}
+
+
+def test_a_job_makes_its_directory_durable_before_it_reads_it(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("rows"))
+    pipeline.run("first", checkpoint_dir=tmp_path / "c").wait("60s")
+    (tmp_path / "c" / "state").mkdir()
+    read: list[bool] = []
+    latest = DirectoryStorage.latest
+
+    def looked(storage: DirectoryStorage) -> Any:
+        read.append(bool(calls.nameless))
+        return latest(storage)
+
+    monkeypatch.setattr(DirectoryStorage, "latest", looked)
+    assert calls.nameless
+    pipeline.run("second", checkpoint_dir=tmp_path / "c", resume=True).wait("60s")
+    assert read
+    assert not any(read)
+
+
 def test_whatever_a_checkpoint_needs_is_durable_when_it_is_complete(calls: Calls) -> None:
     for pipeline in ("in files", "latest"):
         for seed in range(30):
@@ -143,3 +191,39 @@ def test_a_file_that_was_not_synced_is_empty(tmp_path: Path, disk: ProbedDisk, m
     write_durably(tmp_path / "file", b"some")
     disk.lose_power()
     assert (tmp_path / "file").read_bytes() == b""
+
+
+@pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 24, 40)])
+def test_names_that_a_killed_process_did_not_sync_survive_the_power_failure_of_its_successor(
+    mode: CheckpointMode, syncs: int, then: int
+) -> None:
+    plan = FaultPlan((Fault("folder sync", syncs, "kill"), Fault("step", then, "power", follows=True)))
+    outcome = run_case(Case("latest", mode, 0, plan))
+    assert outcome.reached
+    assert outcome.violations == ()
+
+
+@pytest.mark.parametrize(("mode", "syncs"), [("exactly-once", 12), ("unaligned", 24)])
+@pytest.mark.parametrize("kind", ["kill", "power"])
+def test_a_manifest_whose_folder_could_not_be_synced_takes_nothing_of_the_next_one_with_it(
+    mode: CheckpointMode, syncs: int, kind: Kind
+) -> None:
+    plan = FaultPlan((Fault("folder sync", syncs, "broken"), Fault("notify", 1, kind, follows=True)))
+    outcome = run_case(Case("latest", mode, 0, plan))
+    assert outcome.reached
+    assert outcome.violations == ()
+
+
+def test_a_folder_whose_name_could_not_be_synced_is_made_again(
+    tmp_path: Path, disk: ProbedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(folder: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "sync_folder", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            make_folder_durably(tmp_path / "folder")
+    make_folder_durably(tmp_path / "folder")
+    disk.lose_power()
+    assert (tmp_path / "folder").is_dir()

@@ -52,8 +52,8 @@ def test_every_pipeline_is_simulated(name: str) -> None:
 
 
 def test_runs_differ_and_are_disturbed() -> None:
-    results = [simulate(seed) for seed in range(60)]
-    assert len({result.trace_hash for result in results}) == 60
+    results = [simulate(seed) for seed in range(80)]
+    assert len({result.trace_hash for result in results}) == 80
     assert sum(result.restarts for result in results) > 5
     assert sum(result.processes > 1 for result in results) > 5
     assert len({fault.rpartition(" ")[0] for result in results for fault in result.faults}) > 12

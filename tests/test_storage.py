@@ -396,6 +396,14 @@ class Process:
 
     def __init__(self, folder: Path, upsert: list[str], savepoint: str | None = None) -> None:
         self.storage = DirectoryStorage(folder)
+        try:
+            self._begin(folder, upsert, savepoint)
+        except Killed:
+            self.storage.close()
+            raise
+
+    def _begin(self, folder: Path, upsert: list[str], savepoint: str | None) -> None:
+        self.storage.sync_names()
         self.tables = Tables()
         manifest = self.storage.savepoint(savepoint) if savepoint else self.storage.latest()
         self.next_id = self.storage.highest_id() + 1

@@ -58,6 +58,7 @@ def open_storage(
             storage.settle()
         if restore is None and storage.unused:
             return storage, None, 1
+        storage.sync_names()
         if restore is not None:
             manifest: Manifest | None = _to_restore(storage, restore)
         elif (manifest := storage.latest()) is not None and not resume:

@@ -2,11 +2,16 @@
 
 What a file holds survives a power failure once the file is synced, its name once the folder is in which it stands, and
 a new folder's name likewise: a file in a folder that is not durable is not durable.
+
+A process may be killed between giving a name and syncing it. The next one finds the name, and nothing tells whether it
+is durable. So who begins to write where others may have written syncs once what is there: `take_folder_durably`, and
+for a checkpoint directory with all that is in it ``LocalFiles.sync_names``.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from contextvars import ContextVar
 from io import FileIO
 from typing import Any
@@ -64,7 +69,7 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
     """Create a folder and the parents that it lacks, so that all of them survive a power failure.
 
     Each folder in which one is created is synced before anything is put into the new one. Of a folder that exists
-    nothing but that is asked.
+    nothing but that is asked: `take_folder_durably` asks more.
 
     Raises:
         OSError: it cannot be created.
@@ -81,4 +86,27 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
     except FileExistsError:  # somebody else creates it at this moment, and may not have synced its parent yet
         if not os.path.isdir(path):
             raise
-    disk.sync_folder(parent)
+    try:
+        disk.sync_folder(parent)
+    except OSError:
+        with suppress(OSError):
+            os.rmdir(path)  # or the next one would find it, and take it for durable
+        raise
+
+
+def take_folder_durably(folder: str | os.PathLike[str]) -> None:
+    """Create a folder and the parents that it lacks, or take one that exists, so that it survives a power failure.
+
+    Whoever created one that exists may have been killed before its name was synced, so all folders above it are, up to
+    the root of their file system.
+
+    Raises:
+        OSError: it cannot be created, or one above it cannot be synced.
+    """
+    path = os.path.abspath(folder)
+    make_folder_durably(path)
+    disk = DISK.get()
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+        with suppress(PermissionError):  # in a folder that may not be opened none was created
+            disk.sync_folder(path)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
-from workbench.connectors.disk import DISK, make_folder_durably, open_no_link
+from workbench.connectors.disk import DISK, make_folder_durably, open_no_link, take_folder_durably
 from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read
 
 
@@ -24,8 +25,24 @@ def make_folder(folder: Path) -> None:
     Raises:
         SinkError: it cannot be created.
     """
-    try:
+    with _refused(folder):
         make_folder_durably(folder)
+
+
+def take_folder(folder: Path) -> None:
+    """Do so when a sink is opened, and make the names of the folders durable that exist already.
+
+    Raises:
+        SinkError: it cannot be created, or one above it cannot be synced.
+    """
+    with _refused(folder):
+        take_folder_durably(folder)
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise SinkError(
             f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"

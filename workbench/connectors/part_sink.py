@@ -21,7 +21,7 @@ import pyarrow as pa
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
 from workbench.connectors.disk import DISK
-from workbench.connectors.part_files import PartFile, make_folder, read_verified
+from workbench.connectors.part_files import PartFile, make_folder, read_verified, take_folder
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
@@ -177,7 +177,10 @@ class PartSinkLogic(Operator):
     def open(self, context: OperatorContext) -> None:
         self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
         self._run = context.run
-        make_folder(self._folder)
+        if self._subtask == 0:  # which is opened whenever another one is
+            take_folder(self._folder)
+        else:
+            make_folder(self._folder)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         self._begin()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from workbench.connectors.part_files import take_folder
 from workbench.connectors.runs import Runs
 from workbench.connectors.sql_database import Database, quoted, quoted_list
 from workbench.errors import CommittedRowsError, SinkError
@@ -60,6 +61,7 @@ class SqlTable:
         Raises:
             SinkError: there is no such table, it has other columns, or no unique index on the keys.
         """
+        take_folder(self.database.path.parent)
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
             if create:
                 connection.execute(self._definition(schema))

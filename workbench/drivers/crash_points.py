@@ -1,6 +1,6 @@
 """The places of the reliability tests where something can go wrong, told from what probes see of a run.
 
-The names are those of the list of crash points. A place belongs to the task that is there, or to the coordinator.
+The names are those of the list of crash points, with the sync of a folder behind the renaming of a file. A place belongs to the task that is there, or to the coordinator.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ CrashPoint = Literal[
     "mid-file",
     "fsync",
     "rename",
+    "folder sync",
     "acknowledge",
     "last acknowledge",
     "metadata write",
@@ -156,20 +157,27 @@ class CrashPoints(Probe):
             case "snapshot ends" if owner in self._ends:
                 tell("pre-commit", owner.partition("/")[0])
             case "state write begins":
-                self._writing = owner.rpartition("/")[2]
-                tell("state write", self._writing)
+                task = owner.rpartition("/")[2]
+                tell("state write", task)
+                self._writing = task
             case "state write ends":
                 self._acknowledged(*owner.rpartition("/")[::2])
             case "mid-file" | "fsync" | "rename":
                 self._file(point, owner)
+            case "folder sync" if self._writing or self._notified:
+                tell("folder sync", self._writing or self._notified)
+            case "given up":
+                self._writing = self._notified = ""
             case "manifest write begins":
-                self._writing = ""
                 tell("metadata write", COORDINATOR)
+                self._writing = COORDINATOR
             case "manifest write ends":
+                self._writing = ""
                 tell("complete", COORDINATOR)
             case "commit begins":
-                self._notified = owner.partition("/")[0]
-                tell("re-commit" if number == self._restored else "notify", self._notified)
+                task = owner.partition("/")[0]
+                tell("re-commit" if number == self._restored else "notify", task)
+                self._notified = task
             case "commit ends":
                 self._notified = ""
                 if owner in self._ends:

@@ -60,6 +60,7 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "mid-file": ("crash", "full", "kill"),
     "fsync": ("crash", "broken", "slow", "kill", "power"),
     "rename": ("crash", "broken", "kill", "power"),
+    "folder sync": ("crash", "broken", "kill", "power"),
     "acknowledge": ("crash", "error", "kill", "power"),
     "last acknowledge": ("crash", "coordinator", "kill", "power"),
     "metadata write": ("crash", "full", "kill", "power"),
@@ -103,7 +104,9 @@ _USUAL = 9
 _RESTORED_ROWS: tuple[FaultPoint, str] = ("re-commit", COORDINATOR)
 """Committing what a restore finds pre-committed. Like the reading of state it happens before any task is stepped: one
 that crashes there cannot start."""
-_ON_DISK: frozenset[FaultPoint] = frozenset({"mid-file", "fsync", "rename", "metadata rename", "cleanup", "restart"})
+_ON_DISK: frozenset[FaultPoint] = frozenset(
+    {"mid-file", "fsync", "rename", "folder sync", "metadata rename", "cleanup", "restart"}
+)
 _NEEDS_DISK: frozenset[Kind] = frozenset({"kill", "power", "full", "broken", "slow"})
 _ERRORS: dict[Kind, int] = {"full": errno.ENOSPC, "broken": errno.EIO}
 _SLOW_US = 60_000

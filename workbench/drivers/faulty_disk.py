@@ -28,7 +28,8 @@ class _Name:
 
 
 class ProbedDisk(Disk):
-    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush and before a rename.
+    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush, before a rename
+    and before the names in a folder are synced.
 
     It remembers what was not synced: the content of files, and names in folders. Deletions count as durable at once.
 
@@ -79,6 +80,7 @@ class ProbedDisk(Disk):
         self._changed(folder, lambda: _remove(folder))
 
     def sync_folder(self, folder: str) -> None:
+        self._probe.reached("folder sync", folder, 0)
         super().sync_folder(folder)
         self._names = [name for name in self._names if name.folder != folder]
 

@@ -7,7 +7,8 @@ checker) or raise (an injected fault).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 import pyarrow as pa
@@ -44,11 +45,14 @@ Point = Literal[
     "mid-file",
     "fsync",
     "rename",
+    "folder sync",
+    "given up",
     "cleanup",
     "state read",
 ]
 """Named points: in a task (process, snapshot, commit of a completed checkpoint), in the coordinator (trigger), where
-rows become visible, in the writer and within the files that it writes, and in a restore."""
+rows become visible, in the writer and within the files that it writes, and in a restore. What has begun to write or to
+commit and raises, or is killed, is given up."""
 
 
 class Probe:
@@ -221,7 +225,8 @@ class _ProbedOperator(Operator):
 
     def notify_complete(self, checkpoint_id: int) -> None:
         self._probe.reached("commit begins", self._owner, checkpoint_id)
-        self._operator.notify_complete(checkpoint_id)
+        with _told_when_given_up(self._probe, self._owner):
+            self._operator.notify_complete(checkpoint_id)
         self._probe.reached("commit ends", self._owner, checkpoint_id)
 
     def close(self) -> None:
@@ -290,6 +295,15 @@ def attach_coordinator(coordinator: CheckpointCoordinator, probe: Probe) -> None
     coordinator.trigger = probed  # type: ignore[method-assign]
 
 
+@contextmanager
+def _told_when_given_up(probe: Probe, owner: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        probe.reached("given up", owner, 0)
+        raise
+
+
 class ProbedStorage:
     """A checkpoint storage that tells when something is written or read."""
 
@@ -303,13 +317,15 @@ class ProbedStorage:
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
         self._probe.reached("state write begins", f"{place}/{task}", 0)
-        file = self._storage.write(place, task, state)
+        with _told_when_given_up(self._probe, f"{place}/{task}"):
+            file = self._storage.write(place, task, state)
         self._probe.reached("state write ends", f"{place}/{task}", file.size)
         return file
 
     def complete(self, place: str, manifest: Manifest) -> None:
         self._probe.reached("manifest write begins", place, manifest.checkpoint_id)
-        self._storage.complete(place, manifest)
+        with _told_when_given_up(self._probe, place):
+            self._storage.complete(place, manifest)
         self._probe.reached("manifest write ends", place, manifest.checkpoint_id)
 
     def discard(self, place: str) -> None:

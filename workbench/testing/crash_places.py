@@ -63,6 +63,7 @@ def required(owners: Owners, mode: CheckpointMode) -> dict[CrashPoint, frozenset
         "mid-file": owners.tasks,
         "fsync": owners.tasks,
         "rename": owners.tasks,
+        "folder sync": owners.tasks | coordinator,
         "acknowledge": owners.tasks,
         "last acknowledge": owners.tasks,
         "metadata write": coordinator,

@@ -1,4 +1,4 @@
-"""Every crash at every place, and every pair of crashes: what random faults may miss (reliability's twenty points).
+"""Every crash at every place, and every pair of crashes: what random faults may miss.
 
 A *census* runs a pipeline without a fault and counts which places each task reaches; those that are only reached on the
 way back from a crash are counted in a run with one. As a run is the same up to its first fault, every place that was

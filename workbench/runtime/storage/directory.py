@@ -108,6 +108,18 @@ class DirectoryStorage:
         """
         self._hold.settle()
 
+    def sync_names(self) -> None:
+        """Make all that is in the directory durable, before anything is built on it: the process that had the directory
+        before may have been killed between giving a name and syncing it.
+
+        Raises:
+            UnreadableCheckpointError: the system does not do so now.
+        """
+        try:
+            self._files.sync_names()
+        except OSError as error:
+            raise cannot_be_read("the checkpoint directory", self.shown, error) from error
+
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 
@@ -160,7 +172,9 @@ class DirectoryStorage:
     def discard(self, place: str) -> None:
         self._hold.check()  # who has lost the directory leaves to its owner what is in it
         path = f"{place}/{MANIFEST}"
-        needed = set(self._manifest(place).needs) if self._files.exists(path) else set()
+        # A manifest whose folder could not be synced is there, too; that checkpoint never was complete.
+        was_complete = place not in self._in_use and self._files.exists(path)
+        needed = set(self._manifest(place).needs) if was_complete else set()
         self._files.delete(path)  # first, so that half a folder is never taken for a whole
         self._files.delete_folder(place)
         self._known.pop(place, None)

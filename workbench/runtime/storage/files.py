@@ -60,6 +60,10 @@ class Files(Protocol):
         """Have a file of `source`, which may be these files, under another path, durably; neither is ever changed."""
         ...
 
+    def sync_names(self) -> None:
+        """Make the names of all files and folders durable: who gave them may have been killed before it did."""
+        ...
+
     def path_of(self, path: str) -> str:
         """Where a person finds it.
 
@@ -137,6 +141,11 @@ class LocalFiles:
             with open(old, "rb") as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
         disk.sync_folder(folder)
+
+    def sync_names(self) -> None:
+        disk = DISK.get()
+        for folder, _, _ in os.walk(self._root):
+            disk.sync_folder(folder)
 
     def path_of(self, path: str) -> str:
         if not path:

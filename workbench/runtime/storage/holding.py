@@ -10,7 +10,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from workbench.clock import Clock
-from workbench.connectors.disk import make_folder_durably, open_no_link
+from workbench.connectors.disk import open_no_link, take_folder_durably
 from workbench.errors import UnreadableCheckpointError
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.holder import HeldError, Holder
@@ -82,7 +82,7 @@ class LocalHold:
         self._lock: FileIO | None = None
         _HOLDS.add(self)
         try:
-            make_folder_durably(self.directory)
+            take_folder_durably(self.directory)
             self._lock = FileIO(f"{folder}/{LOCK}", "a+", opener=open_no_link)
         except OSError as error:
             raise UnreadableCheckpointError(

@@ -85,6 +85,9 @@ class RemoteFiles:
         else:
             self.write(to, (source.read(path, RunningChecksum()),))
 
+    def sync_names(self) -> None:
+        """What a file system elsewhere has answered for is durable."""
+
     def path_of(self, path: str) -> str:
         self._path(path)
         return f"{self.shown}/{path}" if path else self.shown

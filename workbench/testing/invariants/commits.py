@@ -35,6 +35,7 @@ class Commits(Invariant):
             "commit ends",
             "rows begin",
             "rows end",
+            "state read",
         )
     )
 
@@ -43,12 +44,16 @@ class Commits(Invariant):
         self._folders = folders
         self._durable: set[int] = set()
         self._written: defaultdict[str, set[str]] = defaultdict(set)
+        self._completing: dict[str, int] = {}
+        self._left: set[int] = set()  # that a process was completing when it ended: its successor may find them
         self._pending_rows: dict[str, int] = {}
         self._epochs: dict[str, dict[int, int]] = {}
         self._visible: defaultdict[str, set[int]] = defaultdict(set)
 
     def process_begins(self) -> None:
         self._visible.clear()
+        self._left |= set(self._completing.values())
+        self._completing.clear()
 
     def attached(self, execution: Execution) -> None:
         stays = self.model.stays
@@ -75,8 +80,12 @@ class Commits(Invariant):
                 missing = sorted(self.model.tasks.keys() - self._written[owner])
                 if missing:
                     self.violated("I13", f"checkpoint {number} is completed without the state of {missing[0]}")
+                self._completing[owner] = number
+            case "state read" if number in self._left:
+                self._durable.add(number)
             case "manifest write ends":
                 self._durable.add(number)
+                self._completing.pop(owner, None)
                 if self.model.attempt_of.get(number) != self.model.attempt and self._is_newest(number):
                     self.violated("I13", f"checkpoint {number} was completed when the job had gone on without it")
             case "commit begins":
