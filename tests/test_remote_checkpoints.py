@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +18,9 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
+from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.lease import LEASE_US
+from workbench.runtime.storage.locations import folder_in
 from workbench.runtime.storage.remote_files import RemoteFiles
 
 
@@ -185,3 +189,40 @@ def test_what_another_process_deletes_at_the_same_moment_is_deleted(tmp_path: Pa
     files.delete_folder("chk-1")
     files.delete("manifest")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        wb.found_jobs,
+        wb.savepoints,
+        lambda uri: wb.Snapshot.open(folder_in(uri, "savepoints/monday")),
+        lambda uri: wb.delete_savepoint(folder_in(uri, "savepoints/monday")),
+    ],
+    ids=["found_jobs", "savepoints", "Snapshot.open", "delete_savepoint"],
+)
+def test_a_store_that_does_not_let_anybody_in_is_told_with_its_place_and_a_remedy(
+    look: Callable[[str], object], bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: RemoteFiles, path: str = "") -> Any:
+        raise OSError(f"When listing s3://key:{SECRET}@b: AWS Error ACCESS_DENIED during ListObjectsV2\nand more")
+
+    monkeypatch.setattr(RemoteFiles, "folders", refused)
+    monkeypatch.setattr(RemoteFiles, "exists", refused)
+    with pytest.raises(
+        wb.CheckpointError,
+        match=r"the checkpoint directory 's3://\*\*\*@b\d+/jobs/c(/savepoints)?' cannot be used \(When listing s3://\*\*\*@b: AWS "
+        r"Error ACCESS_DENIED during ListObjectsV2\): check that it exists and the credentials, or choose another$",
+    ) as caught:
+        look(bucket)
+    assert SECRET not in repr(caught.value) + repr(caught.value.__cause__)
+
+
+def test_a_folder_that_nobody_may_look_into_is_told_likewise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: LocalFiles, path: str = "") -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LocalFiles, "folders", refused)
+    for look in (wb.found_jobs, wb.savepoints):
+        with pytest.raises(wb.CheckpointError, match=f"'{tmp_path}' cannot be used .Permission denied.: check that it"):
+            look(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from inspect import signature
@@ -22,7 +22,7 @@ from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
 from workbench.runtime.storage.holding import LOCK
 from workbench.runtime.storage.lease import lessee
-from workbench.runtime.storage.locations import folder_in, open_files
+from workbench.runtime.storage.locations import folder_in, looked_into, open_files
 
 _PLACE = re.compile(r"chk-[0-9]{8}")
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
@@ -151,8 +151,12 @@ def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
     for location in locations:
         if deep and "://" not in location and not Path(location).is_dir():
             raise CheckpointError(f"there is no directory {location!r} to look for jobs in")
-        inner = [folder_in(location, name) for name in open_files(location).folders()] if deep else []
-        for place in (location, *inner):
+        names: Sequence[str] = ()
+        if deep:
+            files = open_files(location)
+            with looked_into(files):
+                names = files.folders()
+        for place in (location, *(folder_in(location, name) for name in names)):
             if (job := _found(place)) is not None:
                 yield job
 

@@ -29,6 +29,7 @@ from workbench.runtime.storage import (
     open_files,
 )
 from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.locations import looked_into
 
 _IN_FLIGHT = "in_flight"
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
@@ -85,7 +86,7 @@ class Snapshot:
             path: of its folder, or a URI: what `Job.savepoint` returned, for example.
 
         Raises:
-            CheckpointError: there is none.
+            CheckpointError: there is none, or its directory cannot be looked into.
             CorruptCheckpointError: its manifest is damaged.
         """
         found = folder_named(path)
@@ -294,14 +295,9 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
     if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # object stores know no empty folders
         raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
     reader = CheckpointReader(files)
-    try:
-        names = files.folders("savepoints")
-    except OSError as error:
-        raise CheckpointError(
-            f"the checkpoint directory {shown!r} cannot be read: {error.strerror or error}"
-        ) from error
-    places = [f"savepoints/{name}" for name in names]
-    found = [Snapshot(files, place) for place in places if reader.is_complete(place)]
+    with looked_into(files):
+        places = [f"savepoints/{name}" for name in files.folders("savepoints")]
+        found = [Snapshot(files, place) for place in places if reader.is_complete(place)]
     return sorted(found, key=lambda each: each.checkpoint_id)
 
 

@@ -1,6 +1,7 @@
 """The places of the reliability tests where something can go wrong, told from what probes see of a run.
 
-The names are those of the list of crash points, with the sync of a folder behind the renaming of a file. A place belongs to the task that is there, or to the coordinator.
+The names are those of the list of crash points, with the sync of a folder behind the renaming of a file. A place
+belongs to the task that is there, or to the coordinator.
 """
 
 from __future__ import annotations

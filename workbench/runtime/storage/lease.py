@@ -36,10 +36,11 @@ from typing import NoReturn
 
 from workbench.clock import Clock
 from workbench.connectors.checksum import RunningChecksum
-from workbench.errors import CheckpointError, UnreadableCheckpointError
+from workbench.errors import CheckpointError
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.holder import HeldError, Holder
+from workbench.runtime.storage.locations import looked_into
 
 LEASE = "lease.json"
 LEASE_US = 12_000_000
@@ -74,17 +75,11 @@ class Lease:
         self._one = threading.Lock()  # heartbeats and checkpoints look and renew one after the other
         self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
         self._owner = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
-        try:
+        with looked_into(files):
             owner, beat_us = self._read()
             if owner is not None and not _is_over(beat_us, clock.now_us()):
                 raise self._held_by(owner)
             self._renewed_us = self._write()
-        except OSError as error:
-            reason = redacted(str(error).partition("\n")[0])
-            raise UnreadableCheckpointError(
-                f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
-                "credentials, or choose another"
-            ) from None
 
     def settle(self) -> None:
         owner, _ = self._read()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs
 
-from workbench.errors import CheckpointError
+from workbench.errors import CheckpointError, UnreadableCheckpointError
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
@@ -28,9 +30,27 @@ def open_files(location: str | Path) -> Files:
     try:
         system, root = fs.FileSystem.from_uri(text)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise CheckpointError(_unusable(text, error)) from None
+        now = isinstance(error, OSError)  # the system knows such URIs, and does not get there
+        raise (UnreadableCheckpointError if now else CheckpointError)(_unusable(text, error)) from None
     base, _, options = text.partition("?")
     return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")), options)
+
+
+@contextmanager
+def looked_into(files: Files) -> Iterator[None]:
+    """Say where and what to do when the file system does not answer, or lets nobody in.
+
+    Raises:
+        UnreadableCheckpointError: instead of an OSError, whose own words may hold secrets.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = redacted(error.strerror or str(error).partition("\n")[0])
+        raise UnreadableCheckpointError(
+            f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
+            "credentials, or choose another"
+        ) from None
 
 
 def folder_in(location: str, name: str) -> str:
@@ -40,13 +60,18 @@ def folder_in(location: str, name: str) -> str:
 
 
 def folder_named(location: str | Path) -> tuple[Files, str] | None:
-    """The directory around a checkpoint's folder and the folder's name, if it holds a complete checkpoint."""
+    """The directory around a checkpoint's folder and the folder's name, if it holds a complete checkpoint.
+
+    Raises:
+        CheckpointError: the directory cannot be opened, or not be looked into now.
+    """
     head, question, options = str(location).partition("?")
     parent, _, place = head.rstrip("/").rpartition("/")
     if not place:
         return None
     files = open_files((parent or ("/" if head.startswith("/") else ".")) + question + options)
-    return (files, place) if CheckpointReader(files).is_complete(place) else None
+    with looked_into(files):
+        return (files, place) if CheckpointReader(files).is_complete(place) else None
 
 
 def _unusable(uri: str, error: Exception) -> str:
