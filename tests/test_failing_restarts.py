@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.connectors.sql_database import Database
+from workbench.connectors.sql_sink import ENGINES
 from workbench.connectors.sql_table import SqlTable
 from workbench.connectors.table_sink import _TableSinkLogic
 from workbench.drivers.faults import Fault, FaultPlan
@@ -125,6 +127,41 @@ def test_what_would_come_again_ends_the_job_at_once(
     with pytest.raises(JobError, match=str(error)):
         job.wait("60s")
     assert called() == 1
+    assert job.status()["restarts"] == 1
+    assert not any(text.startswith("gave up") for text in texts(job))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("mode", "change"),
+    [
+        ({}, "DROP TABLE r"),
+        ({}, "DROP TABLE r; CREATE TABLE r (m BIGINT)"),
+        ({"mode": "upsert", "keys": ["n"]}, "DROP TABLE r; CREATE TABLE r (n BIGINT)"),
+    ],
+)
+def test_a_table_that_does_not_fit_any_more_ends_the_job_at_once(
+    engine: str, mode: dict[str, Any], change: str, tmp_path: Path
+) -> None:
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    database = Database.at(f"{engine}:///{tmp_path}/rows.db", ENGINES)
+
+    def execute(statements: str) -> None:
+        with database.transaction("prepare the test") as connection:
+            for statement in statements.split(";"):
+                connection.execute(statement)
+
+    execute("CREATE TABLE r (n BIGINT PRIMARY KEY)")
+    job = job_to(wb.SqlSink(database.url, "r", create=False, **mode), tmp_path)
+    assert job.driver.next_checkpoint()
+    job.fail("keep[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    execute(change)
+    with pytest.raises(
+        JobError, match=r"cannot write to the table 'r' of .*rows.db: .*; mend it and resume \(could not"
+    ):
+        job.wait("60s")
     assert job.status()["restarts"] == 1
     assert not any(text.startswith("gave up") for text in texts(job))
 

@@ -211,8 +211,9 @@ def test_a_store_that_does_not_let_anybody_in_is_told_with_its_place_and_a_remed
     monkeypatch.setattr(RemoteFiles, "exists", refused)
     with pytest.raises(
         wb.CheckpointError,
-        match=r"the checkpoint directory 's3://\*\*\*@b\d+/jobs/c(/savepoints)?' cannot be used \(When listing s3://\*\*\*@b: AWS "
-        r"Error ACCESS_DENIED during ListObjectsV2\): check that it exists and the credentials, or choose another$",
+        match=r"the checkpoint directory 's3://\*\*\*@b\d+/jobs/c(/savepoints)?' cannot be used \("
+        r"When listing s3://\*\*\*@b: AWS Error ACCESS_DENIED during ListObjectsV2\): "
+        r"check that it exists and the credentials, or choose another$",
     ) as caught:
         look(bucket)
     assert SECRET not in repr(caught.value) + repr(caught.value.__cause__)

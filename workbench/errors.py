@@ -79,6 +79,11 @@ class CommittedRowsError(SinkError):
     """What a sink has committed does not go with the checkpoint to restore; trying again changes nothing."""
 
 
+class UnfitTableError(SinkError):
+    """A database's table is not there, or lacks what the rows need (a column, a unique index); trying again changes
+    nothing."""
+
+
 class SourceError(WorkbenchError):
     """A source cannot be read: a file is missing, malformed or of other columns, a connection cannot be made."""
 

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from workbench.connectors.part_files import make_folder
-from workbench.errors import SettingError, SinkError
+from workbench.errors import SettingError, SinkError, UnfitTableError
 from workbench.redaction import redacted
 
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
@@ -53,6 +53,10 @@ class Engine(Protocol):
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """What the database raises."""
+        ...
+
+    def is_unfit(self, error: Exception) -> bool:
+        """Whether one of these says that a statement cannot be for what the tables are, whenever it is tried."""
         ...
 
 
@@ -125,6 +129,7 @@ class Database:
 
         Raises:
             SinkError: the database refuses, or another program has it locked.
+        UnfitTableError: a table is not there, or not as a statement needs it.
         """
         make_folder(self.path.parent)
         lock = _lock_of(self.path)
@@ -133,7 +138,8 @@ class Database:
                 yield connection
         except self.engine.errors as error:
             fact = redacted(str(error).partition("\n")[0])  # below it DuckDB shows the statement
-            raise SinkError(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
+            kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
+            raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
 
 
 def quoted(name: str) -> str:

@@ -26,6 +26,10 @@ class DuckDB:
         """The base of all that it raises."""
         return (_package().Error,)
 
+    def is_unfit(self, error: Exception) -> bool:
+        """What it raises when it does not find what a statement names."""
+        return isinstance(error, _package().ProgrammingError)
+
     def column_type(self, kind: pa.DataType) -> str | None:
         """DuckDB's name for the type."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind

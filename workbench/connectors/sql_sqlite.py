@@ -25,6 +25,10 @@ class SQLite:
     name: ClassVar[str] = "sqlite"
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
+    def is_unfit(self, error: Exception) -> bool:
+        """Its code for a statement that makes no sense; a locked file or a full disk has another."""
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+
     def column_type(self, kind: pa.DataType) -> str | None:
         """One of SQLite's storage classes."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -59,7 +59,8 @@ class SqlTable:
             create: the table, too.
 
         Raises:
-            SinkError: there is no such table, it has other columns, or no unique index on the keys.
+            UnfitTableError: there is no such table, it has other columns, or no unique index on the keys.
+            SinkError: the database refuses for another reason.
         """
         take_folder(self.database.path.parent)
         with self.database.transaction(f"write to the table {self.name!r}") as connection:

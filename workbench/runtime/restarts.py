@@ -9,17 +9,19 @@ from workbench.errors import (
     JobError,
     PlanError,
     SettingError,
+    UnfitTableError,
     UnreadableCheckpointError,
 )
 from workbench.runtime.restart_strategies import RestartStrategy
 
-_FINAL = (CheckpointError, CommittedRowsError, ExpressionError, PlanError, SettingError)
+_FINAL = (CheckpointError, CommittedRowsError, ExpressionError, PlanError, SettingError, UnfitTableError)
 
 
 def is_final(error: Exception) -> bool:
     """Whether what a restart raised ends the job at once, because starting once more would raise it again.
 
-    Such are a damaged checkpoint or one that the sinks are ahead of, and a plan that cannot be. Whatever else fails
+    Such are a damaged checkpoint or one that the sinks are ahead of, a table that does not fit, and a plan that cannot
+    be. Whatever else fails
     (a database that is locked, a disk or a service that does not answer) is a failure like that of a task.
     """
     return isinstance(error, _FINAL) and not isinstance(error, UnreadableCheckpointError)
