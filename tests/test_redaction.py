@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.api.job_record import Cell
 from workbench.dashboard.errands import Errands
 from workbench.kernel.protocol import sentence
 from workbench.redaction import redacted
@@ -24,6 +25,40 @@ def test_secrets_are_hidden() -> None:
     assert redacted("a: http://u:p@h and http://v:q@g.") == "a: http://***@h and http://***@g."
     assert redacted("nothing here: a@b, x=1, ?n=2") == "nothing here: a@b, x=1, ?n=2"
     assert redacted("no log at s3:/u:p@b/x, nor at C:/u@b") == "no log at s3:/***@b/x, nor at C:/u@b"  # made a path of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"s3://{KEY}:{SECRET}@bucket/jobs?region=us-east-1"',
+        'wb.found_jobs(f"s3://{user}@bucket", "ann@example")',
+        "f's3://{os.environ[\"KEY\"]}:{keys.secret()!s}@bucket'",
+        'f"s3://{KEY}:{SECRET}@bucket?secret_key={SECRET}&token={vault[0]}"',
+        "f\"https://store/x?sig={os.environ['SIG']}&x=1\"",
+    ],
+)
+def test_a_place_for_a_secret_is_none(text: str) -> None:
+    assert redacted(text) == text
+    cell = Cell(f"delays --checkpoint-dir {text}", text).without_secrets()
+    assert (cell.body, cell.redacted) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("s3://{KEY}:pa55@bucket", "s3://***@bucket"),
+        ("s3://ann:{SECRET}@bucket", "s3://***@bucket"),
+        ("s3://{KEY}:pa{SECRET}@bucket", "s3://***@bucket"),
+        ("s3://{KEY}:{SECRET}@55@bucket", "s3://***@bucket"),
+        ("s3://{{pa55}}:{{pa55}}@bucket", "s3://***@bucket"),  # an f-string takes these as braces
+        ("s3://{ann:pa55}@bucket", "s3://***@bucket"),
+        ("s3://{'pa55'}:{'pa55'}@bucket", "s3://***@bucket"),
+        ("https://store/x?token={pa55-4b1d-11}&x=1", "https://store/x?token=***&x=1"),
+        ("https://store/x?token={T}pa55&x=1", "https://store/x?token=***&x=1"),
+    ],
+)
+def test_what_is_more_than_a_place_for_a_secret_is_hidden(text: str, hidden: str) -> None:
+    assert redacted(text) == hidden
 
 
 SOURCE = """import workbench as wb, pyarrow as pa

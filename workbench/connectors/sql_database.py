@@ -129,7 +129,7 @@ class Database:
 
         Raises:
             SinkError: the database refuses, or another program has it locked.
-        UnfitTableError: a table is not there, or not as a statement needs it.
+            UnfitTableError: a table is not there, or not as a statement needs it.
         """
         make_folder(self.path.parent)
         lock = _lock_of(self.path)
