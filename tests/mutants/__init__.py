@@ -78,6 +78,10 @@ MUTANTS = [
     Mutant(recovery.files_are_not_synced, "latest", ("power failure",)),
     Mutant(recovery.folders_are_not_synced, "latest", ("power failure",)),
     Mutant(recovery.new_folders_are_not_synced, "latest", ("power failure",)),
+    Mutant(recovery.names_of_killed_processes_are_not_synced, "latest", ("folder sync", "kill", "power failure")),
+    Mutant(
+        recovery.a_checkpoint_that_failed_takes_files_of_the_next_one, "latest", ("folder sync", "disk error", "kill")
+    ),
     Mutant(recovery.shared_files_go_with_the_first_checkpoint),
     Mutant(recovery.the_newest_checkpoint_is_removed),
     Mutant(sinks.epochs_are_committed_twice, "latest"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workbench.connectors import part_files
+from workbench.connectors import disk, part_files
 from workbench.connectors.block_reader import BlockReader
 from workbench.connectors.disk import DISK
 from workbench.drivers.faulty_disk import ProbedDisk
@@ -17,7 +17,8 @@ from workbench.operators import process_logic, window_tumbling
 from workbench.runtime import deployment
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.source_task import SourceTask
-from workbench.runtime.storage import DirectoryStorage, files, holding, reading
+from workbench.runtime.storage import DirectoryStorage, files, reading
+from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
 
 Patch = pytest.MonkeyPatch
@@ -155,5 +156,19 @@ def new_folders_are_not_synced(patch: Patch) -> None:
             if not each.is_dir():
                 DISK.get().make_folder(str(each))
 
-    for module in (part_files, files, holding):
+    for module in (part_files, files, disk):
         patch.setattr(module, "make_folder_durably", make)
+
+
+def names_of_killed_processes_are_not_synced(patch: Patch) -> None:
+    patch.setattr(LocalFiles, "sync_names", lambda self: None)
+
+
+def a_checkpoint_that_failed_takes_files_of_the_next_one(patch: Patch) -> None:
+    real = DirectoryStorage.discard
+
+    def discard(self: DirectoryStorage, place: str) -> None:
+        self._in_use.pop(place, None)
+        real(self, place)
+
+    patch.setattr(DirectoryStorage, "discard", discard)
