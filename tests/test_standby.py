@@ -174,7 +174,7 @@ def failing_when_free(patch: pytest.MonkeyPatch, owner: type, name: str, error: 
     [
         (DirectoryStorage, "latest", OSError(5, "Input/output error")),
         (LocalFiles, "read", OSError(5, "Input/output error")),
-        (holding, "make_folder_durably", OSError(28, "No space left on device")),
+        (holding, "take_folder_durably", OSError(28, "No space left on device")),
     ],
 )
 def test_who_stands_by_tries_again_when_the_storage_does_not_answer(
