@@ -7,8 +7,7 @@ checker) or raise (an injected fault).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import pyarrow as pa
@@ -225,8 +224,11 @@ class _ProbedOperator(Operator):
 
     def notify_complete(self, checkpoint_id: int) -> None:
         self._probe.reached("commit begins", self._owner, checkpoint_id)
-        with _told_when_given_up(self._probe, self._owner):
+        try:
             self._operator.notify_complete(checkpoint_id)
+        except BaseException:
+            self._probe.reached("given up", self._owner, checkpoint_id)
+            raise
         self._probe.reached("commit ends", self._owner, checkpoint_id)
 
     def close(self) -> None:
@@ -295,15 +297,6 @@ def attach_coordinator(coordinator: CheckpointCoordinator, probe: Probe) -> None
     coordinator.trigger = probed  # type: ignore[method-assign]
 
 
-@contextmanager
-def _told_when_given_up(probe: Probe, owner: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        probe.reached("given up", owner, 0)
-        raise
-
-
 class ProbedStorage:
     """A checkpoint storage that tells when something is written or read."""
 
@@ -317,15 +310,21 @@ class ProbedStorage:
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
         self._probe.reached("state write begins", f"{place}/{task}", 0)
-        with _told_when_given_up(self._probe, f"{place}/{task}"):
+        try:
             file = self._storage.write(place, task, state)
+        except BaseException:
+            self._probe.reached("given up", f"{place}/{task}", 0)
+            raise
         self._probe.reached("state write ends", f"{place}/{task}", file.size)
         return file
 
     def complete(self, place: str, manifest: Manifest) -> None:
         self._probe.reached("manifest write begins", place, manifest.checkpoint_id)
-        with _told_when_given_up(self._probe, place):
+        try:
             self._storage.complete(place, manifest)
+        except BaseException:
+            self._probe.reached("given up", place, manifest.checkpoint_id)
+            raise
         self._probe.reached("manifest write ends", place, manifest.checkpoint_id)
 
     def discard(self, place: str) -> None:
