@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -504,7 +503,7 @@ def interrupted(times: int) -> list[str]:
     try:
         with interrupts_held():
             for _ in range(times):
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
             reached.append("the block ends")
     except KeyboardInterrupt:
         return reached
@@ -525,7 +524,7 @@ def test_whoever_waits_for_the_compiler_can_interrupt_it(
     shell: InteractiveShell, jobs: dict[str, RecordingJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compiles() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # in this thread: the system may give a process's to any of them, and later
         raise AssertionError("the interrupt is held back until everything is compiled")
 
     monkeypatch.setattr(magics, "prepare_kernels", compiles)
