@@ -53,6 +53,7 @@ def test_an_unknown_column_names_the_nearest_and_the_users_line() -> None:
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_size=0), "buffer_size is 0"),
         (lambda s: s.sink_to(wb.TableSink("x")).run("a/b"), "cannot be a file name"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(resume=True), "nothing to resume from"),
+        (lambda s: s.sink_to(wb.TableSink("x")).run(restore="a"), "restore needs a checkpoint_dir, too"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_runs(call: object, sentence: str) -> None:

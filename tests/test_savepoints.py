@@ -273,8 +273,8 @@ def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     assert str(caught.value) == (
         "the state of operator 'counts' in savepoints/before-fix of job 'original' is that of a RollingAggregate, and "
-        "this pipeline has a WindowAggregate of that uid, which cannot take it: give that one another uid, or drop the "
-        "state with allow_non_restored_state=True"
+        "this pipeline has a WindowAggregate of tumbling 1s windows of that uid, which cannot take it: give that one "
+        "another uid, or drop the state with allow_non_restored_state=True"
     )
     job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
     assert job.wait("60s") == "FINISHED"

@@ -134,7 +134,12 @@ def start_job(
     settings = replace(settings, guarantee=guarantee).check()
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
-    if (resume or restore or standby) and checkpoint_dir is None:
+    if restore is not None and checkpoint_dir is None:
+        raise CheckpointError(
+            "restore needs a checkpoint_dir, too: what begins with a savepoint copies it there, and keeps its own "
+            "checkpoints beside it"
+        )
+    if (resume or standby) and checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     if standby and (restore is not None or driver != "live"):
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")

@@ -115,9 +115,7 @@ def matched(
             uids, and that was not allowed.
     """
     kinds = graph.kinds
-    others = sorted(
-        uid for uid in manifest.operators & kinds.keys() if manifest.kinds.get(uid, kinds[uid]) != kinds[uid]
-    )
+    others = sorted(uid for uid in manifest.operators & kinds.keys() if not _takes(kinds[uid], manifest.kinds.get(uid)))
     if others and not allow_non_restored_state:
         uid = others[0]
         raise CheckpointError(
@@ -140,6 +138,14 @@ def matched(
         verbs = ("begin", "they are") if fresh[1:] else ("begins", "it is")
         news.append(f"{_listed(fresh)} {verbs[0]} without state: {verbs[1]} new since {manifest.place}")
     return replace(manifest, ignored=frozenset(dropped)), tuple(news)
+
+
+def _takes(kind: str, saved: str | None) -> bool:
+    """Whether an operator of this kind can take what one of the other has saved.
+
+    Checkpoints of earlier versions do not say which windows an operator had, or do not say a kind at all.
+    """
+    return saved in (None, kind, kind.partition(" ")[0])
 
 
 def keep_lease(storage: DirectoryStorage, driver: Driver) -> Heartbeat:

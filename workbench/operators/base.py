@@ -202,6 +202,15 @@ class OperatorSpec(Protocol):
 
 
 @runtime_checkable
+class KeepsWindows(Protocol):
+    """A spec whose state is that of windows, which windows of another layout cannot take over."""
+
+    def windows_kept(self) -> str:
+        """The layout, such as ``tumbling 1h``."""
+        ...
+
+
+@runtime_checkable
 class ReadsColumns(Protocol):
     """A spec that knows which columns of its input it reads; the planner leaves the others out of the exchange."""
 

@@ -74,6 +74,10 @@ class WindowJoin:
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {}
 
+    def windows_kept(self) -> str:
+        """The layout of the windows."""
+        return self.window.layout()
+
     def describe(self) -> str:
         return f"{self.columns.describe()}, {self.window.describe()}"
 

@@ -83,6 +83,10 @@ class WindowAggregate:
         aggregated = {item.column for _, item in self.aggregates if item.column is not None}
         return frozenset(self.keys) | aggregated | self._settings.columns_read()
 
+    def windows_kept(self) -> str:
+        """The layout of the windows."""
+        return self._settings.layout()
+
     def describe(self) -> str:
         aggregates = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
         return f"{self._settings.describe()}: {aggregates}"

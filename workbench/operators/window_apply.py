@@ -69,6 +69,10 @@ class WindowApply:
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {} if self.late_tag is None else {self.late_tag: inputs[0]}
 
+    def windows_kept(self) -> str:
+        """The layout of the windows."""
+        return self.settings.layout()
+
     def describe(self) -> str:
         return f"{self.settings.describe()}: {function_name(self.function)}"
 

@@ -106,6 +106,10 @@ class WindowSettings:
                     f"the session gap {self.window.column!r} has type {kind}: make it a duration or whole microseconds"
                 )
 
+    def layout(self) -> str:
+        """What has to be the same where windows go on from a checkpoint, such as ``tumbling 1h``."""
+        return self.window.layout() + (" processing-time" if self.time == "processing" else "")
+
     def describe(self) -> str:
         """Such as ``tumbling 1h, lateness 5s``."""
         parts = [self.window.describe()]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from workbench.errors import PlanError
+from workbench.operators.base import KeepsWindows
 from workbench.operators.local_aggregate import LocalAggregation, aggregates_locally
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
@@ -172,11 +173,17 @@ class PhysicalGraph:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What every operator is, by its uid: the name of its spec's class, which tells whose state it can take."""
+        """What every operator is, by its uid, which tells whose state it can take: the name of its spec's class, and
+        its windows: ``WindowAggregate of tumbling 1h windows``.
+        """
         specs = {
             uid: node.spec for vertex in self.vertices for node, uid in zip(vertex.nodes, vertex.uids, strict=True)
         }
-        return {uid: type(spec).__name__ for uid, spec in specs.items()}
+        windows = {uid: spec.windows_kept() for uid, spec in specs.items() if isinstance(spec, KeepsWindows)}
+        return {
+            uid: type(spec).__name__ + (f" of {windows[uid]} windows" if uid in windows else "")
+            for uid, spec in specs.items()
+        }
 
     def vertex_of(self, uid: str) -> Vertex | None:
         """The vertex whose chain holds the operator `uid`."""

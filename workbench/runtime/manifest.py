@@ -173,7 +173,10 @@ def check_name(name: object, what: str) -> str:
         CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
     """
     if not isinstance(name, str) or not is_name(name):
-        raise CheckpointError(f"{what} {name!r} cannot be a file name: use letters, digits, '.', '-' and '_'")
+        raise CheckpointError(
+            f"{what} {name!r} cannot be a file name: use at most 100 letters, digits, '.', '-' and '_', "
+            "a letter or digit first"
+        )
     return name
 
 

@@ -89,6 +89,10 @@ class WindowAssigner:
         """
         return watermark_us
 
+    def layout(self) -> str:
+        """What has to be the same where windows go on from a checkpoint; the default lets any of one's own go on."""
+        return "custom"
+
     def describe(self) -> str:
         """One short text for the graph."""
         return type(self).__name__

@@ -48,6 +48,10 @@ class CountWindows(WindowAssigner):
         real = starts >= 0
         return rows[real], starts[real], ends[real]
 
+    def layout(self) -> str:
+        """All of it: cut otherwise, the records of one window would lie in two."""
+        return self.describe()
+
     def describe(self) -> str:
         """Such as ``count 4`` or ``count 4 every 3``."""
         return f"count {self.length}" + (f" every {self.slide}" if self.slide != self.length else "")

@@ -32,6 +32,10 @@ class GlobalWindow(WindowAssigner):
         n = len(times)
         return np.arange(n), np.full(n, NO_TIME), np.full(n, MAX_TIME)
 
+    def layout(self) -> str:
+        """``global``: there is only one."""
+        return self.describe()
+
     def describe(self) -> str:
         """``global``."""
         return "global"

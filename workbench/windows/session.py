@@ -38,6 +38,10 @@ class Session(WindowAssigner):
         """One microsecond behind the watermark, but at the end of the input."""
         return watermark_us if watermark_us == MAX_TIME else watermark_us - 1
 
+    def layout(self) -> str:
+        """``session``: one that is open goes on with another gap."""
+        return "session"
+
     def describe(self) -> str:
         """Such as ``session 30min``."""
         return f"session {format_duration(self.gap_us) if self.column is None else f'by {self.column}'}"

@@ -71,6 +71,10 @@ class Sliding(WindowAssigner):
         """Shape (n,): the start of the pane that each time belongs to."""
         return times - (times - self.offset_us) % self.pane_us
 
+    def layout(self) -> str:
+        """All of it: cut otherwise, the records of one window would lie in two."""
+        return self.describe()
+
     def describe(self) -> str:
         """Such as ``sliding 1h every 10min``."""
         offset = f" from {format_duration(self.offset_us)}" if self.offset_us else ""

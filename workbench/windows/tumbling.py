@@ -62,6 +62,10 @@ class Tumbling(WindowAssigner):
         starts = self.panes(times)
         return np.arange(len(times)), starts, starts + self.size_us
 
+    def layout(self) -> str:
+        """All of it: cut otherwise, the records of one window would lie in two."""
+        return self.describe()
+
     def describe(self) -> str:
         """Such as ``tumbling 1h`` or ``tumbling 1d from 6h``."""
         offset = f" from {format_duration(self.offset_us)}" if self.offset_us else ""
