@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.connectors.deferred import FILES
 from workbench.connectors.disk import DISK, make_folder_durably
 from workbench.connectors.part_files import make_folder, write_durably
 from workbench.drivers.faults import Fault, FaultPlan, Kind
@@ -18,11 +21,13 @@ from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import Probe
 from workbench.elements import CheckpointMode
 from workbench.operators.base import OperatorContext
-from workbench.runtime.storage import DirectoryStorage
+from workbench.runtime.encoding import encode
+from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.holding import LocalHold
 from workbench.testing import TOPOLOGIES, Scenario, run_scenario
 from workbench.testing.exhaustive import Case, run_case
+from workbench.testing.whole_checkpoints import lacking
 
 # --- what the system is asked for
 
@@ -156,9 +161,16 @@ def test_whatever_a_checkpoint_needs_is_durable_when_it_is_complete(calls: Calls
 # --- a disk that loses its power
 
 
+class Always(Random):
+    """Chance by which every deleted file is back."""
+
+    def random(self) -> float:
+        return 0.0
+
+
 @pytest.fixture
 def disk() -> Iterator[ProbedDisk]:
-    disk = ProbedDisk(Probe(), loses_power=True)
+    disk = ProbedDisk(Probe(), Always())
     token = DISK.set(disk)
     yield disk
     DISK.reset(token)
@@ -191,6 +203,108 @@ def test_a_file_that_was_not_synced_is_empty(tmp_path: Path, disk: ProbedDisk, m
     write_durably(tmp_path / "file", b"some")
     disk.lose_power()
     assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_what_was_deleted_is_back_unless_its_folder_was_synced(tmp_path: Path, disk: ProbedDisk) -> None:
+    files = LocalFiles(tmp_path / "root")
+    for name in ("back", "gone", "half/one", "half/below/two", "whole/one"):
+        files.write(name, (name.encode(),))
+    files.delete_durably("gone")
+    files.delete_durably("nowhere/gone")
+    files.delete("back")
+    assert sorted(path.name for path in (tmp_path / "root").iterdir()) == ["half", "whole"]
+    disk.lose_power()
+    assert sorted(path.name for path in (tmp_path / "root").iterdir()) == ["back", "half", "whole"]
+    assert (tmp_path / "root" / "back").read_bytes() == b"back"
+
+    files.delete("half/one")
+    files.delete_folder("half")
+    files.delete("whole/one")
+    files.write("whole/one", (b"another",))
+    assert not (tmp_path / "root" / "half").exists()
+    disk.lose_power()
+    assert (tmp_path / "root" / "half" / "one").read_bytes() == b"half/one"
+    assert (tmp_path / "root" / "half" / "below" / "two").read_bytes() == b"half/below/two"
+    assert (tmp_path / "root" / "whole" / "one").read_bytes() == b"another"
+
+    files.delete("half/one")
+    files.delete_folder("half")
+    files.write("half/three", (b"three",))
+    disk.lose_power()
+    assert [path.name for path in (tmp_path / "root" / "half").iterdir()] == ["three"]
+
+
+def test_a_deleted_file_that_was_never_synced_is_back_without_its_content(
+    tmp_path: Path, disk: ProbedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "sync", lambda file, path: None)
+        write_durably(tmp_path / "file", b"some")
+    disk.delete(str(tmp_path / "file"))
+    disk.lose_power()
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_a_power_failure_brings_some_deleted_files_back_and_others_not(tmp_path: Path) -> None:
+    left = []
+    for _ in range(2):
+        disk = ProbedDisk(Probe(), Random(1))
+        for name in "abcdefghij":
+            (tmp_path / name).write_bytes(b"")
+            disk.delete(str(tmp_path / name))
+        assert not any(tmp_path.iterdir())
+        disk.lose_power()
+        left.append(sorted(path.name for path in tmp_path.iterdir()))
+    assert left[0] == left[1]
+    assert 0 < len(left[0]) < 10
+
+
+def two_checkpoints(storage: DirectoryStorage) -> None:
+    """Of one task, which need a file that both share."""
+    storage._files.write("tables/t/shared", (b"rows",))
+    for number in (1, 2):
+        place = folder_of(number, None)
+        file = storage.write(place, "a[0]", encode({"a": {FILES: ["tables/t/shared"]}}))
+        storage.complete(place, Manifest(number, "job", "periodic", 1, 2, {"a": 1}, (file,), place=place))
+
+
+def test_a_checkpoint_that_was_removed_is_not_complete_again(tmp_path: Path, disk: ProbedDisk) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        two_checkpoints(storage)
+        storage.discard("chk-00000001")
+        disk.lose_power()
+        assert list((tmp_path / "chk-00000001").iterdir()) == [tmp_path / "chk-00000001" / "a-0.arrow"]
+        assert [manifest.place for manifest in storage.manifests()] == ["chk-00000002"]
+
+
+def test_a_checkpoint_whose_removal_could_not_be_synced_keeps_what_it_needs(
+    tmp_path: Path, disk: ProbedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(folder: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        two_checkpoints(storage)
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "sync_folder", broken)
+            with pytest.raises(OSError, match="Input/output error"):
+                storage.discard("chk-00000001")
+        storage.discard("chk-00000002")
+        disk.sync_folder(str(tmp_path / "tables" / "t"))
+        disk.lose_power()
+        assert lacking(tmp_path) == []
+        assert [manifest.place for manifest in storage.manifests()] == ["chk-00000001"]
+
+
+def test_a_job_that_could_not_go_back_to_a_savepoint_stays_where_it_was(tmp_path: Path, disk: ProbedDisk) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        two_checkpoints(storage)
+        first, latest = storage.manifests()
+        storage.take_back(first, 3)
+        assert storage.latest() == first
+        storage.undo_take_back()
+        disk.lose_power()
+        assert storage.latest() == latest
 
 
 @pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 24, 40)])

@@ -79,6 +79,8 @@ MUTANTS = [
     Mutant(recovery.folders_are_not_synced, "latest", ("power failure",)),
     Mutant(recovery.new_folders_are_not_synced, "latest", ("power failure",)),
     Mutant(recovery.names_of_killed_processes_are_not_synced, "latest", ("folder sync", "kill", "power failure")),
+    Mutant(recovery.deletions_are_not_synced, "latest", ("power failure",)),
+    Mutant(recovery.the_manifest_of_a_checkpoint_goes_last, "latest", ("cleanup", "power failure")),
     Mutant(
         recovery.a_checkpoint_that_failed_takes_files_of_the_next_one, "latest", ("folder sync", "disk error", "kill")
     ),

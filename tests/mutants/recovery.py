@@ -164,6 +164,21 @@ def names_of_killed_processes_are_not_synced(patch: Patch) -> None:
     patch.setattr(LocalFiles, "sync_names", lambda self: None)
 
 
+def deletions_are_not_synced(patch: Patch) -> None:
+    patch.setattr(LocalFiles, "delete_durably", LocalFiles.delete)
+
+
+def the_manifest_of_a_checkpoint_goes_last(patch: Patch) -> None:
+    def discard(self: DirectoryStorage, place: str) -> None:
+        manifest = self.complete_at(place)
+        for file in () if manifest is None else manifest.files:
+            self._files.delete(f"{place}/{file.file}")
+        real(self, place)
+
+    real = DirectoryStorage.discard
+    patch.setattr(DirectoryStorage, "discard", discard)
+
+
 def a_checkpoint_that_failed_takes_files_of_the_next_one(patch: Patch) -> None:
     real = DirectoryStorage.discard
 

@@ -185,8 +185,10 @@ def start_job(
 
 def _let_go(storage: CheckpointStorage) -> None:
     if isinstance(storage, DirectoryStorage):
-        storage.undo_take_back()
-        storage.close()
+        try:
+            storage.undo_take_back()
+        finally:
+            storage.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What writing durably asks of a disk, in one place, so that a simulation can let it fail or cut its power.
 
 What a file holds survives a power failure once the file is synced, its name once the folder is in which it stands, and
-a new folder's name likewise: a file in a folder that is not durable is not durable.
+a new folder's name likewise: a file in a folder that is not durable is not durable. What was deleted may be back after
+a power failure, until the folder is synced in which it stood.
 
 A process may be killed between giving a name and syncing it. The next one finds the name, and nothing tells whether it
 is durable. So who begins to write where others may have written syncs once what is there: `take_folder_durably`, and
@@ -11,6 +12,7 @@ for a checkpoint directory with all that is in it ``LocalFiles.sync_names``.
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from contextvars import ContextVar
 from io import FileIO
@@ -42,8 +44,17 @@ class Disk:
         """Create a folder in one that exists."""
         os.mkdir(folder)
 
+    def delete(self, path: str) -> None:
+        """Delete a file, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it; what cannot be deleted stays."""
+        shutil.rmtree(folder, ignore_errors=True)
+
     def sync_folder(self, folder: str) -> None:
-        """Make the names in a folder survive a power failure."""
+        """Make the names in a folder, and that others are gone from it, survive a power failure."""
         sync_path(folder)
 
 

@@ -283,7 +283,7 @@ class PartSinkLogic(Operator):
                 continue
             writer = int(match[1])
             if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
-                path.unlink(missing_ok=True)
+                DISK.get().delete(str(path))  # one that is back after a power failure is deleted again
 
 
 def _check_fresh(folder: Path) -> None:

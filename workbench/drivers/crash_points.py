@@ -62,11 +62,11 @@ _TOLD_AT: dict[FaultPoint, tuple[Point, ...]] = {
     "acknowledge": ("state write ends",),
     "last acknowledge": ("state write ends",),
     "complete": ("manifest write ends",),
-    "cleanup": ("cleanup",),
+    "cleanup": ("cleanup", "folder sync", "cleanup ends"),
     "restore read": ("state read",),
 }
-"""Where one point of a probe tells a place. The others on the way of an element are told of that, those between two
-steps by the driver; what the rest are depends on several points."""
+"""The points of a probe that tell a place by themselves. The others on the way of an element are told of that, those
+between two steps by the driver; what the rest are depends on several points."""
 _SENT: frozenset[FaultPoint] = frozenset({"barrier emission", "in-flight replay"})
 _RECEIVED: frozenset[FaultPoint] = frozenset({"first barrier", "end of alignment"})
 _UNPROBED: frozenset[FaultPoint] = frozenset({"step", "report", "restart"})
@@ -103,6 +103,7 @@ class CrashPoints(Probe):
         self._written: defaultdict[str, set[str]] = defaultdict(set)
         self._writing = ""
         self._notified = ""
+        self._cleaning = False
         self._restored = 0
 
     def attached(self, execution: Execution) -> None:
@@ -167,6 +168,8 @@ class CrashPoints(Probe):
                 self._file(point, owner)
             case "folder sync" if self._writing or self._notified:
                 tell("folder sync", self._writing or self._notified)
+            case "folder sync" if self._cleaning:  # a manifest is gone, and the rest is not
+                tell("cleanup", COORDINATOR)
             case "given up":
                 self._writing = self._notified = ""
             case "manifest write begins":
@@ -187,6 +190,9 @@ class CrashPoints(Probe):
                 self._committing()
             case "cleanup":
                 tell("cleanup", COORDINATOR)
+                self._cleaning = True
+            case "cleanup ends":
+                self._cleaning = False
             case "state read":
                 self._restored = number
                 tell("restore read", owner)

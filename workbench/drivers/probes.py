@@ -47,6 +47,7 @@ Point = Literal[
     "folder sync",
     "given up",
     "cleanup",
+    "cleanup ends",
     "state read",
 ]
 """Named points: in a task (process, snapshot, commit of a completed checkpoint), in the coordinator (trigger), where
@@ -329,7 +330,10 @@ class ProbedStorage:
 
     def discard(self, place: str) -> None:
         self._probe.reached("cleanup", place, 0)
-        self._storage.discard(place)
+        try:
+            self._storage.discard(place)
+        finally:
+            self._probe.reached("cleanup ends", place, 0)
 
     def manifests(self) -> Sequence[Manifest]:
         return self._storage.manifests()

@@ -45,6 +45,7 @@ from workbench.testing.result import SimulationResult
 from workbench.testing.run_folder import make_run_folder, remove_run_folder
 from workbench.testing.scenario import Scenario
 from workbench.testing.topologies import TOPOLOGIES, Trial
+from workbench.testing.whole_checkpoints import lacking
 
 START_US = 1_000_000
 STEPS_MAX = 30_000
@@ -120,7 +121,7 @@ class Simulation:
         self.plan = faults if scenario.faults is None else scenario.faults
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
-        self._disk = ProbedDisk(self.faults, loses_power=self.plan.has("power"))
+        self._disk = ProbedDisk(self.faults, scenario.chance("power") if self.plan.has("power") else None)
         self._graphs: dict[int, PhysicalGraph] = {}
         self.person = Person(self.actions, self.trial.parallelisms, self._graph_at)
         # What a job counts twice comes again when it is late.
@@ -306,6 +307,7 @@ class Simulation:
         self._process = None
         if isinstance(cause, PowerFailed):
             self._disk.lose_power()
+            self.violations += [] if self._damage else lacking(self.folder / "checkpoints")
 
     def _start(self, process: ExitStack) -> None:
         chance, checker = self.chance, self.checker
@@ -377,9 +379,8 @@ class Simulation:
         """The job must not have started; then somebody mends the file."""
         assert self._damage is not None
         assert self._process is not None
-        name = self._damage.path.name
         if not refused:
-            self.violations.append(f"I6: a checkpoint was restored although {name} is damaged")
+            self.violations.append(f"I6: a checkpoint was restored although {self._damage.path.name} is damaged")
         self.log.unexpected.clear()
         self._damage.mend()
         self._damage = None

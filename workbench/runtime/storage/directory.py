@@ -175,10 +175,12 @@ class DirectoryStorage:
         # A manifest whose folder could not be synced is there, too; that checkpoint never was complete.
         was_complete = place not in self._in_use and self._files.exists(path)
         needed = set(self._manifest(place).needs) if was_complete else set()
-        self._files.delete(path)  # first, so that half a folder is never taken for a whole
+        # Nothing that it needs goes before its manifest, which may be back until it is gone durably.
+        self._in_use.setdefault(place, set()).update(needed)
+        self._files.delete_durably(path)  # first, so that half a folder is never taken for a whole
         self._files.delete_folder(place)
         self._known.pop(place, None)
-        self._in_use.pop(place, None)
+        self._in_use.pop(place)
         if self._parts is not None:
             needed |= self._parts.give_up(place)
         if needed:  # what sinks add for a checkpoint that is given up stays: the next one lists it again
@@ -263,7 +265,7 @@ class DirectoryStorage:
     def undo_take_back(self) -> None:
         """The job could not start from the savepoint: it goes on from where it would have before."""
         if self._before == (None,):
-            self._files.delete(TAKEN_BACK)
+            self._files.delete_durably(TAKEN_BACK)
         elif self._before:
             self._files.write(TAKEN_BACK, self._before)
         self._before = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -49,11 +48,16 @@ class Files(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it is there; after a power failure it may be back."""
+        ...
+
+    def delete_durably(self, path: str) -> None:
+        """Delete a file, if it is there, for good."""
         ...
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with all that is in it; what cannot be deleted stays."""
+        """Delete a folder with all that is in it; what cannot be deleted stays, and after a power failure any of it may
+        be back."""
         ...
 
     def take(self, source: Files, path: str, to: str) -> None:
@@ -118,11 +122,17 @@ class LocalFiles:
         ]
 
     def delete(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self.path_of(path))
+        DISK.get().delete(self.path_of(path))
+
+    def delete_durably(self, path: str) -> None:
+        place = self.path_of(path)
+        disk = DISK.get()
+        disk.delete(place)
+        with suppress(FileNotFoundError):  # where there is no folder nothing can come back
+            disk.sync_folder(os.path.dirname(place))
 
     def delete_folder(self, path: str) -> None:
-        shutil.rmtree(self.path_of(path), ignore_errors=True)
+        DISK.get().delete_folder(self.path_of(path))
 
     def take(self, source: Files, path: str, to: str) -> None:
         if not isinstance(source, LocalFiles):

@@ -74,6 +74,9 @@ class RemoteFiles:
             with suppress(FileNotFoundError):  # a process that is being replaced tidies up at the same time
                 self._system.delete_file(self._path(path))
 
+    def delete_durably(self, path: str) -> None:
+        self.delete(path)
+
     def delete_folder(self, path: str) -> None:
         if self._system.get_file_info(self._path(path)).type == fs.FileType.Directory:
             with suppress(FileNotFoundError):
