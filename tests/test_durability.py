@@ -20,6 +20,7 @@ from workbench.drivers.faults import Fault, FaultPlan, Kind
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import Probe
 from workbench.elements import CheckpointMode
+from workbench.errors import UnreadableCheckpointError
 from workbench.operators.base import OperatorContext
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
@@ -287,7 +288,7 @@ def test_a_checkpoint_whose_removal_could_not_be_synced_keeps_what_it_needs(
         two_checkpoints(storage)
         with monkeypatch.context() as patch:
             patch.setattr(disk, "sync_folder", broken)
-            with pytest.raises(OSError, match="Input/output error"):
+            with pytest.raises(UnreadableCheckpointError, match=r"manifest.json cannot be removed for good now: Input"):
                 storage.discard("chk-00000001")
         storage.discard("chk-00000002")
         disk.sync_folder(str(tmp_path / "tables" / "t"))

@@ -22,8 +22,15 @@ from typing import Any
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.checksum import RunningChecksum
-from workbench.errors import MISSING, CheckpointError, CorruptCheckpointError, cannot_be_read
+from workbench.errors import (
+    MISSING,
+    CheckpointError,
+    CorruptCheckpointError,
+    UnreadableCheckpointError,
+    cannot_be_read,
+)
 from workbench.operators.base import Snapshot
+from workbench.redaction import redacted
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
@@ -177,7 +184,7 @@ class DirectoryStorage:
         needed = set(self._manifest(place).needs) if was_complete else set()
         # Nothing that it needs goes before its manifest, which may be back until it is gone durably.
         self._in_use.setdefault(place, set()).update(needed)
-        self._files.delete_durably(path)  # first, so that half a folder is never taken for a whole
+        self._delete_durably(path)  # first, so that half a folder is never taken for a whole
         self._files.delete_folder(place)
         self._known.pop(place, None)
         self._in_use.pop(place)
@@ -263,9 +270,13 @@ class DirectoryStorage:
         self._files.write(TAKEN_BACK, (GoneBack(savepoint.place, first_id).to_json(),))
 
     def undo_take_back(self) -> None:
-        """The job could not start from the savepoint: it goes on from where it would have before."""
+        """The job could not start from the savepoint: it goes on from where it would have before.
+
+        Raises:
+            CheckpointError: the storage does not take that down now.
+        """
         if self._before == (None,):
-            self._files.delete_durably(TAKEN_BACK)
+            self._delete_durably(TAKEN_BACK)
         elif self._before:
             self._files.write(TAKEN_BACK, self._before)
         self._before = ()
@@ -323,6 +334,16 @@ class DirectoryStorage:
     def _needed(self) -> set[str]:
         """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""
         return {path for manifest in (*self.manifests(), *self.savepoints()) for path in manifest.needs}
+
+    def _delete_durably(self, path: str) -> None:
+        try:
+            self._files.delete_durably(path)
+        except OSError as error:
+            reason = redacted(error.strerror or str(error).partition("\n")[0])
+            raise UnreadableCheckpointError(
+                f"{self._files.path_of(path)} cannot be removed for good now: {reason}; try again when the storage "
+                "answers"
+            ) from error
 
     def _delete(self, files: Iterable[str]) -> None:
         for file in files:
