@@ -15,12 +15,12 @@ import pytest
 import workbench as wb
 from workbench.connectors.deferred import FILES
 from workbench.connectors.disk import DISK, make_folder_durably
-from workbench.connectors.part_files import make_folder, write_durably
+from workbench.connectors.part_files import make_folder, take_folder, write_durably
 from workbench.drivers.faults import Fault, FaultPlan, Kind
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import Probe
 from workbench.elements import CheckpointMode
-from workbench.errors import UnreadableCheckpointError
+from workbench.errors import SinkError, UnreadableCheckpointError
 from workbench.operators.base import OperatorContext
 from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
@@ -327,6 +327,20 @@ def test_a_manifest_whose_folder_could_not_be_synced_takes_nothing_of_the_next_o
     outcome = run_case(Case("latest", mode, 0, plan))
     assert outcome.reached
     assert outcome.violations == ()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_folder_that_cannot_be_synced_is_told_by_its_name(
+    tmp_path: Path, disk: ProbedDisk, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    def broken(folder: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    if exists:
+        (tmp_path / "out").mkdir()
+    monkeypatch.setattr(disk, "sync_folder", broken)
+    with pytest.raises(SinkError, match=rf"cannot sync {tmp_path}, without which .*out away: Input/output error"):
+        take_folder(tmp_path / "out")
 
 
 def test_a_folder_whose_name_could_not_be_synced_is_made_again(

@@ -6,11 +6,13 @@ import json
 import os
 import queue
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.connectors import sql_sqlite
 from workbench.drivers import standby
 from workbench.errors import CheckpointError, JobError, SettingError
 from workbench.runtime.storage import DirectoryStorage, HeldError, Holder, holding
@@ -169,6 +172,12 @@ def failing_when_free(patch: pytest.MonkeyPatch, owner: type, name: str, error: 
     return called
 
 
+def tries_again(job: wb.Job) -> list[str]:
+    """What the job tells of tries that failed."""
+    texts = [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
+    return [text for text in texts if "cannot take over yet" in text]
+
+
 @pytest.mark.parametrize(
     ("owner", "method", "error"),
     [
@@ -190,11 +199,41 @@ def test_who_stands_by_tries_again_when_the_storage_does_not_answer(
         held.close()
         assert job.wait("60s") == "FINISHED"
         assert called[0] > 2
-    texts = [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
-    (told,) = [text for text in texts if "cannot take over yet" in text]
+    (told,) = tries_again(job)
     assert str(error.strerror) in told  # type: ignore[attr-defined]
     assert "tried again" in told
     assert job.table("out").num_rows == 50
+
+
+def test_who_stands_by_waits_for_a_database_that_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_sqlite, "_WAIT_S", 0.01)
+    held = DirectoryStorage(tmp_path / "c")
+    stream = wb.Stream.from_table(pa.table({"n": range(5)})).sink_to(wb.SqlSink(f"sqlite:///{tmp_path}/out.db", "out"))
+    with closing(sqlite3.connect(tmp_path / "out.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        job = stream.run("second", checkpoint_dir=tmp_path / "c", standby=True)
+        held.close()
+        while job.state == "SUSPENDED" and not tries_again(job):
+            time.sleep(0.01)
+        assert job.state == "SUSPENDED"
+        other.execute("COMMIT")
+        assert job.wait("60s") == "FINISHED"
+        assert other.execute("SELECT count(*) FROM out").fetchone() == (5,)
+
+
+def test_who_stands_by_does_not_wait_where_rows_of_another_run_lie(tmp_path: Path) -> None:
+    held = DirectoryStorage(tmp_path / "c")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "part-00000001-0000-000.parquet").touch()
+    job = (
+        wb.Stream.from_table(pa.table({"n": range(5)}))
+        .sink_to(wb.ParquetSink(tmp_path / "out"))
+        .run("second", checkpoint_dir=tmp_path / "c", standby=True)
+    )
+    held.close()
+    with pytest.raises(JobError, match="already holds 1 committed files"):
+        job.wait("60s")
+    assert not tries_again(job)
 
 
 def test_who_stands_by_gives_up_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

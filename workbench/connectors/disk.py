@@ -58,6 +58,10 @@ class Disk:
         sync_path(folder)
 
 
+class UnsyncedFolderError(OSError):
+    """The names in a folder, which is its `filename`, could not be made durable."""
+
+
 DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state
 """The disk in use; a thread that was told nothing has the system's."""
 
@@ -83,6 +87,7 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
     nothing but that is asked: `take_folder_durably` asks more.
 
     Raises:
+        UnsyncedFolderError: one above it cannot be synced.
         OSError: it cannot be created.
     """
     path = os.fspath(folder)
@@ -91,14 +96,13 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
     parent = os.path.dirname(path) or "."
     if parent != path:
         make_folder_durably(parent)
-    disk = DISK.get()
     try:
-        disk.make_folder(path)
+        DISK.get().make_folder(path)
     except FileExistsError:  # somebody else creates it at this moment, and may not have synced its parent yet
         if not os.path.isdir(path):
             raise
     try:
-        disk.sync_folder(parent)
+        _sync_folder(parent)
     except OSError:
         with suppress(OSError):
             os.rmdir(path)  # or the next one would find it, and take it for durable
@@ -112,12 +116,22 @@ def take_folder_durably(folder: str | os.PathLike[str]) -> None:
     the root of their file system.
 
     Raises:
-        OSError: it cannot be created, or one above it cannot be synced.
+        UnsyncedFolderError: one above it cannot be synced.
+        OSError: it cannot be created.
     """
     path = os.path.abspath(folder)
     make_folder_durably(path)
-    disk = DISK.get()
     while not os.path.ismount(path):
         path = os.path.dirname(path)
         with suppress(PermissionError):  # in a folder that may not be opened none was created
-            disk.sync_folder(path)
+            _sync_folder(path)
+
+
+def _sync_folder(folder: str) -> None:
+    """Sync it so that an error, of which the system tells no place, says that and where."""
+    try:
+        DISK.get().sync_folder(folder)
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise UnsyncedFolderError(error.errno, error.strerror, folder) from error

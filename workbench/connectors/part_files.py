@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.connectors.checksum import checksum, matches
-from workbench.connectors.disk import DISK, make_folder_durably, open_no_link, take_folder_durably
+from workbench.connectors.disk import (
+    DISK,
+    UnsyncedFolderError,
+    make_folder_durably,
+    open_no_link,
+    take_folder_durably,
+)
 from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read
 
 
@@ -23,7 +29,7 @@ def make_folder(folder: Path) -> None:
     """Create a sink's folder and its parents, durably.
 
     Raises:
-        SinkError: it cannot be created.
+        SinkError: it cannot be created, or one above it cannot be synced.
     """
     with _refused(folder):
         make_folder_durably(folder)
@@ -43,6 +49,11 @@ def take_folder(folder: Path) -> None:
 def _refused(folder: Path) -> Iterator[None]:
     try:
         yield
+    except UnsyncedFolderError as error:
+        raise SinkError(
+            f"cannot sync {error.filename}, without which a power failure could take the folder {folder} away: "
+            f"{error.strerror}; mend the disk or choose another folder"
+        ) from error
     except OSError as error:
         raise SinkError(
             f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"

@@ -99,7 +99,7 @@ class PartSink:
         """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
 
         Raises:
-            SinkError: the folder holds parts.
+            CommittedRowsError: the folder holds parts.
         """
         _check_fresh(self.folder)
 
@@ -289,7 +289,7 @@ class PartSinkLogic(Operator):
 def _check_fresh(folder: Path) -> None:
     parts = _parts(folder)
     if parts:
-        raise SinkError(
+        raise CommittedRowsError(
             f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
             " choose another path, or resume the job that wrote them (resume=True)"
         )

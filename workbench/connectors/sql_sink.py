@@ -143,7 +143,8 @@ class SqlSink:
         """Refuse to start afresh behind the rows that this job has committed to the table.
 
         Raises:
-            SinkError: it has committed some.
+            CommittedRowsError: it has committed some.
+            SinkError: another program has the database locked.
         """
         if self.mode == "append":
             self.target.check_fresh(f"{job}/{uid}")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from workbench.connectors.part_files import take_folder
 from workbench.connectors.runs import Runs
 from workbench.connectors.sql_database import Database, quoted, quoted_list
-from workbench.errors import CommittedRowsError, SinkError
+from workbench.errors import CommittedRowsError
 
 COMMITS = "workbench_commits"
 
@@ -150,10 +150,11 @@ class SqlTable:
         """Refuse to start afresh where this writer has committed rows.
 
         Raises:
-            SinkError: it has.
+            CommittedRowsError: it has.
+            SinkError: another program has the database locked.
         """
         if (epoch := self.committed(writer)) > 0:
-            raise SinkError(
+            raise CommittedRowsError(
                 f"the table {self.name!r} of {self.database.url} already holds rows of {writer!r} up to epoch {epoch}: "
                 "resume the job that wrote them (resume=True), or choose another table or another name for the job"
             )

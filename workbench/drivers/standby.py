@@ -3,7 +3,8 @@
 The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
 whoever gets it may go on from the last complete checkpoint, and nobody runs beside the owner.
 
-Storage that does not answer for a moment does not end the waiting: there is no job yet that could fail.
+Storage that does not answer for a moment, or a database that is locked, does not end the waiting: there is no job yet
+that could fail.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from workbench.errors import UnreadableCheckpointError
+from workbench.errors import SinkError, UnreadableCheckpointError
+from workbench.runtime.restarts import is_final
 from workbench.runtime.storage import HeldError, Holder
 
 POLL_S = 0.2
@@ -36,7 +38,8 @@ class Standby(Generic[T]):
         won: called with it, once.
         failed: called with an error of `claim` that ends the waiting.
         later: called with the first error in a row because of which it is tried again later: the storage does not
-            answer now (an OSError or an UnreadableCheckpointError).
+            answer now (an OSError or an UnreadableCheckpointError), or a sink's database is locked (a SinkError that
+            is not final).
 
     Attributes:
         holder: who has it, as far as is known.
@@ -75,9 +78,9 @@ class Standby(Generic[T]):
             except HeldError as error:
                 self.holder = error.holder
                 failures = 0
-            except (OSError, UnreadableCheckpointError) as error:
+            except (OSError, UnreadableCheckpointError, SinkError) as error:
                 failures += 1
-                if failures == TRIES_MAX:
+                if failures == TRIES_MAX or is_final(error):
                     self._failed(error)
                     return
                 if failures == 1:
