@@ -308,6 +308,21 @@ def test_a_job_that_could_not_go_back_to_a_savepoint_stays_where_it_was(tmp_path
         assert storage.latest() == latest
 
 
+def test_a_job_that_does_not_start_gives_its_directory_back_although_its_disk_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(storage: DirectoryStorage) -> None:
+        raise UnreadableCheckpointError("the disk does not answer")
+
+    monkeypatch.setattr(DirectoryStorage, "undo_take_back", broken)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "part-00000001-0000-000.parquet").touch()
+    pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.ParquetSink(tmp_path / "out"))
+    with pytest.raises(UnreadableCheckpointError, match="the disk does not answer"):
+        pipeline.run("refused", checkpoint_dir=tmp_path / "c")
+    DirectoryStorage(tmp_path / "c").close()
+
+
 @pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 24, 40)])
 def test_names_that_a_killed_process_did_not_sync_survive_the_power_failure_of_its_successor(
     mode: CheckpointMode, syncs: int, then: int
