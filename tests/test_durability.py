@@ -371,3 +371,10 @@ def test_a_folder_whose_name_could_not_be_synced_is_made_again(
     make_folder_durably(tmp_path / "folder")
     disk.lose_power()
     assert (tmp_path / "folder").is_dir()
+
+
+def test_a_file_whose_folder_is_gone_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(
+        wb.SinkError, match="No such file or directory; its folder was there when the job began: bring it"
+    ):
+        write_durably(tmp_path / "gone" / "file", b"some")

@@ -209,6 +209,46 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
     assert wb.savepoints(tmp_path / "c") == []
 
 
+def test_a_savepoint_that_is_being_taken_is_not_overwritten_by_another_of_its_name(tmp_path: Path) -> None:
+    job = sunk(counts(clicks(rate=200))).run("twice", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
+    job.stall("out")
+    with pytest.raises(wb.JobError, match="the savepoint 'here' was not complete within 300ms"):
+        job.savepoint("here", timeout="300ms")
+    with pytest.raises(
+        wb.JobError, match="the savepoint 'here' is being taken already: wait for it, or choose another"
+    ):
+        job.savepoint("here")
+    job.stall("out", False)
+    while not job.savepoints():
+        sleep(0.005)
+    taken = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
+    with pytest.raises(wb.JobError, match="the savepoint 'here' exists already"):
+        job.savepoint("here")
+    job.savepoint("there")
+    job.cancel()
+    job.wait("60s")
+    assert [(each.name, each.checkpoint_id) for each in wb.savepoints(tmp_path / "c")] == [
+        ("here", taken),
+        ("there", taken + 1),
+    ]
+
+
+def test_a_savepoint_or_last_checkpoint_that_fails_says_why(tmp_path: Path) -> None:
+    job = sunk(counts(clicks(rate=200))).run("blocked", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
+    job.savepoint("first")  # it has committed rows, and their folder is there
+    (tmp_path / "c" / "savepoints").rename(tmp_path / "elsewhere")
+    (tmp_path / "c" / "savepoints").write_text("in the way")
+    with pytest.raises(wb.JobError, match=r"the savepoint 'second' was not taken: .* could not be written: "):
+        job.savepoint("second")
+    (tmp_path / "c" / "tables").rename(tmp_path / "tables")
+    job.stop()
+    with pytest.raises(wb.JobError) as caught:
+        job.wait("60s")
+    text = str(caught.value)
+    assert "failed: the last checkpoint could not be taken: " in text
+    assert text.endswith("(the job was about to end)")
+
+
 def test_a_running_job_deletes_savepoints_that_it_does_not_need(tmp_path: Path) -> None:
     job = sunk(counts(clicks(rate=10))).run("tidy", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
     job.savepoint("first")

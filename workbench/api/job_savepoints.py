@@ -46,7 +46,7 @@ class JobSavepoints(JobEndings):
         Raises:
             CheckpointError: the name cannot be a file name.
             SettingError: a timeout that is no duration.
-            JobError: it exists already, was not complete in time, or the job ended before.
+            JobError: it exists or is being taken already, failed, was not complete in time, or the job ended before.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
@@ -64,18 +64,33 @@ class JobSavepoints(JobEndings):
         """
         self._check_running()
         check_name(name, "savepoint")
-        if self._master.storage.savepoint(name) is not None:
-            raise JobError(f"the savepoint {name!r} exists already: choose another name")
-        done = threading.Event()
-        self._master.on_savepoint(name, done.set)
+        seconds = parse_duration(timeout, "timeout") / 1e6
+        requests, done, reasons = self._master.requests, threading.Event(), []
+
+        def over(reason: str) -> None:
+            reasons.append(reason)
+            done.set()
+
+        alone = requests.await_savepoint(name, over)
+        try:  # only now: from here on nobody else's of that name can become complete
+            if self._master.storage.savepoint(name) is not None:
+                raise JobError(f"the savepoint {name!r} exists already: choose another name")
+            if not alone:
+                raise JobError(f"the savepoint {name!r} is being taken already: wait for it, or choose another name")
+        except BaseException:
+            if alone:
+                requests.await_no_more(name)
+            raise
         self._apply(lambda: self._master.checkpoint("savepoint", name))
-        self._driver.wait_for(done, parse_duration(timeout, "timeout") / 1e6)
+        self._driver.wait_for(done, seconds)
         manifest = self._master.storage.savepoint(name)
-        if manifest is None and self.over:
+        if manifest is not None:
+            return self._master.storage.path_of(manifest.place)
+        if self.over:
             raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({self.state})")
-        if manifest is None:
-            raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
-        return self._master.storage.path_of(manifest.place)
+        if reasons:
+            raise JobError(f"the savepoint {name!r} was not taken: {reasons[0]}")
+        raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
 
     def savepoints(self) -> list[str]:
         """The names of the savepoints in this job's checkpoint directory, oldest first.

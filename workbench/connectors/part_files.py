@@ -88,9 +88,9 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
         disk.rename(temporary, place)
         disk.sync_folder(os.path.dirname(place) or ".")
     except OSError as error:
-        raise SinkError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder"
-        ) from error
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        advice = "its folder was there when the job began: bring it back" if gone else "free some space"
+        raise SinkError(f"cannot write {path}: {error.strerror or error}; {advice} or choose another folder") from error
 
 
 def read_verified(path: Path, expected: str) -> bytes:

@@ -110,7 +110,7 @@ class Master(MasterFacts):
         self.begin: Callable[[], None] | None = self._begin_attempt
         self._inbox: deque[Callable[[], None]] = deque()
         self._ending = Ending()
-        self._requests = CheckpointRequests(coordinator)
+        self.requests = CheckpointRequests(coordinator)
         self._inquiry = Inquiry(stage)
         coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
@@ -148,7 +148,7 @@ class Master(MasterFacts):
                 self._bring_back()
         elif self.state == "RUNNING" and not self._ending.agreed:
             # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
-            begun = self._requests.trigger(self.settings, now)
+            begun = self.requests.trigger(self.settings, now)
             if begun is not None and begun.rescale is not None:
                 self.sources.hold(True)  # what is read behind this barrier would only be read again
             self.coordinator.step(self.settings, now)
@@ -177,18 +177,14 @@ class Master(MasterFacts):
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as one more may be in progress."""
-        self._requests.ask(Request(kind, savepoint))
-
-    def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
-        """Have `done` called once when the savepoint of that name is complete or has failed."""
-        self._requests.on_savepoint(name, done)
+        self.requests.ask(Request(kind, savepoint))
 
     def rescale(self, rescale: Rescale) -> None:
         """Go on at another parallelism, from a checkpoint that is taken for it as soon as may be."""
         if self._ending.agreed or self._ending.stopping or self.over:
             rescale.done("the job is about to end")
         else:
-            self._requests.ask(Request("manual", rescale=rescale))
+            self.requests.ask(Request("manual", rescale=rescale))
 
     def query(self, question: Question) -> None:
         """Ask the tasks that own what is asked for."""
@@ -213,7 +209,7 @@ class Master(MasterFacts):
         """Take a last checkpoint, so that what was processed is committed, then end."""
         if self.state == "RUNNING":
             self._ending.stopping = True
-            self._requests.ask(Request("manual", last=True))
+            self.requests.ask(Request("manual", last=True))
         else:
             self.cancel()
 
@@ -229,7 +225,7 @@ class Master(MasterFacts):
         """This master has failed and does nothing more for the job; whether another one may take over."""
         if self.state != "RUNNING":
             return False
-        self._requests.give_up()
+        self.requests.give_up(f"{what} failed meanwhile")
         self._on_failed((), what, error, whole=True)
         if not self.over:
             self.forget()
@@ -280,7 +276,7 @@ class Master(MasterFacts):
         """The checkpoint of a rescaling is complete: end this attempt and go on from there by the new plan."""
         graph, settings = self.graph, self.settings
         self.life.enter("RESTARTING")
-        self._requests.attempt_over("the job was rescaled meanwhile")
+        self.requests.attempt_over("the job was rescaled meanwhile")
         self._end_attempt("the job is rescaled")
         self._use(rescale.graph, replace(settings, parallelism=rescale.parallelism))
         try:
@@ -309,7 +305,7 @@ class Master(MasterFacts):
         if self.state != "RUNNING":
             return
         self.life.failed(error, f"{what} failed")
-        self._requests.attempt_over(f"{what} failed meanwhile")
+        self.requests.attempt_over(f"{what} failed meanwhile")
         regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
         if regions and self._restarts.allowed(error, self._now()):
             reason = f"{what} failed"
@@ -344,7 +340,7 @@ class Master(MasterFacts):
                 self.coordinator.snapshot_taken(report, self._now)
             case Drained(task):
                 if self._ending.drained(task, self.graph):
-                    self._requests.ask(Request("final", last=True))
+                    self.requests.ask(Request("final", last=True))
             case Finished(task):
                 if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")
@@ -356,7 +352,7 @@ class Master(MasterFacts):
                 self._inquiry.answered(task, question, found)
 
     def _checkpoint_complete(self, record: CheckpointRecord) -> None:
-        request = self._requests.completed(record)
+        request = self.requests.completed(record)
         self._to_all(Complete(record.checkpoint_id))
         self.coordinator.retain(self.settings)
         self.life.observer.on_checkpoint(self._now(), record.checkpoint_id)
@@ -371,16 +367,17 @@ class Master(MasterFacts):
 
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
         self.life.tell("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
-        given_up = self._requests.failed(record)
+        given_up = self.requests.failed(record)
         if given_up is not None and given_up.rescale is not None:
             self.sources.hold(False)
             given_up.rescale.done(f"its checkpoint failed: {record.reason}")
         elif given_up is not None and given_up.last and self.state == "RUNNING":
-            self.life.failure = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            error = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            self.life.failed(error, "the job was about to end")
             self._end_attempt("the last checkpoint failed")
             self._end("FAILED")
-        if (error := self.coordinator.intolerable(self.settings)) is not None:
-            self._on_failed(record.tasks, "checkpointing", error)
+        if (failure := self.coordinator.intolerable(self.settings)) is not None:
+            self._on_failed(record.tasks, "checkpointing", failure)
 
     # small things ------------------------------------------------------------------------------------------------
 
@@ -394,5 +391,5 @@ class Master(MasterFacts):
     def _end(self, state: str) -> None:
         self._restarts.begun()  # no further one
         self.life.end(state)
-        self._requests.give_up()
+        self.requests.give_up()
         self.life.observer.on_end(self._now())

@@ -48,15 +48,21 @@ class CheckpointRequests:
         self._queue: list[Request] = []
         self._begun: dict[int, Request] = {}
         self._last_failures = 0
-        self._waiters: dict[str, Callable[[], None]] = {}
+        self._waiters: dict[str, Callable[[str], None]] = {}
 
     def ask(self, request: Request) -> None:
         """Take a checkpoint as soon as one more may be in progress."""
         self._queue.append(request)
 
-    def on_savepoint(self, name: str, done: Callable[[], None]) -> None:
-        """Have `done` called once when the savepoint of that name is complete or has failed."""
-        self._waiters[name] = done
+    def await_savepoint(self, name: str, done: Callable[[str], None]) -> bool:
+        """Have `done` called once when the savepoint of that name is complete (with an empty text) or has failed (with
+        the reason). False: one of that name is awaited already, and would be overwritten in its folder.
+        """
+        return self._waiters.setdefault(name, done) is done
+
+    def await_no_more(self, name: str) -> None:
+        """The savepoint of that name is not asked for after all."""
+        self._waiters.pop(name, None)
 
     def trigger(self, settings: Settings, now_us: int) -> Request | None:
         """Begin the next one that was asked for, if it is its turn; the one that was begun."""
@@ -97,20 +103,20 @@ class CheckpointRequests:
         self.ask(request)
         return None
 
-    def give_up(self) -> None:
-        """The job has ended: nothing that still waits will be taken, and whoever waits for it is told."""
-        self.attempt_over("the job has ended")
+    def give_up(self, reason: str = "the job has ended") -> None:
+        """Nothing that still waits will be taken, and whoever waits for it is told why."""
+        self.attempt_over(reason)
         for request in self._queue:
             if request.rescale is not None:
-                request.rescale.done("the job has ended")
+                request.rescale.done(reason)
         self._queue.clear()
-        for done in self._waiters.values():
-            done()
-        self._waiters.clear()
+        waiting, self._waiters = self._waiters, {}
+        for done in waiting.values():
+            done(reason)
 
     def _taken(self, record: CheckpointRecord) -> Request | None:
         return self._begun.pop(record.checkpoint_id, None)
 
     def _tell(self, record: CheckpointRecord) -> None:
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:
-            done()
+            done(record.reason)
