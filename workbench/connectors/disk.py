@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from io import FileIO
@@ -121,10 +122,17 @@ def take_folder_durably(folder: str | os.PathLike[str]) -> None:
     """
     path = os.path.abspath(folder)
     make_folder_durably(path)
-    while not os.path.ismount(path):
-        path = os.path.dirname(path)
+    for above in _folders_above(path):
         with suppress(PermissionError):  # in a folder that may not be opened none was created
-            _sync_folder(path)
+            _sync_folder(above)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """The folders above one, up to the root of its file system. So `os.path.ismount` would tell, which follows a path
+    from its beginning for each of them; a link lies where its name is."""
+    while (parent := os.path.dirname(path)) != path and os.lstat(path).st_dev == os.stat(parent).st_dev:
+        yield parent
+        path = parent
 
 
 def _sync_folder(folder: str) -> None:
