@@ -259,6 +259,21 @@ def test_what_allocators_keep_for_later_is_no_memory_of_the_job() -> None:
     assert last.sum() == 12_000
 
 
+@pytest.mark.skipif("jemalloc" not in pa.supported_memory_backends(), reason="Arrow is built without jemalloc")
+def test_arrow_gives_memory_back_while_a_soak_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before, meanwhile = pa.default_memory_pool().backend_name, []
+
+    def warm_up(self: Soak) -> None:
+        meanwhile.append(pa.default_memory_pool().backend_name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Soak, "_warm_up", warm_up)
+    with pytest.raises(KeyboardInterrupt):
+        Soak(tmp_path, seconds=1, fault_every_s=1, rate=1_000, seed=0).run(lambda _: None, lambda _: None)
+    assert meanwhile == ["jemalloc"]
+    assert pa.default_memory_pool().backend_name == before
+
+
 def test_recovery_times_are_told_by_kind() -> None:
     faults = [Suffered(float(number), "stall", "totals", number / 100) for number in range(1, 201)]
     assert Recovery.of(faults) == Recovery(200, 1010, 1990, 2000)

@@ -7,7 +7,8 @@ import gc
 import os
 import statistics
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,23 @@ class Held:
         targets = _open_files()
         sockets = sum(target.startswith("socket:") for target in targets)
         return cls(threading.active_count(), len(targets), sockets, round(resident_mb(), 1))
+
+
+@contextmanager
+def arrow_gives_back() -> Iterator[None]:
+    """Arrow takes memory meanwhile from a pool that gives back what is free within a second, whichever thread had it.
+
+    Its usual pool, mimalloc's, has heaps for each thread. While the threads of attempts come and go, 20 MB of resident
+    memory come and go with them in a soak, and none of it is in use: more than what is to be told. With jemalloc's it
+    is half of that. Where Arrow is built without jemalloc nothing changes.
+    """
+    before = pa.default_memory_pool()
+    if "jemalloc" in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.jemalloc_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 def settled_mb() -> float:

@@ -10,7 +10,7 @@ from random import Random
 from workbench.cli.soak.faults import KINDS, PARALLELISMS, drawn
 from workbench.cli.soak.ledger import Ledger
 from workbench.cli.soak.patient import NAME, Patient
-from workbench.cli.soak.resources import Held, growth, leaks, settled_mb, threads_of, too_much
+from workbench.cli.soak.resources import Held, arrow_gives_back, growth, leaks, settled_mb, threads_of, too_much
 from workbench.cli.soak.result import Soaked, Suffered
 from workbench.cli.soak.work import Work
 from workbench.errors import WorkbenchError
@@ -18,8 +18,7 @@ from workbench.errors import WorkbenchError
 LOOK_EVERY_S = 1.0
 MEMORY_EVERY_S = 5.0
 WARM_UP_MOST_S = 300.0
-"""By then the flight recorder is full, and Arrow's pool keeps as much for later as it will: the free memory of other
-threads it does not give back when it is asked to."""
+"""By then the flight recorder is full."""
 MEMORY_JUDGED_FROM_S = 600.0
 """A shorter run is mostly warm-up."""
 OWN_THREADS = 2
@@ -62,6 +61,10 @@ class Soak:
             on_fault: is told every fault when the job has got over it.
             on_time: is told now and then how many seconds of the job's life are over.
         """
+        with arrow_gives_back():
+            return self._run(on_fault, on_time)
+
+    def _run(self, on_fault: Callable[[Suffered], None], on_time: Callable[[float], None]) -> Soaked:
         self._warm_up()
         before = Held.now()
         self._begin = time.perf_counter()
