@@ -84,10 +84,21 @@ def text_of(html):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html)).strip()
 
 
+def channel_rows(frame):
+    """The rows of the buffers' view by channel: under the heading ``source → aggregate``, ``[0] → [1]``."""
+    rows, ends = {}, ("", "")
+    for row in buffers.rows(frame):
+        if row["heading"]:
+            ends = row["label"].split(" → ")
+        else:
+            rows[" → ".join(map("".join, zip(ends, row["label"].split(" → "), strict=True)))] = row
+    return rows
+
+
 def test_buffers_are_those_of_the_queues_and_pools():
     most = 0
     for job, frame in moments("buffers"):
-        rows = {row["label"]: row for row in buffers.rows(frame) if not row["heading"]}
+        rows = channel_rows(frame)
         for channel in job.driver.execution.channels:
             records, held = queued(channel)
             row = rows[f"{channel.source} → {channel.target}"]

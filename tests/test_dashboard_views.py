@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -158,6 +159,15 @@ def test_records_before_and_behind_a_barrier_have_different_colours():
     assert "class='before' style='width:33%'" in page
     assert "barrier behind 2 buffers" in page
     assert text_of(page).index("held back") < text_of(page).index("barrier behind"), "held channels come first"
+
+
+def test_where_a_channel_needs_more_room_than_there_is_its_subtasks_are_still_told():
+    channel = replace(FRAME.channels[0], source="a name<that is long[10]", target="aggregate[1]")
+    cell = re.search(r"<td><div class='channel'.*?</div>", inflight.html(replace(FRAME, channels=(channel,)))).group()
+    assert re.findall(r"<i>(.*?)</i>", cell) == ["a name&lt;that is long", "aggregate"], "only these may be cut"
+    assert re.findall(r"<span>(.*?)</span>", cell) == ["[10]", " → ", "[1]"]
+    assert "title='a name&lt;that is long[10] → aggregate[1]'" in cell
+    assert re.search(r"\.channel i \{[^}]*text-overflow: ellipsis", inflight.CSS)
 
 
 # errands ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ ROW = 17
 MANY = 40
 FULLEST = 6
 
-_LABEL_END, _SENDER_LEFT, _SENDER_RIGHT, _RECEIVER_LEFT, _RECEIVER_RIGHT = 0.36, 0.38, 0.53, 0.54, 0.74
+_SENDER_LEFT, _SENDER_RIGHT, _RECEIVER_LEFT, _RECEIVER_RIGHT = 0.22, 0.39, 0.4, 0.63
+"""Of the width, which may be no more than 300 pixels: subtasks have their place before the bars, and a note behind."""
 
 _NAMES = (
     "y", "label", "bold", "note", "send_left", "send_right", "receive_right", "granted_right", "held_right", "top",
@@ -31,8 +32,9 @@ _NAMES = (
 def rows(frame: Frame) -> list[dict[str, Any]]:
     """A heading per edge with its totals, then its channels; of a wide edge in a wide job only the fullest.
 
-    Each row has ``label``, ``heading`` (bool), ``note``, ``sent`` and ``received`` (buffers on the two sides),
-    ``capacity`` (buffers granted) and ``held`` (aligning: the barrier holds the channel back).
+    Each row has ``label`` (of a channel the two subtasks), ``heading`` (bool), ``note``, ``sent`` and ``received``
+    (buffers on the two sides), ``capacity`` (buffers granted) and ``held`` (aligning: the barrier holds the channel
+    back).
     """
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     listed: list[dict[str, Any]] = []
@@ -65,16 +67,22 @@ def _channel_row(channel: ChannelFrame) -> dict[str, Any]:
     if channel.blocked:
         words.append("aligning")
     elif channel.finished:
-        words.append("finished")
+        words = ["finished"]  # nothing is queued on it any more
     elif channel.idle:
         words.append("idle")
     else:
         words.append(f"{wording.short(channel.queued_records)} rec")
+    ends = _subtask(channel.source), _subtask(channel.target)
     return {
-        "label": f"{channel.source} → {channel.target}", "heading": False, "note": " · ".join(words),
+        "label": wording.fit(" → ".join(ends), 220, 11), "heading": False, "note": " · ".join(words),
         "sent": channel.outputQueueLength, "received": channel.inputQueueLength, "capacity": channel.capacity,
         "held": channel.blocked,
     }  # fmt: skip
+
+
+def _subtask(task: str) -> str:
+    """Of a task's name what is not in the heading of its edge: ``"[1]"`` of ``"source[1]"``."""
+    return task[max(0, task.rfind("[")) :]
 
 
 def columns(frame: Frame) -> dict[str, list[Any]]:
@@ -88,8 +96,8 @@ def columns(frame: Frame) -> dict[str, list[Any]]:
         sender = (_SENDER_RIGHT - _SENDER_LEFT) / widest
         received = _RECEIVER_LEFT + receiver * min(row["received"], widest)
         place = {
-            "y": y, "label": "" if row["heading"] else wording.fit(row["label"], 165, 11),
-            "bold": wording.fit(row["label"], 260, 11) if row["heading"] else "", "note": row["note"],
+            "y": y, "label": "" if row["heading"] else row["label"],
+            "bold": wording.fit(row["label"], 220, 11) if row["heading"] else "", "note": row["note"],
             "send_left": _SENDER_RIGHT - sender * min(row["sent"], widest), "send_right": _SENDER_RIGHT,
             "receive_right": received, "granted_right": _RECEIVER_LEFT + receiver * row["capacity"],
             "held_right": received if row["held"] else _RECEIVER_LEFT, "top": y + 5, "bottom": y - 5,
@@ -184,7 +192,7 @@ class BuffersPart(Part):
             hatched.glyph.hatch_scale = 6
         for x, text, colour, style, align in (
             (0.0, "bold", "ink", "bold", "left"),
-            (_LABEL_END, "label", "muted", "normal", "right"),
+            (0.0, "label", "muted", "normal", "left"),
             (1.0, "note", "muted", "normal", "right"),
         ):
             glyph = plot.text(

@@ -80,7 +80,7 @@ def html(frame: Frame, most: int = LISTED) -> str:
     for cut in found[:most]:
         colour = " class='held'" if cut.held_us is not None else ""
         lines.append(
-            f"<tr{colour}><td>{wording.html_text(cut.source)} → {wording.html_text(cut.target)}</td>"
+            f"<tr{colour}><td>{_channel(cut.source, cut.target)}</td>"
             f"<td class='cut'>{_bar(cut, widest)}</td>"
             f"<td class='n'>{wording.short(cut.before)} | {wording.short(cut.behind)}</td>"
             f"<td title='{wording.html_text(cut.words)}'>{wording.html_text(cut.words)}</td></tr>"
@@ -92,7 +92,7 @@ def _waiting_html(frame: Frame, most: int) -> str:
     """The queues alone, in as many lines, so that nothing jumps when a checkpoint begins and ends."""
     widest = max(channel.queued_records for channel in frame.channels) or 1
     lines = [
-        f"<tr><td>{wording.html_text(channel.source)} → {wording.html_text(channel.target)}</td>"
+        f"<tr><td>{_channel(channel.source, channel.target)}</td>"
         f"<td class='cut'><span class='queue'><i style='width:{100 * channel.queued_records / widest:.0f}%'></i></span>"
         f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none under way</td></tr>"
         for channel in frame.channels[:most]
@@ -106,6 +106,16 @@ def _table(heads: str, lines: list[str], left: int) -> str:
     return f"<table>{head}{''.join(lines)}</table>{rest}"
 
 
+def _channel(source: str, target: str) -> str:
+    """Both tasks; where there is not enough room their names are cut, and not the subtasks behind them."""
+    ends = []
+    for task in (source, target):
+        begin = max(0, task.rfind("["))
+        ends.append(f"<i>{wording.html_text(task[:begin])}</i><span>{wording.html_text(task[begin:])}</span>")
+    title = wording.html_text(f"{source} → {target}")
+    return f"<div class='channel' title='{title}'>{'<span> → </span>'.join(ends)}</div>"
+
+
 def _bar(cut: Cut, widest: int) -> str:
     """The queue as a bar whose right end is the receiver's: records before the barrier are nearest to it."""
     before, behind = (100 * part / widest for part in (cut.before, cut.behind))
@@ -117,7 +127,9 @@ def _bar(cut: Cut, widest: int) -> str:
 
 
 CSS = """
-table { font-size: 11px; } td { max-width: 132px; padding-right: 5px; overflow: hidden; text-overflow: ellipsis; }
+table { font-size: 11px; } td { max-width: 146px; padding-right: 5px; overflow: hidden; text-overflow: ellipsis; }
+.channel { display: flex; white-space: pre; }
+.channel i { font-style: normal; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
 td:last-child { max-width: 96px; padding-right: 0; }
 tr.held td { color: var(--wb-warn); font-weight: 600; }
 td.cut { width: 62px; }
