@@ -520,3 +520,16 @@ def test_declarations_are_checked_when_the_graph_is_built(
     with pytest.raises(error) as caught:
         Process(**{**defaults, **options}).output_schema([EVENTS])
     assert said in str(caught.value)
+
+
+def test_the_end_of_the_input_does_not_wait_for_processing_timers() -> None:
+    class Later(wb.ProcessFunction):
+        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+            ctx.register_processing_timer(ctx.processing_time + 3_600_000_000)
+
+        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+            return {"key": ctx.key}
+
+    stream = wb.Stream.from_table(pa.table({"key": [1, 2]})).key_by("key").process(Later(), {"key": pa.int64()})
+    job = stream.sink_to(wb.TableSink("out")).run("later")
+    assert (job.wait("30s"), len(job.table())) == ("FINISHED", 0)

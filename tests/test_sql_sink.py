@@ -348,6 +348,39 @@ def test_a_null_key_is_refused(tmp_path: Path) -> None:
         job.wait("30s")
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_a_key_that_is_no_number_is_one_in_duckdb_and_refused_where_it_would_become_null(
+    kind: pa.DataType, tmp_path: Path
+) -> None:
+    nan = float("nan")
+    table = pa.table({"key": pa.array([nan, 1.0, nan, -0.0, 0.0], kind), "value": [1, 2, 3, 4, 5]})
+
+    def run(engine: str, name: str) -> wb.Job:
+        sink = wb.SqlSink(url(engine, tmp_path / engine), "numbers", mode="upsert", keys=["key"])
+        return wb.Stream.from_table(table).sink_to(sink).run(name, restart=wb.no_restart())
+
+    with pytest.raises(
+        wb.JobError, match="the key 'key' of a row for the table 'numbers' is NaN, in sqlite a null, which"
+    ):
+        run("sqlite", "nan-key").wait("30s")
+    assert run("duckdb", "nan-keys").wait("30s") == "FINISHED"
+    assert sorted(query(url("duckdb", tmp_path / "duckdb"), "SELECT value FROM numbers")) == [(2,), (3,), (5,)]
+
+
+def test_keys_that_the_database_would_round_are_refused() -> None:
+    table = pa.table(
+        {"key": pa.array([1_001, 1_002], pa.timestamp("ns", "UTC")), "other": pa.array([1, 2], pa.timestamp("ns"))}
+    )
+    stream = wb.Stream.from_table(table)
+    with pytest.raises(
+        wb.SinkError, match=r"duckdb rounds the key 'key', which is timestamp\[ns, tz=UTC\], so that two"
+    ):
+        stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", mode="upsert", keys=["key"]))
+    stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", mode="upsert", keys=["other"]))
+    stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers"))
+    stream.sink_to(wb.SqlSink("sqlite:///a.db", "numbers", mode="upsert", keys=["key"]))
+
+
 def test_a_row_that_is_all_key(tmp_path: Path) -> None:
     address = url("sqlite", tmp_path)
     sink = wb.SqlSink(address, "seen", mode="upsert", keys=["key"])

@@ -29,6 +29,12 @@ class Engine(Protocol):
     """What differs between databases: how a file is opened, its types, and how many rows are inserted at once."""
 
     name: ClassVar[str]
+    stores_nan: ClassVar[bool]
+    """Whether NaN is a value; otherwise it becomes null."""
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """Whether it keeps less of values of an Arrow type, so that two of them may become one."""
+        ...
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """The column type for an Arrow type; None: there is none."""

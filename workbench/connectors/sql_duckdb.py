@@ -20,6 +20,7 @@ class DuckDB:
     """Types: the same as Arrow's, with instants in UTC and to the microsecond; reads whole Arrow tables at once."""
 
     name: ClassVar[str] = "duckdb"
+    stores_nan: ClassVar[bool] = True
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -29,6 +30,10 @@ class DuckDB:
     def is_unfit(self, error: Exception) -> bool:
         """What it raises when it does not find what a statement names."""
         return isinstance(error, _package().ProgrammingError)
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """What it has to the microsecond: all times in nanoseconds but instants without a time zone."""
+        return pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns" and kind != pa.timestamp("ns")
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """DuckDB's name for the type."""

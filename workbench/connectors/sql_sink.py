@@ -48,7 +48,7 @@ class SqlSink:
         url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``); four slashes before an absolute path.
         table: letters, digits and ``_``.
         mode: ``"append"``, or ``"upsert"``: a row takes the place of the one with the same keys.
-        keys: key columns, for upserts; none of them may be null.
+        keys: key columns, for upserts; none of them may be null, nor NaN in SQLite, which takes that for null.
         create: create the table where there is none; otherwise it must exist, with a column for each of the stream's
             and, for upserts, a unique index on the keys.
 
@@ -138,6 +138,12 @@ class SqlSink:
             check_keys(self.keys, schema)
         except PlanError as error:
             raise PlanError(f"the table {self.table!r} cannot be keyed so: {error}") from error
+        for key in self.keys:
+            if database.engine.rounds(kind := schema.field(key).type):
+                raise SinkError(
+                    f"{database.engine.name} rounds the key {key!r}, which is {kind}, so that two keys may become one: "
+                    "convert it to microseconds before the sink"
+                )
 
     def check_fresh(self, job: str, uid: str) -> None:
         """Refuse to start afresh behind the rows that this job has committed to the table.

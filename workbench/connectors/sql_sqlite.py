@@ -23,11 +23,16 @@ class SQLite:
     """
 
     name: ClassVar[str] = "sqlite"
+    stores_nan: ClassVar[bool] = False
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def is_unfit(self, error: Exception) -> bool:
         """Its code for a statement that makes no sense; a locked file or a full disk has another."""
         return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """Durations, which it has in microseconds."""
+        return bool(pa.types.is_duration(kind) and kind.unit == "ns")
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """One of SQLite's storage classes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.latest_rows import LatestRows
@@ -33,16 +34,25 @@ class UpsertLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         for key in self._table.keys:
-            if records.batch.column(key).null_count:
+            if (nothing := self._nothing_in(records.batch.column(key))) is not None:
                 raise SinkError(
-                    f"the key {key!r} of a row for the table {self._table.name!r} is null, which finds no row to take "
-                    f"the place of: filter such rows out, or fill them in (coalesce)"
+                    f"the key {key!r} of a row for the table {self._table.name!r} is {nothing}, which finds no row to "
+                    f"take the place of: filter such rows out, or fill them in (coalesce)"
                 )
         self._latest.add(records.batch)
         if len(self._latest) >= FLUSH_ROWS:
             self._flush()
         elif self._due_us is None:
             self._due_us = self._clock.now_us() + FLUSH_US
+
+    def _nothing_in(self, keys: pa.Array) -> str | None:
+        """What some of the keys are that is no key in a database; None: all are keys."""
+        if keys.null_count:
+            return "null"
+        engine = self._table.database.engine
+        if pa.types.is_floating(keys.type) and not engine.stores_nan and pc.any(pc.is_nan(keys)).as_py():
+            return f"NaN, in {engine.name} a null"
+        return None
 
     def next_time_us(self) -> int | None:
         return self._due_us

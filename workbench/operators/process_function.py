@@ -164,7 +164,8 @@ class ProcessContext:
         self._event_timers.add(_microseconds(time), self._code)
 
     def register_processing_timer(self, time: int | datetime) -> None:
-        """Have ``on_timer`` called for this key when the clock reaches `time`.
+        """Have ``on_timer`` called for this key when the clock reaches `time`, unless the input has ended before: a job
+        does not go on for it.
 
         Source: Flink's ``registerProcessingTimeTimer``.
 
