@@ -21,12 +21,13 @@ from workbench.cli import demo, main
 from workbench.cli.checks import machine, packages
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
+from workbench.datasets.package import DATA_FOLDER
 from workbench.errors import CheckpointError, HistoryError
 from workbench.runtime.storage import DirectoryStorage
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
 from workbench.telemetry.reached import reached
 
-NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+NAMES = list(COMMANDS)
 
 
 # --- help and mistakes
@@ -54,6 +55,48 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert leaves(["--version"]) == 0
     assert re.fullmatch(r"workbench \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+IMPORTED = """
+import contextlib, io, sys
+from workbench.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+print(*sys.modules)
+"""
+JUPYTER_AND_SPARK = {"panel", "bokeh", "IPython", "ipykernel", "pyspark"}
+RUNTIME = {"numba", "numpy", "pandas", "pyarrow", "sqlglot", "workbench.public", "workbench.runtime", "workbench.api"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "needless"),
+    [
+        ([], JUPYTER_AND_SPARK | RUNTIME | {"rich"}),
+        (["--version"], JUPYTER_AND_SPARK | RUNTIME | {"rich"}),
+        (["--help"], JUPYTER_AND_SPARK | RUNTIME | {"rich"}),
+        (["demo", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["serve", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["doctor", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["simulate", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["bench", "--help"], JUPYTER_AND_SPARK),  # the help lists the runs
+        (["soak", "--help"], JUPYTER_AND_SPARK),  # ... and the faults
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_a_command_that_only_tells_something_imports_nothing_for_running_it(
+    argv: list[str], needless: set[str]
+) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *argv], capture_output=True, text=True, check=True, timeout=60
+    )
+    imported = set(process.stdout.split())
+    assert "workbench.cli.entry" in imported
+    assert imported & needless == set()
+
+
+def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leaves(["demo", "--help"]) == 0
+    assert f"(default: {DATA_FOLDER})" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ import workbench as wb
 from workbench.connectors.deferred import FILES
 from workbench.connectors.disk import DISK, make_folder_durably
 from workbench.connectors.part_files import make_folder, take_folder, write_durably
-from workbench.drivers.faults import Fault, FaultPlan, Kind
+from workbench.drivers.fault_names import Kind
+from workbench.drivers.faults import Fault, FaultPlan
 from workbench.drivers.faulty_disk import ProbedDisk
 from workbench.drivers.probes import Probe
 from workbench.elements import CheckpointMode

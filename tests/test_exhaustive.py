@@ -7,10 +7,11 @@ from typing import get_args
 
 import pytest
 
-from workbench.cli import simulate
+from workbench.cli import simulating
 from workbench.cli.entry import main
 from workbench.drivers.crash_points import COORDINATOR, CrashPoint
-from workbench.drivers.faults import POINTS, Fault, FaultPlan
+from workbench.drivers.fault_names import POINTS
+from workbench.drivers.faults import Fault, FaultPlan
 from workbench.elements import CheckpointMode
 from workbench.testing import exhaustive
 from workbench.testing.crash_places import Owners, missing, required
@@ -58,15 +59,15 @@ def test_the_command_fails_when_not_every_crash_happens(
 ) -> None:
     case = next(_singles("latest", "exactly-once"))
     never = replace(case, faults=FaultPlan((Fault("restore read", 99, "kill"),)))
-    monkeypatch.setattr(simulate, "single_crashes", lambda: [case, never])
-    monkeypatch.setattr(simulate, "places_missed", list)
+    monkeypatch.setattr(simulating, "single_crashes", lambda: [case, never])
+    monkeypatch.setattr(simulating, "places_missed", list)
     assert main(["simulate", "--exhaustive"]) == 1
     said = capsys.readouterr().out
     assert f"{never}: this crash did not happen." in said
     assert "2 crashes: 1 were reached, 0 broke a promise" in said
-    monkeypatch.setattr(simulate, "single_crashes", lambda: [case])
+    monkeypatch.setattr(simulating, "single_crashes", lambda: [case])
     assert main(["simulate", "--exhaustive"]) == 0
-    monkeypatch.setattr(simulate, "places_missed", lambda: ["latest, unaligned: fsync of table[0]"])
+    monkeypatch.setattr(simulating, "places_missed", lambda: ["latest, unaligned: fsync of table[0]"])
     assert main(["simulate", "--exhaustive"]) == 1
     assert "No run comes to this place: latest, unaligned: fsync of table[0]." in capsys.readouterr().out
 

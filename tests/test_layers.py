@@ -18,7 +18,7 @@ LAYERS = {
     3: ("plan",),
     4: ("runtime",),
     5: ("drivers",),
-    6: ("api", "spark", "telemetry", "testing", "datasets"),
+    6: ("api", "spark", "telemetry", "testing", "datasets", "public"),
     7: ("kernel", "dashboard", "cli", "bench", "__main__"),
 }
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}

@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -110,6 +111,30 @@ def test_every_public_export_is_documented() -> None:
 def test_the_exports_are_what_all_says() -> None:
     assert sorted(workbench.__all__) == sorted(set(workbench.__all__))
     assert [name for name in workbench.__all__ if not hasattr(workbench, name)] == []
+
+
+LAZY = """
+import sys, types
+import workbench as wb
+assert "workbench.public" not in sys.modules
+{use}
+assert "workbench.public" in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "assert wb.Stream is wb.Stream",
+        "from workbench import *; assert Stream is wb.Stream and callable(load_ipython_extension)",
+        "assert 'Stream' in dir(wb) and 'public' not in dir(wb)",
+        "assert isinstance(wb.windows, types.ModuleType)",
+        "assert not hasattr(wb, 'Straem')",
+        "wb.job = 1; wb.Stream; assert wb.job == 1",
+    ],
+)
+def test_what_is_exported_is_imported_when_it_is_first_asked_for(use: str) -> None:
+    subprocess.run([sys.executable, "-c", LAZY.format(use=use)], check=True, timeout=60)
 
 
 def test_versions_agree() -> None:

@@ -20,7 +20,8 @@ import pytest
 from workbench.connectors.replay_log import ReplayLog
 from workbench.connectors.tables import Tables
 from workbench.drivers.crash_points import COORDINATOR
-from workbench.drivers.faults import POINTS, Fault, FaultInjector, FaultPlan, Killed, faults_named
+from workbench.drivers.fault_names import POINTS
+from workbench.drivers.faults import Fault, FaultInjector, FaultPlan, Killed, faults_named
 from workbench.drivers.serial import CLOCK
 from workbench.errors import JobError, SettingError
 from workbench.testing import TOPOLOGIES, run_folder, simulate

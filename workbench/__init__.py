@@ -36,167 +36,19 @@ Example::
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
-from workbench.api.comparing import compare
-from workbench.api.connected import ConnectedStreams
-from workbench.api.found_jobs import FoundJob, found_jobs
-from workbench.api.recording import Recording
-from workbench.api.serving import serve
-from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
-from workbench.connectors.callback_sink import CallbackSink, DiscardSink
-from workbench.connectors.file_sink import FileSink
-from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.print_sink import PrintSink
-from workbench.connectors.sql_sink import SqlSink
-from workbench.connectors.table_sink import TableSink
-from workbench.errors import (
-    CheckpointError,
-    CorruptCheckpointError,
-    ExpressionError,
-    HistoryError,
-    JobError,
-    PlanError,
-    RecordError,
-    SettingError,
-    SinkError,
-    SourceError,
-    WorkbenchError,
-)
-from workbench.expressions import coalesce, col, expr, lit, when
-from workbench.operators.aggregations import count, max, mean, min, sum
-from workbench.operators.broadcast_state import BroadcastState
-from workbench.operators.connect import ConnectedContext, CoProcessFunction
-from workbench.operators.process_function import ProcessContext, ProcessFunction
-from workbench.operators.punctuated import punctuated
-from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous
-from workbench.operators.window_functions import collect, median, top_k
-from workbench.runtime.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
-from workbench.runtime.settings import TUNABLE as SETTINGS
-from workbench.spark.history import History
-from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
-from workbench.state.layout import State
-from workbench.windows import (
-    Action,
-    Evictor,
-    Trigger,
-    TriggerContext,
-    Window,
-    WindowAssigner,
-    count_sliding,
-    count_tumbling,
-    early,
-    global_window,
-    keep_last,
-    keep_since,
-    on_count,
-    on_event_time,
-    on_processing_time,
-    purging,
-    session,
-    sliding,
-    tumbling,
-)
+if TYPE_CHECKING:
+    from workbench.public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "INGESTION",
-    "SETTINGS",
-    "Action",
-    "AggregatingState",
-    "BroadcastState",
-    "CallbackSink",
-    "CheckpointError",
-    "CoProcessFunction",
-    "ConnectedContext",
-    "ConnectedStreams",
-    "CorruptCheckpointError",
-    "DiscardSink",
-    "Evictor",
-    "ExpressionError",
-    "FileSink",
-    "FoundJob",
-    "History",
-    "HistoryError",
-    "Job",
-    "JobError",
-    "KeyedStream",
-    "ListState",
-    "MapState",
-    "ParquetSink",
-    "Pipeline",
-    "PlanError",
-    "PrintSink",
-    "ProcessContext",
-    "ProcessFunction",
-    "RecordError",
-    "Recording",
-    "ReducingState",
-    "SettingError",
-    "SinkError",
-    "Snapshot",
-    "SourceError",
-    "SqlSink",
-    "State",
-    "Stream",
-    "TableSink",
-    "Trigger",
-    "TriggerContext",
-    "ValueState",
-    "WatermarkGenerator",
-    "Window",
-    "WindowAssigner",
-    "WindowedStream",
-    "WorkbenchError",
-    "coalesce",
-    "col",
-    "collect",
-    "compare",
-    "count",
-    "count_sliding",
-    "count_tumbling",
-    "delete_savepoint",
-    "early",
-    "exponential_delay",
-    "expr",
-    "failure_rate",
-    "fixed_delay",
-    "found_jobs",
-    "global_window",
-    "job",
-    "jobs",
-    "keep_last",
-    "keep_since",
-    "lit",
-    "load_ipython_extension",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "monotonous",
-    "no_restart",
-    "on_count",
-    "on_event_time",
-    "on_processing_time",
-    "punctuated",
-    "purging",
-    "savepoints",
-    "serve",
-    "session",
-    "sliding",
-    "sum",
-    "top_k",
-    "tumbling",
-    "unload_ipython_extension",
-    "when",
-]
+_HOOKS = ("load_ipython_extension", "unload_ipython_extension")
 
 
 def __dir__() -> list[str]:
     """What is for users: completion shows this and not the packages behind it."""
-    return [*__all__, "__version__"]
+    return [*_exported(), "__version__"]
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -207,3 +59,22 @@ def load_ipython_extension(ipython: Any) -> None:
 def unload_ipython_extension(ipython: Any) -> None:
     """Called by ``%unload_ext workbench``."""
     import_module("workbench.kernel").unload_ipython_extension(ipython)
+
+
+if not TYPE_CHECKING:  # a type checker would take any name to be there
+
+    def __getattr__(name: str) -> Any:
+        """An exported name, imported when it is first asked for."""
+        if name == "__all__":
+            return _exported()
+        if not name.startswith("__"):
+            public = import_module("workbench.public")
+            if name in public.__all__:
+                globals()[name] = getattr(public, name)
+            if name in globals():  # or a package of ours that came along with what is exported
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _exported() -> list[str]:
+    return [*import_module("workbench.public").__all__, *_HOOKS]

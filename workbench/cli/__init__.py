@@ -2,7 +2,7 @@
 
 What belongs here: reading a command line, showing progress and results in a terminal. What does not: the work itself;
 every command calls the public surface, or ``workbench.testing``, and prints what comes back. A command is a module with
-a ``register`` function; ``workbench.cli.entry`` lists them.
+a ``declare`` function; ``workbench.cli.entry`` lists them. What only running it needs is imported when it runs.
 """
 
 from workbench.cli.entry import main

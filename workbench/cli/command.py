@@ -22,27 +22,15 @@ class Parser(argparse.ArgumentParser):
         """Print the message without the usage, name the help, and leave with exit code 2."""
         self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' shows what it takes\n")
 
-
-class Commands:
-    """Where the modules of the sub-commands register."""
-
-    def __init__(self, parser: Parser) -> None:
-        self._group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-
-    def add(self, name: str, run: Run, *, about: str, details: str) -> Parser:
-        """Add a command and return its parser, for its options.
+    def does(self, run: Run, details: str) -> None:
+        """Make it the parser of a command.
 
         Args:
-            name: what is typed after ``workbench``.
             run: called with the options.
-            about: one line for the list of commands.
             details: the text of the command's own help.
         """
-        parser: Parser = self._group.add_parser(
-            name, help=about, description=details, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        parser.set_defaults(run=run)
-        return parser
+        self.description = details
+        self.set_defaults(run=run)
 
 
 def duration(option: str) -> Callable[[str], str]:

@@ -13,9 +13,7 @@ from typing import NoReturn
 
 from rich.console import Console
 
-from workbench.cli import headless
-from workbench.cli.command import Commands, count, duration, folder, speed
-from workbench.datasets.package import DATA_FOLDER
+from workbench.cli.command import Parser, count, duration, folder, speed
 from workbench.errors import HistoryError
 
 NOTEBOOK = "01_first_stream.ipynb"
@@ -31,9 +29,9 @@ a last checkpoint first. A run that has come to its end is followed by a new one
 """
 
 
-def register(commands: Commands) -> None:
-    """Add ``workbench demo``."""
-    parser = commands.add("demo", run, about="run the main job on real flights", details=DETAILS)
+def declare(parser: Parser) -> None:
+    """What ``workbench demo`` takes."""
+    parser.does(run, DETAILS)
     parser.add_argument(
         "lab_options",
         nargs="*",
@@ -47,8 +45,7 @@ def register(commands: Commands) -> None:
     options.add_argument(
         "--directory",
         type=folder("--directory"),
-        default=DATA_FOLDER,
-        help="where the history, the checkpoints and the output go (default: %(default)s)",
+        help="where the history, the checkpoints and the output go (default: workbench-data)",
     )
     options = parser.add_argument_group("with --headless")
     options.add_argument(
@@ -79,14 +76,18 @@ def run(options: argparse.Namespace) -> int:
     """Do what the options say; the exit code."""
     if not options.headless and not options.prepare:
         open_notebook(options.lab_options)
+    from workbench.cli import headless  # the runtime, which JupyterLab and the help do without
+    from workbench.datasets.package import DATA_FOLDER
+
     console = Console(highlight=False, soft_wrap=True)
+    directory = options.directory or DATA_FOLDER
     if options.prepare:
-        headless.prepare(console, options.directory)
+        headless.prepare(console, directory)
         return 0
     return headless.run(
         console,
         headless.Options(
-            options.directory,
+            directory,
             options.speed,
             options.parallelism,
             options.buffer_timeout,

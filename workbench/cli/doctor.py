@@ -9,21 +9,19 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from workbench.cli.checks import Check, machine, packages, runtime
-from workbench.cli.command import Commands
+from workbench.cli.checks import Check, machine, packages
+from workbench.cli.command import Parser
 
+DETAILS = """\
+Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the
+browser for tests, the folder and the disk. The exit code is 1 when something that is needed is missing.
+"""
 MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
 
 
-def register(commands: Commands) -> None:
-    """Add ``workbench doctor``."""
-    parser = commands.add(
-        "doctor",
-        run,
-        about="check this machine and say how to mend what is missing",
-        details="Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the\n"
-        "browser for tests, the folder and the disk. The exit code is 1 when something that is needed is missing.",
-    )
+def declare(parser: Parser) -> None:
+    """What ``workbench doctor`` takes."""
+    parser.does(run, DETAILS)
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds: starting a Spark session")
 
 
@@ -40,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
 
 def checks(*, quick: bool) -> Iterator[Check]:
     """Every check, made when its turn comes."""
+    from workbench.cli.checks import runtime  # the compiled kernels and Spark, which the help does without
+
     yield from machine.python_version()
     yield from packages.requirements()
     yield from runtime.java()

@@ -6,14 +6,21 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from workbench.cli import bench, demo, doctor, serve, simulate, soak
-from workbench.cli.command import Commands, Parser
+from workbench.cli.command import Parser
 from workbench.errors import WorkbenchError
 
-COMMANDS = (demo, serve, bench, doctor, simulate, soak)
-"""The modules of the commands, in the order of the help; each has ``register(commands)``."""
+COMMANDS = {
+    "demo": "run the main job on real flights",
+    "serve": "show the dashboards of a script's jobs, or a recording, in a browser",
+    "bench": "measure the runtime; every result is checked",
+    "doctor": "check this machine and say how to mend what is missing",
+    "simulate": "search for schedules and faults that break a promise",
+    "soak": "run a job for half an hour with a fault every ten seconds, and check it",
+}
+"""The commands in the order of the help, with a line on each; each is a module here, with ``declare(parser)``."""
 
 EXAMPLES = """\
 examples:
@@ -32,7 +39,8 @@ An error is one line and exit code 2; WORKBENCH_DEBUG=1 shows where it came from
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: that of the process) and return the exit code."""
     try:
-        options = parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        options = parser(words).parse_args(words)
         return int(options.run(options))
     except KeyboardInterrupt:
         return 130
@@ -45,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(f"unexpected {type(error).__name__}: {error} (WORKBENCH_DEBUG=1 shows where)")
 
 
-def parser() -> Parser:
-    """The parser with every command."""
+def parser(words: Sequence[str]) -> Parser:
+    """The parser with every command; the one that `words` name knows its options, since only its module is imported."""
     top = Parser(
         prog="workbench",
         description="An interactive streaming workbench for Jupyter.",
@@ -54,9 +62,12 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"workbench {version('streaming-workbench')}")
-    commands = Commands(top)
-    for module in COMMANDS:
-        module.register(commands)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    named = next((word for word in words if word in COMMANDS), "")
+    for name, about in COMMANDS.items():
+        command = commands.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name == named:
+            import_module(f"workbench.cli.{name}").declare(command)
     return top
 
 

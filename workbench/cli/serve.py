@@ -11,8 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 import workbench as wb
-from workbench.cli.command import Commands, count
-from workbench.dashboard.serve import serve_recording
+from workbench.cli.command import Parser, count
 from workbench.errors import SettingError
 
 DETAILS = """\
@@ -23,11 +22,9 @@ is shown instead of run, with a slider over the time of the run.
 """
 
 
-def register(commands: Commands) -> None:
-    """Add ``workbench serve``."""
-    parser = commands.add(
-        "serve", run, about="show the dashboards of a script's jobs, or a recording, in a browser", details=DETAILS
-    )
+def declare(parser: Parser) -> None:
+    """What ``workbench serve`` takes."""
+    parser.does(run, DETAILS)
     parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for the script")
     parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
@@ -64,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
     """Serve a recording until an interrupt; the exit code."""
+    from workbench.dashboard.serve import serve_recording  # Panel and Bokeh, which the help does without
+
     recording = wb.Recording.open(path)
     pages = serve_recording(recording, options.port)
     console.print(f"The recording of job {recording.name}: {pages.url}")

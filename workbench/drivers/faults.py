@@ -1,7 +1,7 @@
 """Faults as data: which one happens where, and when.
 
 A plan is drawn from a seed like everything else, so a failing seed brings its faults with it. The places are those of
-`crash_points`; what can happen there is in ``POINTS``.
+`crash_points`; what can happen there is in `fault_names`.
 """
 
 from __future__ import annotations
@@ -15,89 +15,12 @@ from random import Random
 from typing import Literal
 
 from workbench.drivers.crash_points import COORDINATOR, CrashPoints, FaultPoint
+from workbench.drivers.fault_names import FAULTS, NAMES, POINTS, Kind
 from workbench.drivers.probes import Point, Probe
 from workbench.elements import Element
 from workbench.errors import JobError, SettingError, unknown
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
-
-Kind = Literal[
-    "crash",
-    "machine",
-    "coordinator",
-    "error",
-    "kill",
-    "power",
-    "full",
-    "broken",
-    "slow",
-    "jump",
-    "late",
-    "twice",
-    "swapped",
-    "torn",
-    "flipped",
-    "missing",
-]
-"""A task fails as by ``job.fail``, or all tasks of a TaskManager, or the coordinator; the code there raises (a source,
-a user's function); the process ends, and only what was written survives (``kill -9``), or only what was synced (a power
-failure); the disk is full, gives an
-input/output error, or takes long; the clock jumps ahead; an acknowledgement is delayed, comes twice, or comes behind
-the next one; a file of the latest checkpoint is cut off, has a wrong bit, or is gone when the next process starts."""
-
-POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
-    "step": ("crash", "machine", "coordinator", "kill", "power", "jump"),
-    "source read": ("error", "kill"),
-    "process": ("crash", "error", "kill"),
-    "before trigger": ("crash", "coordinator", "kill"),
-    "after trigger": ("crash", "coordinator", "kill"),
-    "barrier emission": ("crash", "kill"),
-    "first barrier": ("crash", "kill"),
-    "end of alignment": ("crash", "kill"),
-    "synchronous part": ("crash", "error", "kill"),
-    "report": ("late", "twice", "swapped"),
-    "state write": ("crash", "error", "kill"),
-    "mid-file": ("crash", "full", "kill"),
-    "fsync": ("crash", "broken", "slow", "kill", "power"),
-    "rename": ("crash", "broken", "kill", "power"),
-    "folder sync": ("crash", "broken", "kill", "power"),
-    "acknowledge": ("crash", "error", "kill", "power"),
-    "last acknowledge": ("crash", "coordinator", "kill", "power"),
-    "metadata write": ("crash", "full", "kill", "power"),
-    "metadata rename": ("crash", "coordinator", "broken", "kill", "power"),
-    "complete": ("crash", "coordinator", "kill", "power"),
-    "notify": ("crash", "kill", "power"),
-    "pre-commit": ("crash", "kill"),
-    "commit": ("crash", "kill", "power"),
-    "after commit": ("crash", "kill", "power"),
-    "cleanup": ("crash", "broken", "kill", "power"),
-    "restore read": ("crash", "error", "broken", "kill"),
-    "in-flight replay": ("crash", "kill"),
-    "re-commit": ("crash", "error", "broken", "kill", "power"),
-    "restart": ("torn", "flipped", "missing"),
-}
-"""Where faults can happen, and which ones can be survived there."""
-
-_NAMES: dict[str, tuple[Kind, ...]] = {
-    "task failure": ("crash",),
-    "taskmanager failure": ("machine",),
-    "coordinator crash": ("coordinator",),
-    "kill": ("kill",),
-    "power failure": ("power",),
-    "exception": ("error",),
-    "no space": ("full",),
-    "disk error": ("broken",),
-    "slow disk": ("slow",),
-    "clock jump": ("jump",),
-    "delayed acknowledgement": ("late",),
-    "duplicate acknowledgement": ("twice",),
-    "reordered acknowledgement": ("swapped",),
-    "torn file": ("torn",),
-    "flipped bit": ("flipped",),
-    "missing file": ("missing",),
-}
-FAULTS: tuple[str, ...] = (*_NAMES, *POINTS)
-"""Names that a person asks for: kinds of faults, and places."""
 
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9
@@ -209,7 +132,7 @@ def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[Fa
         if name not in FAULTS:
             raise SettingError(unknown("fault", name, FAULTS))
     points = {name for name in names if name in POINTS} or set(POINTS)
-    kinds = {kind for name in names for kind in _NAMES.get(name, ())} or {k for kinds in POINTS.values() for k in kinds}
+    kinds = {kind for name in names for kind in NAMES.get(name, ())} or {k for kinds in POINTS.values() for k in kinds}
     return [
         (point, kind)
         for point, possible in POINTS.items()

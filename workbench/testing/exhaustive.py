@@ -21,7 +21,8 @@ from typing import NamedTuple, cast, get_args
 from workbench.connectors.parquet_sink import ParquetSink
 from workbench.connectors.table_sink import TableSink
 from workbench.drivers.crash_points import COORDINATOR, CrashPoint, FaultPoint
-from workbench.drivers.faults import POINTS, Fault, FaultPlan, Kind
+from workbench.drivers.fault_names import POINTS, Kind
+from workbench.drivers.faults import Fault, FaultPlan
 from workbench.elements import CheckpointMode
 from workbench.expressions import col
 from workbench.operators import aggregations

@@ -6,6 +6,6 @@ are the works, ``trial`` runs one once, ``suites`` says which runs a benchmark c
 systems, ``report`` compares.
 """
 
-from workbench.cli.bench.command import register
+from workbench.cli.bench.command import declare
 
-__all__ = ["register"]
+__all__ = ["declare"]

@@ -17,7 +17,7 @@ from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
 from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
-from workbench.cli.command import Commands, count, one_of, say
+from workbench.cli.command import Parser, count, one_of, say
 
 NAMES = (*SUITES, "chaos", "dashboard", "start", "memory", "all")
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
@@ -35,9 +35,9 @@ compare events per CPU second (eps_cpu_s), as ratios of one run.
 """
 
 
-def register(commands: Commands) -> None:
-    """Add ``workbench bench``."""
-    parser = commands.add("bench", run, about="measure the runtime; every result is checked", details=DETAILS)
+def declare(parser: Parser) -> None:
+    """What ``workbench bench`` takes."""
+    parser.does(run, DETAILS)
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")

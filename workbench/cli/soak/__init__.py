@@ -5,6 +5,6 @@ What belongs here: the job and what must come of it (``work``, ``read_rows``, ``
 ``result``). It uses the public surface only; crashes at chosen places are for ``workbench simulate``.
 """
 
-from workbench.cli.soak.command import register
+from workbench.cli.soak.command import declare
 
-__all__ = ["register"]
+__all__ = ["declare"]

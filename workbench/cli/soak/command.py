@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from workbench.cli.command import Commands, count, folder, say
+from workbench.cli.command import Parser, count, folder, say
 from workbench.cli.soak.faults import KINDS
 from workbench.cli.soak.result import Suffered
 from workbench.cli.soak.watch import Soak
@@ -32,10 +32,9 @@ the first quarter of the time to the last, at equal parallelism, without what al
 """
 
 
-def register(commands: Commands) -> None:
-    """Add ``workbench soak``."""
-    about = "run a job for half an hour with a fault every ten seconds, and check it"
-    parser = commands.add("soak", run, about=about, details=DETAILS)
+def declare(parser: Parser) -> None:
+    """What ``workbench soak`` takes."""
+    parser.does(run, DETAILS)
     parser.add_argument(
         "--seconds", type=count("--seconds"), default=SECONDS, help=f"for which faults come (default: {SECONDS:,})"
     )
