@@ -60,6 +60,24 @@ job = sums.sink_to(wb.DiscardSink()).run("kept", driver="stepping", parallelism=
 job.step(60)
 job.wait()
 job.recording().dashboard()"""
+LOSE = """([path, what]) => {
+    const notebook = [...window.jupyterapp.shell.widgets('main')].find(widget => widget.context?.path === path)
+    const kernel = notebook.sessionContext.session.kernel
+    const send = kernel.sendShellMessage
+    kernel.sendShellMessage = function (message, ...rest) {
+        const { content, header } = message
+        if (content.target_name === what) {
+            kernel.sendShellMessage = send
+            header.subshell_id = 'deleted'
+        } else if (content.data?.request === what) {
+            kernel.sendShellMessage = send
+            content.comm_id = 'closed'
+        }
+        return send.call(kernel, message, ...rest)
+    }
+}"""
+"""The next message that opens a comm of this target, or asks for this, is one that the kernel cannot handle."""
+RUNNING_TIME = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
 BUSY_UNTIL_SEEN = """deadline = time.monotonic() + 120
 while not pathlib.Path("seen").exists() and time.monotonic() < deadline:
     time.sleep(0.05)
@@ -103,9 +121,8 @@ def test_the_sidebar_says_what_is_missing_and_then_shows_the_job_live(front):
 
     front.run_cell(0)
     front.appears(".wb-Job[data-job=live][data-state=RUNNING]")
-    running = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
-    before = front.page.evaluate(running)
-    front.page.wait_for_function(f"before => ({running})() !== before", arg=before)
+    before = front.page.evaluate(RUNNING_TIME)
+    front.page.wait_for_function(f"before => ({RUNNING_TIME})() !== before", arg=before)
 
     # A cell occupies the main shell; the pause arrives on a subshell, and the cell itself sees it.
     front.run_cell(1, wait=False)
@@ -145,6 +162,49 @@ def test_the_sidebar_follows_the_notebook_and_the_restart_of_its_kernel(front):
     front.appears(".wb-Explanation code", "%load_ext workbench")
     front.run_cell(0)
     front.appears(".wb-Job[data-job=one]")
+
+
+def test_the_sidebar_follows_a_restart_during_which_a_comm_has_waited_too_long_for_its_subshell(front):
+    front.open("slow.ipynb", START.format(name="slow"))
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=slow]")
+
+    def late(route):
+        answer = route.fetch()
+        front.page.wait_for_timeout(4_000)
+        route.fulfill(response=answer)
+
+    front.page.route("**/restart*", late)
+    front.restart_kernel("slow.ipynb")
+    front.appears(".wb-Explanation code", "%load_ext workbench")
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=slow]")
+
+
+@pytest.mark.parametrize("target", ["workbench:control", "workbench:telemetry"])
+def test_a_comm_whose_opening_was_lost_is_opened_again(front, target):
+    path = f"lost-{target.partition(':')[2]}.ipynb"
+    front.open(path, "%load_ext workbench", START.format(name="lost"))
+    front.appears(".wb-Explanation code", "%load_ext workbench")
+    front.page.evaluate(LOSE, [path, target])
+    front.run_cell(0)
+    front.appears(".wb-Explanation", "No job in this kernel yet")
+    front.run_cell(1)
+    front.appears(".wb-Job[data-job=lost]")
+    before = front.page.evaluate(RUNNING_TIME)
+    front.page.wait_for_function(f"before => ({RUNNING_TIME})() !== before", arg=before)
+
+
+def test_a_request_that_was_lost_is_told_and_can_be_made_again(front):
+    front.open("again.ipynb", START.format(name="again"))
+    front.run_cell(0)
+    front.appears(".wb-Job[data-job=again]")
+    front.page.evaluate(LOSE, ["again.ipynb", "pause"])
+    front.page.get_by_role("button", name="Pause again").click()
+    refused = front.appears(".wb-mod-refusal").inner_text()
+    assert refused.startswith("the kernel has lost the request 'pause': try it again")
+    front.page.get_by_role("button", name="Pause again").click()
+    front.appears(".wb-Badge", "PAUSED")
 
 
 def test_a_docked_dashboard_survives_reload_and_restart(front):

@@ -6,7 +6,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 
 import { Asking } from './asking';
 import { isOfCell, saysCellEnded } from './cells';
-import { KernelTalk, sentence } from './kernelTalk';
+import { KernelTalk, LostError, sentence } from './kernelTalk';
 import type { JobSummary, Request } from './protocol';
 
 /** While a cell runs, it may load the workbench at any line of it. */
@@ -119,6 +119,9 @@ export class JobsModel implements IDisposable {
       this._refusal = reply.ok ? '' : reply.error;
     } catch (reason) {
       this._refusal = sentence(reason);
+      if (reason instanceof LostError) {
+        this.reconnect();
+      }
     }
     this._changed.emit();
     return this._refusal === '';

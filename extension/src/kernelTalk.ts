@@ -14,12 +14,19 @@ import {
   type Reply,
   type Request
 } from './protocol';
-
-/** How long a subshell may take to start; without one a request waits for the running cell, but still arrives. */
-const SUBSHELL_PATIENCE_MS = 3_000;
+import { SubshellComm, delay } from './subshellComm';
 
 /** How long a request may go unanswered before the person is told. */
 const REPLY_PATIENCE_MS = 60_000;
+
+/** How often a comm is opened before the person is told that its answers are lost. */
+const OPENINGS = 3;
+
+/** How long the jobs may take to be told of, once the kernel has handled the comm on which it tells of them. */
+const TELEMETRY_PATIENCE_MS = 10_000;
+
+/** The kernel has handled a message, or refused it, and there was no answer: it does not know the comm. */
+export class LostError extends Error {}
 
 /**
  * - `opening`: the kernel has been asked;
@@ -61,8 +68,8 @@ export class KernelTalk implements IDisposable {
 
   /** Ask for something; a refusal is a reply too, and only a broken talk rejects. */
   request(request: Request): Promise<Reply> {
-    const control = this._control;
-    if (!control || control.isDisposed) {
+    const comm = this._control?.comm;
+    if (!comm || comm.isDisposed) {
       return Promise.reject(new Error('the kernel is not connected'));
     }
     const id = String(this._nextId++);
@@ -72,7 +79,9 @@ export class KernelTalk implements IDisposable {
       () => reply.reject(new Error(`the kernel has not answered '${request.request}' for a minute; it may be busy`)),
       REPLY_PATIENCE_MS
     );
-    control.send(requestMessage(id, request) as unknown as JSONObject);
+    const sent = comm.send(requestMessage(id, request) as unknown as JSONObject);
+    const lost = () => reply.reject(new LostError(`the kernel has lost the request '${request.request}': try it again`));
+    sent.done.then(lost, () => undefined); // the kernel answers before it says that it has handled a request
     return reply.promise.finally(() => {
       window.clearTimeout(timer);
       this._waiting.delete(id);
@@ -97,50 +106,83 @@ export class KernelTalk implements IDisposable {
     if (!this._kernel.handleComms) {
       throw new Error('another view of this notebook holds the connection to its kernel');
     }
-    const control = await this._openComm(CONTROL_TARGET);
-    if (!control) {
+    const reply = await this._openControl();
+    if (!reply) {
       return;
     }
-    this._control = control;
-    control.onMsg = message => this._receive(() => this._settle(parseReply(message.content.data)));
-    const reply = await this.request({ request: 'list' });
     if (!reply.ok) {
       throw new Error(reply.error);
     }
-    const telemetry = await this._openComm(TELEMETRY_TARGET);
-    if (!telemetry) {
-      return;
+    if (await this._openTelemetry()) {
+      this._jobsArrived.emit(reply.jobs);
+      this._enter('open');
     }
-    this._telemetry = telemetry;
-    telemetry.onMsg = message => this._receive(() => this._jobsArrived.emit(parseTelemetry(message.content.data)));
-    this._jobsArrived.emit(reply.jobs);
-    this._enter('open');
   }
 
-  /** An open comm on a subshell of its own, or null where this talk was given up in the meantime. */
-  private async _openComm(target: string): Promise<Kernel.IComm | null> {
+  /** The first answer, or null where this talk has ended in the meantime. */
+  private async _openControl(): Promise<Reply | null> {
+    for (let left = OPENINGS - 1; ; left--) {
+      const control = await this._newComm(CONTROL_TARGET);
+      if (!control) {
+        return null;
+      }
+      this._control = control;
+      control.comm.onMsg = message => this._receive(() => this._settle(parseReply(message.content.data)));
+      control.open({ version: PROTOCOL_VERSION });
+      try {
+        return await this.request({ request: 'list' });
+      } catch (reason) {
+        if (!(reason instanceof LostError) || left === 0) {
+          throw reason;
+        }
+        control.abandon();
+      }
+    }
+  }
+
+  /** Whether it is open: the jobs are told of on it. It is opened again as long as nothing comes, which nobody waits for. */
+  private async _openTelemetry(left = OPENINGS - 1): Promise<boolean> {
+    const telemetry = await this._newComm(TELEMETRY_TARGET);
+    if (!telemetry) {
+      return false;
+    }
+    let isHeard = false;
+    this._telemetry = telemetry;
+    telemetry.comm.onMsg = message =>
+      this._receive(() => {
+        isHeard = true;
+        this._jobsArrived.emit(parseTelemetry(message.content.data));
+      });
+    const handled = telemetry.open({ version: PROTOCOL_VERSION }).done.then(() => delay(TELEMETRY_PATIENCE_MS));
+    const listenAgain = () => {
+      if (!isHeard && left > 0 && this._telemetry === telemetry) {
+        telemetry.abandon();
+        void this._openTelemetry(left - 1);
+      }
+    };
+    handled.then(listenAgain, () => undefined);
+    return true;
+  }
+
+  /** A comm whose subshell has started, to be opened; or null where this talk has ended in the meantime. */
+  private async _newComm(target: string): Promise<SubshellComm | null> {
     await this._kernel.info;
-    if (this._isDisposed) {
+    if (this._hasEnded) {
       return null;
     }
-    const comm = this._kernel.createComm(target);
-    comm.onClose = () => {
+    const made = new SubshellComm(this._kernel, target);
+    made.comm.onClose = () => {
       // The kernel has forgotten this comm: closing it once more would be an error there.
-      this._control = this._control === comm ? null : this._control;
-      this._telemetry = this._telemetry === comm ? null : this._telemetry;
+      this._control = this._control === made ? null : this._control;
+      this._telemetry = this._telemetry === made ? null : this._telemetry;
       this._end('absent');
     };
-    if (this._kernel.supportsSubshells && comm.commsOverSubshells !== 'disabled') {
-      // Not part of the interface of a comm, but what JupyterLab's own has; what is sent before it goes to the main shell.
-      const { subshellStarted } = comm as Kernel.IComm & { subshellStarted?: Promise<void> };
-      await Promise.race([subshellStarted, delay(SUBSHELL_PATIENCE_MS)]);
-    }
-    if (this._isDisposed) {
-      comm.dispose();
+    await made.ready();
+    if (this._hasEnded) {
+      made.close();
       return null;
     }
-    comm.open({ version: PROTOCOL_VERSION });
-    return comm;
+    return made;
   }
 
   private _receive(take: () => void): void {
@@ -159,7 +201,7 @@ export class KernelTalk implements IDisposable {
   }
 
   private _end(state: 'absent' | 'failed', failure = ''): void {
-    if (this._isDisposed || this._state === 'absent' || this._state === 'failed') {
+    if (this._hasEnded) {
       return;
     }
     this._failure = failure;
@@ -174,17 +216,13 @@ export class KernelTalk implements IDisposable {
     }
   }
 
+  private get _hasEnded(): boolean {
+    return this._isDisposed || this._state === 'absent' || this._state === 'failed';
+  }
+
   private _closeComms(): void {
-    for (const comm of [this._control, this._telemetry]) {
-      if (comm && !comm.isDisposed) {
-        comm.onClose = () => undefined;
-        if (this._kernel.isDisposed) {
-          comm.dispose();
-        } else {
-          comm.close();
-        }
-      }
-    }
+    this._control?.close();
+    this._telemetry?.close();
     this._control = this._telemetry = null;
     for (const reply of this._waiting.values()) {
       reply.reject(new Error('the connection to the kernel was closed'));
@@ -192,8 +230,8 @@ export class KernelTalk implements IDisposable {
   }
 
   private readonly _kernel: Kernel.IKernelConnection;
-  private _control: Kernel.IComm | null = null;
-  private _telemetry: Kernel.IComm | null = null;
+  private _control: SubshellComm | null = null;
+  private _telemetry: SubshellComm | null = null;
   private _state: TalkState = 'opening';
   private _failure = '';
   private _isDisposed = false;
@@ -206,8 +244,4 @@ export class KernelTalk implements IDisposable {
 /** What went wrong, in one sentence. */
 export function sentence(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
-}
-
-function delay(milliseconds: number): Promise<void> {
-  return new Promise(resolve => window.setTimeout(resolve, milliseconds));
 }
