@@ -156,7 +156,7 @@ export class KernelTalk implements IDisposable {
     const handled = telemetry.open({ version: PROTOCOL_VERSION }).done.then(() => delay(TELEMETRY_PATIENCE_MS));
     const listenAgain = () => {
       if (!isHeard && left > 0 && this._telemetry === telemetry) {
-        telemetry.abandon();
+        telemetry.close();
         void this._openTelemetry(left - 1);
       }
     };
