@@ -295,6 +295,7 @@ def test_timers_find_their_keys_when_keys_are_packed_or_written_to_disk(backend:
     assert all(row["note"] == row["k"] for row in out.rows)
 
 
+WORDS = pa.dictionary(pa.int32(), pa.string())
 TYPED = {
     pa.bool_(): True,
     pa.int16(): -7,
@@ -307,6 +308,10 @@ TYPED = {
     pa.timestamp("ms", "UTC"): dt.datetime(2013, 7, 1, tzinfo=dt.UTC),
     pa.duration("s"): dt.timedelta(hours=1),
     pa.list_(pa.list_(pa.date32())): [[dt.date(2013, 7, 1)], None, []],
+    pa.dictionary(pa.int8(), pa.string()): "ü",
+    pa.dictionary(pa.int16(), pa.int64()): 7,
+    pa.list_(pa.struct({"a": WORDS, "b": pa.list_(WORDS, 2)})): [{"a": "x", "b": ["y", None]}, {"a": None, "b": None}],
+    pa.map_(WORDS, pa.large_list(WORDS)): {"x": ["y", "x"]},
     pa.struct({"a": pa.int64(), "b": pa.map_(pa.string(), pa.int64())}): {"a": None, "b": {"x": 1}},
 }
 

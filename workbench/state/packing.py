@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow as pa
 class Packing:
     """How the values of one Arrow type are packed: plain ones as they are, all others as Arrow's own bytes.
 
+    Dictionaries are left out, at any depth: a value's bytes hold the value and not the dictionary that it was in.
+
     Example:
         >>> import datetime
         >>> packing = Packing(pa.date32())
@@ -17,14 +20,18 @@ class Packing:
         [datetime.date(2013, 7, 1), None]
     """
 
-    __slots__ = ("_plain", "_schema")
+    __slots__ = ("_decoded", "_plain", "_schema")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._schema = pa.schema([("value", kind)])
-        self._plain = _is_plain(kind)
+        decoded = _without_dictionaries(kind)
+        self._decoded = decoded if decoded != kind else None
+        self._schema = pa.schema([("value", decoded)])
+        self._plain = _is_plain(decoded)
 
     def pack(self, column: pa.Array) -> list[Any]:
         """Each value as numbers, strings, bytes or lists of them."""
+        if self._decoded is not None:
+            column = column.cast(self._decoded)
         if self._plain:
             values: list[Any] = column.to_pylist()
             return values
@@ -40,6 +47,31 @@ class Packing:
 
     def _value(self, packed: bytes) -> Any:
         return pa.ipc.read_record_batch(pa.py_buffer(packed), self._schema).column(0)[0].as_py()
+
+
+def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """The type whose values have those of dictionaries in their place."""
+    if pa.types.is_dictionary(kind):
+        return _without_dictionaries(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_without_dictionaries(kind.key_type)),
+            kind.item_field.with_type(_without_dictionaries(kind.item_type)),
+            keys_sorted=kind.keys_sorted,
+        )
+    for is_list, made in _LISTS:
+        if is_list(kind):
+            return made(kind, kind.value_field.with_type(_without_dictionaries(kind.value_type)))
+    return kind
+
+
+_LISTS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.Field], pa.DataType]], ...] = (
+    (pa.types.is_list, lambda kind, item: pa.list_(item)),
+    (pa.types.is_large_list, lambda kind, item: pa.large_list(item)),
+    (pa.types.is_fixed_size_list, lambda kind, item: pa.list_(item, kind.list_size)),
+)
 
 
 def _is_plain(kind: pa.DataType) -> bool:
