@@ -21,7 +21,7 @@ class Cut:
         before, behind: records queued before the barrier (they belong to the checkpoint) and behind it.
         on_channel: the barrier is queued on it now.
         held_us: how long alignment has held the channel back; None where it does not.
-        words: where the barrier is.
+        words: where the barrier is, such as ``behind 2 buffers``.
     """
 
     source: str
@@ -49,7 +49,7 @@ def cuts(frame: Frame) -> tuple[Cut, ...]:
 
 def _cut(channel: ChannelFrame, checkpoint: int, now_us: int, taken: set[str]) -> Cut:
     queued = channel.queued_records
-    before, behind, words, on_channel, held = queued, 0, "barrier not sent yet", False, None
+    before, behind, words, on_channel, held = queued, 0, "not sent yet", False, None
     if channel.finished:
         words = "finished: takes no part"
     elif checkpoint in channel.barriers:
@@ -57,7 +57,7 @@ def _cut(channel: ChannelFrame, checkpoint: int, now_us: int, taken: set[str]) -
         before = channel.barrier_records[place] if place < len(channel.barrier_records) else queued
         behind = max(0, queued - before)
         buffers = channel.barrier_buffers[place] if place < len(channel.barrier_buffers) else 0
-        words = f"barrier behind {wording.count(buffers)} {'buffer' if buffers == 1 else 'buffers'}"
+        words = f"behind {wording.count(buffers)} {'buffer' if buffers == 1 else 'buffers'}"
         on_channel = True
     elif channel.blocked:
         held = max(0, now_us - channel.blocked_us) if channel.blocked_us is not None else 0
