@@ -119,7 +119,9 @@ class JobControls(JobViews):
     def seek(self, position: str | datetime) -> None:
         """Go to another arrival time of the replayed history, forwards or backwards.
 
-        Event time never goes back: after a jump backwards the records read again are late.
+        Event time never goes back: after a jump backwards the records read again are late. A failure goes back to the
+        latest checkpoint, to before a seek that came after it; one while the job restarts or is rescaled is followed
+        as soon as it goes on.
 
         Source: F1-11 to F1-13: the past is played again as if it were live.
 
@@ -134,4 +136,4 @@ class JobControls(JobViews):
         if not self._master.services.paces:
             raise JobError("only a replayed history can be sought, and this job replays none")
         position_us = parse_instant(position, "position")
-        self._apply(lambda: self._master.sources.seek(position_us))
+        self._apply(lambda: self._master.sources.seek(position_us, reading=self._master.reading))

@@ -126,11 +126,7 @@ class ReplayReader:
             HistoryError: the log is damaged; names the file and the row.
         """
         pace = self._pace
-        generation, sought_us = pace.sought()
-        if generation != self._generation:
-            self._generation = generation
-            self._rested_us = 0
-            self._seek(sought_us)
+        self._follow_seek()
         if not self._active:
             return Exhausted()
         now_us = self._clock.now_us()
@@ -156,7 +152,9 @@ class ReplayReader:
         return Fetched(Records(batch, event_times(batch.column(log.event_time))), str(channel), where=where)
 
     def snapshot(self) -> Snapshot:
-        """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``."""
+        """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; a seek before it counts, though a reader
+        that is paused has not been polled since."""
+        self._follow_seek()
         offsets: dict[str, Json] = {str(channel): cursor.position for channel, cursor in self._cursors.items()}
         return {"log": self._source.log.manifest.identity, "offsets": offsets, "position_us": self.position_us}
 
@@ -193,9 +191,14 @@ class ReplayReader:
         for cursor in self._cursors.values():
             cursor.close()
 
-    def _seek(self, arrival_us: int) -> None:
+    def _follow_seek(self) -> None:
+        generation, sought_us = self._pace.sought()
+        if generation == self._generation:
+            return
+        self._generation = generation
+        self._rested_us = 0
         for channel in self._active:
-            self._cursors[channel].seek_time(arrival_us)
+            self._cursors[channel].seek_time(sought_us)
         self._forget_ended()
 
     def _forget_ended(self) -> None:

@@ -73,3 +73,8 @@ class MasterFacts:
     def paused(self) -> bool:
         """Whether somebody has stopped the reading of the sources."""
         return self.sources.paused
+
+    @property
+    def reading(self) -> bool:
+        """Whether all its sources have tasks that are stepped: none waits for its restart."""
+        return self.state == "RUNNING" and not self._attempts.down

@@ -311,7 +311,7 @@ class Master(MasterFacts):
             reason = f"{what} failed"
             self.coordinator.stop(reason, self._now())
             self._inquiry.attempt_over(reason)
-            self.sources.hold(False)
+            self.sources.hold(False, reading=False)
             self._ending.start_over([task for region in regions for task in region.tasks])
             self._attempts.take_down(regions)
             self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")

@@ -30,6 +30,7 @@ class SourceControl:
         self._services = services
         self._life = life
         self._execution: Execution | None = None
+        self._sought_us: int | None = None
         self.paused = False
         self.held = False
 
@@ -67,16 +68,22 @@ class SourceControl:
         self._poke()
         self._life.tell("tune", "paused" if paused else "resumed")
 
-    def seek(self, position_us: int) -> None:
-        """Go to another place of the replayed history."""
-        for pace in self._services.paces.values():
-            pace.seek(position_us, self._now())
-        self._poke()
+    def seek(self, position_us: int, *, reading: bool) -> None:
+        """Go to another place of the replayed history.
+
+        Where not all sources have tasks that are `reading`, or their next ones go on from a checkpoint that may lie
+        before this, it waits for those: they would know nothing of it.
+        """
+        self._sought_us = position_us
+        if reading and not self.held:
+            self._go_where_sought()
         self._life.tell("tune", f"sought to {format_instant(position_us)}")
 
-    def hold(self, held: bool) -> None:
-        """Read nothing for the time being, without a word to anybody; or go on."""
+    def hold(self, held: bool, *, reading: bool = True) -> None:
+        """Read nothing for the time being, without a word to anybody; or go on, `reading` as in `seek`."""
         self.held = held
+        if reading and not held:
+            self._go_where_sought()
         self._poke()
 
     def rewind(self, uids: Collection[str] | None = None) -> None:
@@ -98,8 +105,17 @@ class SourceControl:
         """An attempt begins to run: its sources are as paused as those before."""
         self._execution = execution
         self.held = False
+        self._go_where_sought()
         if self.paused:
             self._poke()
+
+    def _go_where_sought(self) -> None:
+        if self._sought_us is None:
+            return
+        for pace in self._services.paces.values():
+            pace.seek(self._sought_us, self._now())
+        self._sought_us = None
+        self._poke()
 
     def _poke(self) -> None:
         if self._execution is not None:

@@ -1,0 +1,103 @@
+"""A seek holds whatever the job does meanwhile: a checkpoint of a paused source, a rescaling, a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import sleep
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+
+
+def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
+    """A replay of a record a second, paused near its start."""
+    times = pa.array([i * 1_000_000 for i in range(1_000)], pa.timestamp("us"))
+    table = pa.table({"n": pa.array(range(1_000), pa.int64()), "e": times, "a": times})
+    history = wb.History.from_arrow(
+        table, tmp_path / "log", event_time="e", arrival_time="a", channels=2, progress=False
+    )
+    stream = wb.Stream.replay(history, speed="100x")
+    if keyed:  # one region, which restarts as a whole
+        stream = stream.key_by("n").aggregate(count=wb.count()).select("n")
+    job = stream.sink_to(wb.TableSink("out")).run(
+        "sought",
+        parallelism=2,
+        checkpoint_dir=tmp_path / "c",
+        checkpoint_interval="disabled",
+        restart=wb.fixed_delay(5, "1s"),
+    )
+    while job.status()["records_out"] < 10:
+        sleep(0.01)
+    job.pause()
+    job.savepoint("paused")
+    return job
+
+
+def check(job: wb.Job) -> None:
+    """What it had read before the pause, and what was sought: nothing between, and nothing twice."""
+    job.resume()
+    job.tune(speed="max")
+    assert job.wait("30s") == "FINISHED"
+    found = sorted(job.table("out")["n"].to_pylist())
+    before = [n for n in found if n < 900]
+    assert before == list(range(len(before)))
+    assert len(before) < 500
+    assert found[len(before) :] == list(range(900, 1_000))
+
+
+def seek(job: wb.Job) -> None:
+    job.seek("1970-01-01T00:15:00")
+
+
+def fail_and_seek(job: wb.Job) -> None:
+    job.fail("source[0]")
+    while job.state == "RUNNING":
+        sleep(0.001)
+    seek(job)
+    assert job.state == "RESTARTING"
+    while job.state != "RUNNING":
+        sleep(0.01)
+
+
+def seek_and_rescale(job: wb.Job) -> None:
+    seek(job)
+    job.rescale(3)
+
+
+def seek_and_fail_over(job: wb.Job) -> None:
+    seek(job)
+    job.savepoint("sought")
+    job.fail(coordinator=True)
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["a region", "the whole job"])
+@pytest.mark.parametrize("action", [fail_and_seek, seek_and_rescale, seek_and_fail_over])
+def test_a_seek_is_not_forgotten(tmp_path: Path, action: Callable[[wb.Job], None], keyed: bool) -> None:
+    job = paused_job(tmp_path, keyed=keyed)
+    action(job)
+    check(job)
+
+
+def test_a_savepoint_behind_a_seek_is_where_was_sought(tmp_path: Path) -> None:
+    job = paused_job(tmp_path)
+    seek(job)
+    job.savepoint("sought")
+    check(job.restore("sought"))
+
+
+def test_a_seek_during_a_rescaling_holds_behind_it(tmp_path: Path) -> None:
+    job = paused_job(tmp_path)
+    sources = job._master.sources
+    hold = sources.hold
+
+    def hold_and_seek(held: bool, *, reading: bool = True) -> None:
+        hold(held, reading=reading)
+        if held:  # the rescaling's barrier is on its way
+            sources.seek(900_000_000, reading=True)
+
+    sources.hold = hold_and_seek  # type: ignore[method-assign]
+    job.rescale(3)
+    check(job)
