@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -252,3 +253,15 @@ def test_the_status_has_all_its_keys_before_anything_was_sampled(monkeypatch: py
     assert list(before) == list(status)
     assert (before["last_checkpoint"], before["records_in"], before["committed_rows"]) == (None, 0, {})
     assert (status["records_in"], status["committed_rows"]) == (2, {"all": 2})
+
+
+def test_what_is_asked_of_a_job_at_its_very_end_is_not_waited_for() -> None:
+    job = source(10).sink_to(wb.TableSink("out")).run("ended")
+    assert job.wait("60s") == "FINISHED"
+    answered = threading.Event()
+    job._driver.master.call(answered.set)  # too late: its master is gone
+    waiting = threading.Thread(target=job._driver.wait_for, args=(answered, None), daemon=True)
+    waiting.start()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert not answered.is_set()

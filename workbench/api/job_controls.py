@@ -88,6 +88,7 @@ class JobControls(JobViews):
 
         master.call(lambda: master.rescale(Rescale(wanted, graph, done)))
         if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
+            self._check_running()
             raise JobError(
                 f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint is still "
                 "under way, see job.checkpoints()"

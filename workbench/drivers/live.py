@@ -24,6 +24,9 @@ from workbench.runtime.task import Task
 
 T = TypeVar("T")
 
+_LOOK_S = 0.1
+"""So often whoever waits for an answer looks whether the job has ended."""
+
 
 class LiveDriver:
     """Runs one job on threads; it is the master's stage and does its background work.
@@ -132,8 +135,18 @@ class LiveDriver:
         self._work.put(answered(work, done, self.master.call))
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
-        """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set."""
-        return event.wait(seconds)
+        """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set.
+
+        When the job has ended nobody is left to set it: what was asked of a master at its end may find it gone.
+        """
+        if event is self.ended:
+            return event.wait(seconds)
+        until_us = None if seconds is None else self._clock.now_us() + int(seconds * 1e6)
+        while not self.ended.is_set():
+            left_s = _LOOK_S if until_us is None else (until_us - self._clock.now_us()) / 1e6
+            if left_s <= 0 or event.wait(min(left_s, _LOOK_S)):
+                break
+        return event.is_set()
 
     # threads -----------------------------------------------------------------------------------------------------
 
