@@ -265,3 +265,23 @@ def test_what_is_asked_of_a_job_at_its_very_end_is_not_waited_for() -> None:
     waiting.join(60)
     assert not waiting.is_alive()
     assert not answered.is_set()
+
+
+@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_a_function_that_would_end_the_program_fails_its_task(ending: BaseException) -> None:
+    def leave(record: dict[str, Any]) -> dict[str, Any]:
+        raise ending
+
+    class Leaves(wb.ProcessFunction):
+        def open(self) -> None:
+            raise ending
+
+    called = source(10).map(leave, {"n": pa.int64()})
+    opened = source(10).key_by("n").process(Leaves(), {"n": pa.int64()})
+    job = called.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart())
+    with pytest.raises(
+        wb.JobError, match="was raised, which ends programs and not jobs: raise an error, or end the job"
+    ):
+        job.wait("30s")
+    with pytest.raises(wb.JobError, match="was raised, which ends programs and not jobs"):
+        opened.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart()).wait("30s")

@@ -96,6 +96,20 @@ class JobError(WorkbenchError):
     """A job cannot do what was asked in the state that it is in, or it has failed."""
 
 
+def as_error(raised: BaseException) -> Exception:
+    """What was raised on a thread of a job; what would end a program, as ``sys.exit()`` does, is the failure of a job.
+
+    Example:
+        >>> str(as_error(SystemExit(1)))
+        'SystemExit(1) was raised, which ends programs and not jobs: raise an error, or end the job with job.stop()'
+    """
+    if isinstance(raised, Exception):
+        return raised
+    return JobError(
+        f"{raised!r} was raised, which ends programs and not jobs: raise an error, or end the job with job.stop()"
+    )
+
+
 def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
     """The error for a file of a checkpoint that is there, as far as is known, and that the system does not read.
 

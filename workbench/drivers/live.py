@@ -16,6 +16,7 @@ from workbench.clock import SystemClock
 from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
+from workbench.errors import as_error
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
@@ -157,8 +158,8 @@ class LiveDriver:
             stepped = self.master
             try:
                 stepped.step()
-            except Exception as error:  # noqa: BLE001  nobody else would hear of it
-                stepped.abandon(error)
+            except BaseException as error:  # noqa: BLE001  nobody else would hear of it
+                stepped.abandon(as_error(error))
             master = self.master  # it may have handed over
             self._begun.set()
             now = self._clock.now_us()

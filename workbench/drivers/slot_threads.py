@@ -18,6 +18,7 @@ from workbench.drivers.looking import Looking
 from workbench.drivers.precise_timers import wake_precisely
 from workbench.drivers.turns import Turn
 from workbench.durations import MAX_TIME
+from workbench.errors import as_error
 from workbench.runtime.deployment import Slot
 from workbench.runtime.messages import Failed
 from workbench.runtime.operator_task import OperatorTask
@@ -283,8 +284,8 @@ class SlotThread:
     def _outcome(self, task: Task) -> Outcome | None:
         try:
             return task.step()
-        except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
-            task.host.report(Failed(task.name, error))
+        except BaseException as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
+            task.host.report(Failed(task.name, as_error(error)))
             self._crew.halt.wait()  # until the master has decided what goes on
             return None
 
