@@ -48,6 +48,7 @@ def test_an_unknown_column_names_the_nearest_and_the_users_line() -> None:
         (lambda s: s.window(wb.tumbling("1h"), allowed_lateness="-5s"), "allowed_lateness is '-5s'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_timeout="-5ms"), "buffer_timeout is '-5ms'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_timeout=5), "which has no unit"),
+        (lambda s: s.sink_to(wb.TableSink("x")).run(min_pause=None), "min_pause is None, which is no duration"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(checkpoint_interval="soon"), "checkpoint_interval is 'soon'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(parallelism=0), "parallelism is 0"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_size=0), "buffer_size is 0"),

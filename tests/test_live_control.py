@@ -278,10 +278,14 @@ def test_a_function_that_would_end_the_program_fails_its_task(ending: BaseExcept
 
     called = source(10).map(leave, {"n": pa.int64()})
     opened = source(10).key_by("n").process(Leaves(), {"n": pa.int64()})
-    job = called.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart())
-    with pytest.raises(
-        wb.JobError, match="was raised, which ends programs and not jobs: raise an error, or end the job"
-    ):
-        job.wait("30s")
+
+    async def answer(n: int) -> dict[str, int]:
+        raise ending
+
+    asked = source(10).lookup_async(answer, key="n", schema={"found": pa.int64()})
+    for stream in (called, asked):
+        job = stream.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart())
+        with pytest.raises(wb.JobError, match="was raised, which ends programs and not jobs: raise an error"):
+            job.wait("30s")
     with pytest.raises(wb.JobError, match="was raised, which ends programs and not jobs"):
         opened.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart()).wait("30s")

@@ -106,6 +106,7 @@ def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> N
         ("exponential-delay:backoff_multiplier=0.5", "at least 1"),
         ("exponential-delay:jitter_factor=2", "between 0 and 1"),
         ("exponential-delay:initial_backoff=2h", "longer than max_backoff"),
+        ("failure-rate:failure_rate_interval=0s", "failure_rate_interval is 0: no failures fall into it"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, message: str) -> None:

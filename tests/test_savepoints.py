@@ -105,6 +105,11 @@ def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(sav
         "(it has clicks, out, totals): give the operator that is to take it .uid('counts'), or drop the state with "
         "allow_non_restored_state=True"
     )
+    renamed = sunk(counts(clicks()), "elsewhere")
+    with pytest.raises(
+        wb.CheckpointError, match="give the sink that is to take it a table or folder of the name 'out',"
+    ):
+        renamed.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
     assert job.wait("60s") == "FINISHED"
     texts = [event.text for event in job.recorder.latest().events]

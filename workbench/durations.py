@@ -53,6 +53,8 @@ def parse_duration(value: str | timedelta, name: str) -> int:
             raise SettingError(f"{name} is {value}: longer than time can be counted")
         return us
     if not isinstance(value, str):
+        if not isinstance(value, int | float):
+            raise SettingError(f"{name} is {value!r}, which is no duration: write for example '50ms' or '5s'")
         raise SettingError(f"{name} is {value!r}, which has no unit: write for example '{value}ms' or '{value}s'")
     if value.strip() == "0":
         return 0

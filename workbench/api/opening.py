@@ -126,10 +126,12 @@ def matched(
     known = kinds.keys()
     dropped = sorted(manifest.operators - known)
     if dropped and not allow_non_restored_state:
+        taker = f"give the operator that is to take it .uid({dropped[0]!r})"
+        if manifest.kinds.get(dropped[0], "").endswith("Sink"):
+            taker = f"give the sink that is to take it a table or folder of the name {dropped[0]!r}"
         raise CheckpointError(
             f"{manifest.place} of job {manifest.job!r} has state of {_listed(dropped)}, which this pipeline does not "
-            f"have (it has {', '.join(sorted(known))}): give the operator that is to take it .uid({dropped[0]!r}), or "
-            "drop the state with allow_non_restored_state=True"
+            f"have (it has {', '.join(sorted(known))}): {taker}, or drop the state with allow_non_restored_state=True"
         )
     dropped = sorted([*dropped, *others])
     news = [f"the state of {_listed(dropped)} in {manifest.place} is dropped"] if dropped else []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
+from workbench.errors import as_error
 from workbench.operators.executor import Answer, Given, Inline
 
 _Call = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...]]
@@ -37,7 +38,7 @@ class ThreadedExecutor:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
         """Have a function called; returns at once."""
         if inspect.iscoroutinefunction(function):
-            return asyncio.run_coroutine_threadsafe(function(*arguments), self._running_loop())
+            return asyncio.run_coroutine_threadsafe(_told(function(*arguments)), self._running_loop())
         future: Future[Any] = Future()
         with self._lock:
             self._unfinished += 1
@@ -94,6 +95,14 @@ class SteppedExecutor:
 
     def close(self) -> None:
         """Nothing is left to end."""
+
+
+async def _told(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What the coroutine gives; what would end the loop, and leave all other calls without an answer, is an error."""
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise as_error(error) from error
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -261,11 +261,13 @@ def failure_rate(
         >>> [logic.failed(second * 1_000_000) for second in (0, 30, 70, 80)]  # three of them within a minute
         [1000000, 1000000, 1000000, None]
     """
-    return FailureRate(
-        _count(max_failures_per_interval, "max_failures_per_interval", least=1),
-        _time(failure_rate_interval, "failure_rate_interval"),
-        _time(delay, "delay"),
-    )
+    interval_us = _time(failure_rate_interval, "failure_rate_interval")
+    if not interval_us:
+        raise SettingError(
+            "failure_rate_interval is 0: no failures fall into it, so the job would start again for ever"
+        )
+    most = _count(max_failures_per_interval, "max_failures_per_interval", least=1)
+    return FailureRate(most, interval_us, _time(delay, "delay"))
 
 
 def no_restart() -> NoRestart:
