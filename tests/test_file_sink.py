@@ -147,6 +147,9 @@ def test_what_a_format_cannot_hold_is_refused_when_the_graph_is_built(tmp_path: 
     for kind in (pa.binary(), pa.list_(pa.binary()), pa.map_(pa.string(), pa.int64()), pa.month_day_nano_interval()):
         with pytest.raises(SinkError, match="JSON cannot hold these columns: column 'v' is "):
             FileSink(tmp_path / "out", "json").check(pa.schema({"v": kind}))
+    for kind in (pa.binary(), pa.binary(3), pa.large_binary(), pa.dictionary(pa.int8(), pa.binary())):
+        with pytest.raises(SinkError, match="CSV cannot hold these columns: column 'v' is "):
+            FileSink(tmp_path / "out", "csv").check(pa.schema({"v": kind}))
     FileSink(tmp_path / "out", "json").check(pa.schema({"v": pa.int64()}))
     with pytest.raises(SinkError, match="JSON cannot hold these columns: column 'v' is "):  # whoever asks again
         FileSink(tmp_path / "out", "json").check(pa.schema({"v": pa.binary()}))

@@ -30,6 +30,9 @@ _JSON_TYPES = (
 )
 
 
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+
+
 def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
     """The rows as the bytes of a Parquet file."""
     buffer = pa.BufferOutputStream()
@@ -39,6 +42,10 @@ def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
 
 def encode_csv(rows: pa.Table) -> pa.Buffer:
     """A line that names the columns, and a line for each row; text is quoted, so that an empty value is a null."""
+    for item in rows.schema:
+        kind = item.type.value_type if pa.types.is_dictionary(item.type) else item.type
+        if any(is_bytes(kind) for is_bytes in _BYTES):  # Arrow writes them until some are no text
+            raise pa.ArrowNotImplementedError(f"column {item.name!r} is {item.type}")
     buffer = pa.BufferOutputStream()
     pc.write_csv(rows, buffer)
     return buffer.getvalue()
