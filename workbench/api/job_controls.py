@@ -86,7 +86,7 @@ class JobControls(JobViews):
             reasons.append(reason)
             ended.set()
 
-        master.call(lambda: master.rescale(Rescale(wanted, graph, done)))
+        master.call(lambda: self._master.rescale(Rescale(wanted, graph, done)))
         if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
             self._check_running()
             raise JobError(

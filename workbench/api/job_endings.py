@@ -16,7 +16,7 @@ class JobEndings(JobHandle):
         Source: Flink's stop with a savepoint.
         """
         if not self.over:
-            self._master.call(self._master.stop)
+            self._master.call(lambda: self._master.stop())  # whoever is the master then
 
     def cancel(self) -> None:
         """End without a last checkpoint; returns at once.
@@ -26,7 +26,7 @@ class JobEndings(JobHandle):
         Source: Flink's cancel.
         """
         if not self.over:
-            self._master.call(self._master.cancel)
+            self._master.call(lambda: self._master.cancel())  # as above
 
     def wait(self, timeout: str | None = None) -> str:
         """Wait until the job has ended; an interrupt ends the waiting, never the job.

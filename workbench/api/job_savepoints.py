@@ -89,7 +89,7 @@ class JobSavepoints(JobEndings):
         if self.over:
             raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({self.state})")
         if reasons:
-            raise JobError(f"the savepoint {name!r} was not taken: {reasons[0]}")
+            raise JobError(f"the savepoint {name!r} was not taken: {reasons[0] or 'somebody has deleted it at once'}")
         raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
 
     def savepoints(self) -> list[str]:

@@ -61,6 +61,7 @@ class CheckpointCoordinator:
         self._parallelism = graph.parallelism
         self._kinds = graph.kinds
         self._next_id = first_id
+        self.on_savepoint: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_complete: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
         self._attempt: Execution | None = None
@@ -277,6 +278,7 @@ class CheckpointCoordinator:
             if not older.completing:
                 reason = f"checkpoint {record.checkpoint_id} was complete before it"
                 self._fail(older, reason, now_us, own_fault=False)
+        self.on_savepoint(record)  # also when the attempt that took it is over: somebody waits for it
         if newest and self._attempt is not None:
             self.on_complete(record)
 

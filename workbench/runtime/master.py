@@ -90,9 +90,11 @@ class Master(MasterFacts):
             self.life = LifeCycle(services.clock, observer)
             self.sources = SourceControl(logical, services, self.life)
             self._restarts = Restarts(settings.restart, services.job)
+            self._inbox: deque[Callable[[], None]] = deque()
         else:
             self.life, self.sources = predecessor.life, predecessor.sources
             self._restarts = predecessor._restarts
+            self._inbox = predecessor._inbox  # a command that came too late for that one is not lost
         self._attempts = Attempts(
             services,
             storage,
@@ -108,10 +110,10 @@ class Master(MasterFacts):
         self._standby = standby
         self._succeeds = predecessor is not None
         self.begin: Callable[[], None] | None = self._begin_attempt
-        self._inbox: deque[Callable[[], None]] = deque()
         self._ending = Ending()
         self.requests = CheckpointRequests(coordinator)
         self._inquiry = Inquiry(stage)
+        coordinator.on_savepoint = self.requests.tell
         coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
 
@@ -225,7 +227,7 @@ class Master(MasterFacts):
         """This master has failed and does nothing more for the job; whether another one may take over."""
         if self.state != "RUNNING":
             return False
-        self.requests.give_up(f"{what} failed meanwhile")
+        self.requests.give_up(f"{what} failed meanwhile", completing=False)
         self._on_failed((), what, error, whole=True)
         if not self.over:
             self.forget()

@@ -88,12 +88,11 @@ class CheckpointRequests:
 
     def completed(self, record: CheckpointRecord) -> Request | None:
         """A checkpoint is complete; the request that it fulfils."""
-        self._tell(record)
         return self._taken(record)
 
     def failed(self, record: CheckpointRecord) -> Request | None:
         """A checkpoint failed; the request that is given up with it, if any: the last one is tried again first."""
-        self._tell(record)
+        self.tell(record)
         request = self._taken(record)
         if request is None or not request.last:
             return request
@@ -103,20 +102,23 @@ class CheckpointRequests:
         self.ask(request)
         return None
 
-    def give_up(self, reason: str = "the job has ended") -> None:
-        """Nothing that still waits will be taken, and whoever waits for it is told why."""
+    def give_up(self, reason: str = "the job has ended", *, completing: bool = True) -> None:
+        """Nothing that still waits will be taken, and whoever waits for it is told why; also who waits for a savepoint
+        whose manifest is on its way to the disk, unless it will be known how that ends (`completing` is False)."""
         self.attempt_over(reason)
         for request in self._queue:
             if request.rescale is not None:
                 request.rescale.done(reason)
         self._queue.clear()
-        waiting, self._waiters = self._waiters, {}
-        for done in waiting.values():
-            done(reason)
+        records = [] if completing else self._coordinator.in_progress.values()
+        kept = {record.savepoint for record in records if record.completing}
+        for name in [name for name in self._waiters if name not in kept]:
+            self._waiters.pop(name)(reason)
 
     def _taken(self, record: CheckpointRecord) -> Request | None:
         return self._begun.pop(record.checkpoint_id, None)
 
-    def _tell(self, record: CheckpointRecord) -> None:
+    def tell(self, record: CheckpointRecord) -> None:
+        """A checkpoint has ended; who waits for it as a savepoint gets to know."""
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:
             done(record.reason)

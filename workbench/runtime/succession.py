@@ -45,6 +45,7 @@ def successor(
     coordinator = CheckpointCoordinator(
         job=old.services.job, storage=storage, background=background, graph=old.graph, first_id=first_id
     )
+    old.begin = None  # from now on another one does
     return Master(
         logical=old.logical,
         graph=old.graph,

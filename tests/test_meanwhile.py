@@ -1,0 +1,98 @@
+"""What somebody asks of a job holds, or is refused, also when something fails at that very moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+
+NUMBERS = pa.table({"n": range(100_000), "k": [n % 5 for n in range(100_000)]})
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[wb.Job]:
+    counts = wb.Stream.from_table(NUMBERS, rate=5_000).key_by("k").aggregate(n=wb.count())
+    settings: dict[str, Any] = {"checkpoint_dir": tmp_path / "c", "checkpoint_interval": "disabled"}
+    job = counts.sink_to(wb.TableSink("counts")).run("meanwhile", restart=wb.fixed_delay(9, "0ms"), **settings)
+    while job.status()["records_out"] < 300:
+        sleep(0.01)
+    yield job
+    if not job.over:
+        job.cancel()
+        job.wait("60s")
+
+
+def stop(job: wb.Job) -> None:
+    job.stop()
+    assert job.wait("20s") in ("FINISHED", "CANCELED")
+
+
+def cancel(job: wb.Job) -> None:
+    job.cancel()
+    assert job.wait("20s") == "CANCELED"
+
+
+def pause(job: wb.Job) -> None:
+    job.pause()
+    assert job._master.paused
+
+
+def rescale(job: wb.Job) -> None:
+    assert job.rescale(2, timeout="20s")["parallelism"] == 2
+
+
+@pytest.mark.parametrize("action", [stop, cancel, pause, rescale])
+def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
+    job: wb.Job, action: Callable[[wb.Job], None]
+) -> None:
+    old, caller = job._master, threading.current_thread()
+    call = old.call
+
+    def late_call(command: Callable[[], None]) -> None:
+        if threading.current_thread() is caller and failed:
+            while job._master is old or job.state != "RUNNING":
+                sleep(0.001)
+        call(command)
+
+    failed = False
+    old.call = late_call  # type: ignore[method-assign]
+    holds = threading.Event()
+    hand_over = job._hand_over
+
+    def hand_over_later(master: Any) -> None:
+        holds.wait(10)
+        hand_over(master)
+
+    job._hand_over = hand_over_later  # type: ignore[method-assign]
+    job.fail(coordinator=True)
+    failed = True
+    threading.Timer(0.2, holds.set).start()
+    action(job)
+
+
+@pytest.mark.parametrize("what", ["aggregate[0]", "coordinator"])
+def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job: wb.Job, what: str) -> None:
+    storage = job._master.storage
+    complete = storage.complete
+
+    def fail_then_complete(place: str, manifest: Any) -> None:
+        if what == "coordinator":
+            job.fail(coordinator=True)
+        else:
+            job.fail(what)
+            while job.status()["failure"] is None:
+                sleep(0.001)
+        complete(place, manifest)
+
+    storage.complete = fail_then_complete  # type: ignore[method-assign]
+    began = monotonic()
+    assert Path(job.savepoint("late", timeout="15s")).is_dir()
+    assert monotonic() - began < 10  # not when the time is over
+    storage.complete = complete  # type: ignore[method-assign]
