@@ -96,3 +96,18 @@ def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job:
     assert Path(job.savepoint("late", timeout="15s")).is_dir()
     assert monotonic() - began < 10  # not when the time is over
     storage.complete = complete  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("action", ["stop", "cancel"])
+def test_what_ends_before_the_successor_of_its_coordinator_begins_stays_ended(job: wb.Job, action: str) -> None:
+    hand_over = job._hand_over
+
+    def end_before_the_start(master: Any) -> None:
+        getattr(job, action)()
+        hand_over(master)
+
+    job._hand_over = end_before_the_start  # type: ignore[method-assign]
+    job.fail(coordinator=True)
+    assert job.wait("10s") == "CANCELED"
+    sleep(0.1)
+    assert job.state == "CANCELED"

@@ -160,7 +160,9 @@ class Master(MasterFacts):
     # commands: each runs on the master's turn ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin the first attempt, unless this is to wait."""
+        """Begin the first attempt, unless this is to wait, or the job was canceled before this master's first turn."""
+        if self.over:
+            return
         if self._standby:
             self.life.enter("SUSPENDED")
         elif self._restarts.due_us is None:
