@@ -69,8 +69,8 @@ class JobControls(JobViews):
         Raises:
             SettingError: not a whole number above zero, or a timeout that is no duration.
             PlanError: the pipeline cannot run at this parallelism.
-            JobError: the job has ended or is about to, a source cannot be read again from a position, or the checkpoint
-                failed or was not complete in time.
+            JobError: the job has ended or is about to, it is starting again after a failure, a source cannot be read
+                again from a position, or the checkpoint failed or was not complete in time.
         """
         self._check_running()
         master = self._master

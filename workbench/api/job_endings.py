@@ -13,6 +13,9 @@ class JobEndings(JobHandle):
     def stop(self) -> None:
         """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
 
+        A job that does not run at that moment, because it is starting again after a failure, has nothing to take a
+        checkpoint of: it ends as by `cancel`, and a run with ``resume=True`` goes on from its latest checkpoint.
+
         Source: Flink's stop with a savepoint.
         """
         if not self.over:
