@@ -12,14 +12,16 @@ import pytest
 import workbench as wb
 
 
-def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
-    """A replay of a record a second, paused near its start."""
+def history(tmp_path: Path) -> wb.History:
+    """A record a second on two channels."""
     times = pa.array([i * 1_000_000 for i in range(1_000)], pa.timestamp("us"))
     table = pa.table({"n": pa.array(range(1_000), pa.int64()), "e": times, "a": times})
-    history = wb.History.from_arrow(
-        table, tmp_path / "log", event_time="e", arrival_time="a", channels=2, progress=False
-    )
-    stream = wb.Stream.replay(history, speed="100x")
+    return wb.History.from_arrow(table, tmp_path / "log", event_time="e", arrival_time="a", channels=2, progress=False)
+
+
+def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
+    """A replay, paused near its start."""
+    stream = wb.Stream.replay(history(tmp_path), speed="100x")
     if keyed:  # one region, which restarts as a whole
         stream = stream.key_by("n").aggregate(count=wb.count()).select("n")
     job = stream.sink_to(wb.TableSink("out")).run(
@@ -101,3 +103,27 @@ def test_a_seek_during_a_rescaling_holds_behind_it(tmp_path: Path) -> None:
     sources.hold = hold_and_seek  # type: ignore[method-assign]
     job.rescale(3)
     check(job)
+
+
+def test_a_seek_among_the_barriers_of_a_checkpoint_is_behind_all_of_them(tmp_path: Path) -> None:
+    stream = wb.Stream.replay(history(tmp_path), speed="max")
+    job = stream.sink_to(wb.TableSink("out")).run(
+        "sought",
+        driver="stepping",
+        parallelism=2,
+        buffer_size=10,
+        checkpoint_interval="disabled",
+        restart=wb.fixed_delay(5, "0s"),
+    )
+    driver, master = job.driver, job._master
+    job.step(3)
+    master.call(master.checkpoint)
+    driver.step_master()
+    driver.step_task("source[0]")
+    master.call(lambda: master.sources.seek(900_000_000, reading=master.reading))
+    driver.step_master()
+    driver.step_task("source[1]")
+    assert driver.run_until(lambda: master.coordinator.completed == 1)
+    job.fail("source[0]")
+    assert driver.run_until(lambda: job.over)
+    assert sorted(job.table("out")["n"].to_pylist()) == list(range(1_000)), "the failure was behind the seek"

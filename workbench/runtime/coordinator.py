@@ -9,7 +9,7 @@ Several may be in progress. One that is complete makes older ones superfluous (I
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from workbench.elements import CheckpointBarrier
 from workbench.errors import CheckpointError
@@ -204,6 +204,11 @@ class CheckpointCoordinator:
         barrier = CheckpointBarrier(record.checkpoint_id, now_us, mode, overtakes_at_us)
         self._attempt.tell_sources(Trigger(barrier))
         return record
+
+    def taken_by(self, tasks: Iterable[str]) -> bool:
+        """Whether these tasks have taken their snapshots for all checkpoints that are in progress."""
+        names = set(tasks)
+        return all(names <= record.acknowledgements.keys() for record in self.in_progress.values())
 
     def snapshot_taken(self, report: SnapshotTaken, now_us: Callable[[], int]) -> None:
         """A task has copied its state: write it in the background, and count it when it is written."""

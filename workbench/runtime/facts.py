@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.runtime.attempts import Attempts
 from workbench.runtime.checkpoint_record import Restore
+from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import Execution
 from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.restarts import Restarts
@@ -17,10 +18,12 @@ class MasterFacts:
     Attributes:
         life: the job's state, and what becomes of it.
         sources: what a person does to them.
+        coordinator: of its checkpoints.
     """
 
     life: LifeCycle
     sources: SourceControl
+    coordinator: CheckpointCoordinator
     _attempts: Attempts
     _restarts: Restarts
 
@@ -76,5 +79,8 @@ class MasterFacts:
 
     @property
     def reading(self) -> bool:
-        """Whether all its sources have tasks that are stepped: none waits for its restart."""
-        return self.state == "RUNNING" and not self._attempts.down
+        """Whether all its sources have tasks that are stepped, none waits for its restart, and no barrier is on its way
+        to some of them while others have sent it."""
+        if self.state != "RUNNING" or self._attempts.down or self.execution is None:
+            return False
+        return self.coordinator.taken_by(task.name for task in self.execution.sources)

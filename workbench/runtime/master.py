@@ -149,9 +149,10 @@ class Master(MasterFacts):
             if may_begin:
                 self._bring_back()
         elif self.state == "RUNNING" and not self._ending.agreed:
+            if self.sources.sought:
+                self.sources.go_where_sought(reading=self.reading)
             # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
-            begun = self.requests.trigger(self.settings, now)
-            if begun is not None and begun.rescale is not None:
+            if (begun := self.requests.trigger(self.settings, now)) is not None and begun.rescale is not None:
                 self.sources.hold(True)  # what is read behind this barrier would only be read again
             self.coordinator.step(self.settings, now)
         elif self.state == "RESTARTING" and may_begin and self.begin is not None:

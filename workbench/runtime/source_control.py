@@ -22,6 +22,7 @@ class SourceControl:
 
     Attributes:
         paused: somebody has stopped the reading.
+        sought: somebody has sought a place, and the sources are not there yet.
         held: the runtime has, so that nothing is read behind the checkpoint from which the job will go on elsewhere.
     """
 
@@ -33,6 +34,10 @@ class SourceControl:
         self._sought_us: int | None = None
         self.paused = False
         self.held = False
+
+    @property
+    def sought(self) -> bool:
+        return self._sought_us is not None
 
     def set_speed(self, speed: float) -> None:
         """Replay at another speed."""
@@ -72,18 +77,17 @@ class SourceControl:
         """Go to another place of the replayed history.
 
         Where not all sources have tasks that are `reading`, or their next ones go on from a checkpoint that may lie
-        before this, it waits for those: they would know nothing of it.
+        before this, it waits for those: they would know nothing of it. It waits, too, while some sources have sent the
+        barrier of a checkpoint and others have not: of one place that was sought, it would hold a part.
         """
         self._sought_us = position_us
-        if reading and not self.held:
-            self._go_where_sought()
+        self.go_where_sought(reading=reading)
         self._life.tell("tune", f"sought to {format_instant(position_us)}")
 
     def hold(self, held: bool, *, reading: bool = True) -> None:
         """Read nothing for the time being, without a word to anybody; or go on, `reading` as in `seek`."""
         self.held = held
-        if reading and not held:
-            self._go_where_sought()
+        self.go_where_sought(reading=reading)
         self._poke()
 
     def rewind(self, uids: Collection[str] | None = None) -> None:
@@ -105,12 +109,13 @@ class SourceControl:
         """An attempt begins to run: its sources are as paused as those before."""
         self._execution = execution
         self.held = False
-        self._go_where_sought()
+        self.go_where_sought()
         if self.paused:
             self._poke()
 
-    def _go_where_sought(self) -> None:
-        if self._sought_us is None:
+    def go_where_sought(self, *, reading: bool = True) -> None:
+        """Go to a place that had to wait, if there is one; `reading` as in `seek`."""
+        if self._sought_us is None or self.held or not reading:
             return
         for pace in self._services.paces.values():
             pace.seek(self._sought_us, self._now())
