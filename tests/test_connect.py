@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -203,20 +204,80 @@ class Limits(wb.CoProcessFunction):
 LIMITS = ConnectedProcess(("k",), Limits(), OUT, broadcasts=True)
 
 
-def test_broadcast_state_is_the_same_everywhere_saved_once_and_restored_to_all():
+def test_broadcast_state_is_restored_to_any_number_of_subtasks():
     operators = [opened(LIMITS, subtask, 2) for subtask in range(2)]
     rules = records(1, (1, 10, 0), (2, 20, 0), (3, 30, 0), (3, None, 1))
     for operator in operators:
         operator.process(rules, 1, Collected())
     snapshots = [operator.snapshot(1) for operator in operators]
-    assert ["broadcast" in snapshot for snapshot in snapshots] == [True, False]
-    assert snapshots[0]["broadcast"].to_pylist() == [{"state:limits": [(1, 10), (2, 20)]}]
+    assert [snapshot["broadcast"].to_pylist() for snapshot in snapshots] == [
+        [{"subtask": subtask, "state:limits": [(1, 10), (2, 20)]}] for subtask in range(2)
+    ]
+    earlier = [{**snapshots[0], "broadcast": snapshots[0]["broadcast"].drop_columns(["subtask"])}, snapshots[1].copy()]
+    del earlier[1]["broadcast"]
+    for order in (snapshots, snapshots[::-1], earlier):
+        for parallelism in (1, 2, 3):
+            for subtask in range(parallelism):
+                operator = opened(LIMITS, subtask, parallelism)
+                operator.restore(order)
+                assert operator._shared.states[0].limits == {1: 10, 2: 20}
+    operator, out = opened(LIMITS, 2, 3), Collected()
+    operator.restore(snapshots)
+    operator.process(records(0, (1, 11, 5), (1, 10, 6), (3, 31, 7), (3, 101, 8), (1, 12, 9)), 0, out)
+    assert out.rows == [(1, "above", 1, 5), (3, "above", 1, 8), (1, "above", 2, 9)]
+
+
+def test_each_subtask_goes_on_from_its_own_broadcast_state():
+    """An unaligned checkpoint holds for each of them what is still on its way to it."""
+    operators = [opened(LIMITS, subtask, 2) for subtask in range(2)]
+    for operator, rules in zip(operators, ([(1, 10, 0)], [(1, 10, 0), (2, 20, 0)]), strict=True):
+        operator.process(records(1, *rules), 1, Collected())
+    snapshots = [operator.snapshot(1) for operator in operators]
     for order in (snapshots, snapshots[::-1]):
-        for subtask in range(3):
-            operator, out = opened(LIMITS, subtask, 3), Collected()
+        held = []
+        for subtask in range(2):
+            operator = opened(LIMITS, subtask, 2)
             operator.restore(order)
-            operator.process(records(0, (1, 11, 5), (1, 10, 6), (3, 31, 7), (3, 101, 8), (1, 12, 9)), 0, out)
-            assert out.rows == [(1, "above", 1, 5), (3, "above", 1, 8), (1, "above", 2, 9)]
+            held.append(dict(operator._shared.states[0].limits))
+        assert held == [{1: 10}, {1: 10, 2: 20}]
+
+
+class Tally(wb.CoProcessFunction):
+    """What is taken in twice, or not at all, shows."""
+
+    times = wb.BroadcastState(pa.int64(), pa.int64())
+
+    def process1(self, record, state, ctx):
+        ctx.register_event_timer(2**63 - 2)  # a time that only the end of the input reaches
+
+    def on_timer(self, time, state, ctx):
+        times = ctx.broadcast.times
+        return {"k": ctx.key, "what": str(set(times.values())), "n": len(times)}
+
+    def process2(self, rule, state):
+        state.times[rule["key"]] = state.times.get(rule["key"], 0) + 1
+
+
+def test_every_subtask_has_every_rule_once_after_failures_with_rules_on_their_way():
+    rules = wb.Stream.from_table(pa.table({"key": range(300)}), rate=1_000).uid("rules")
+    readings = wb.Stream.from_table(pa.table({"k": range(600)}), rate=1_000).uid("readings")
+    judged = readings.connect(rules.broadcast(), on="k").process(Tally(), OUT).uid("judged")
+    job = judged.sink_to(wb.TableSink("judged")).run(
+        "tally", parallelism=3, checkpoint_mode="unaligned", checkpoint_interval="10ms", buffer_timeout="1ms",
+        buffer_size=4, restart=wb.fixed_delay(100, "1ms"),
+    )  # fmt: skip
+    job.slow_down("judged", "4ms")
+    for _ in range(6):
+        before, patience = len(job.checkpoints()), 500
+        while len(job.checkpoints()) < before + 3 and not job.over and (patience := patience - 1):
+            time.sleep(0.01)
+        if not job.over:
+            job.fail("judged[1]")
+    job.slow_down("judged", "0s")
+    assert job.wait("60s") == "FINISHED"
+    rows = job.table().to_pylist()
+    assert sorted(row["k"] for row in rows) == list(range(600))
+    assert {(row["what"], row["n"]) for row in rows} == {("{1}", 300)}
 
 
 def test_records_are_judged_by_the_rules_as_of_then():
@@ -290,11 +351,12 @@ class Unkeyed(wb.CoProcessFunction):
 
 def test_without_keys_there_is_broadcast_state_alone():
     spec = ConnectedProcess((), Unkeyed(), OUT, broadcasts=True)
-    operator = opened(spec)
-    operator.process(records(1, (1, 7, 0)), 1, Collected())
-    operator.on_watermark(5, Collected())
+    operators = [opened(spec, subtask, 2) for subtask in range(2)]
+    for operator in operators:
+        operator.process(records(1, (1, 7, 0)), 1, Collected())
+    operators[0].on_watermark(5, Collected())
     restored, out = opened(spec, 1, 2), Collected()
-    restored.restore([operator.snapshot(1), opened(spec, 1, 2).snapshot(1)])
+    restored.restore([operator.snapshot(1) for operator in operators])
     restored.process(records(0, (1, 0, 6), (2, 0, 7)), 0, out)
     assert out.rows == [(1, "None", 7, 6), (2, "None", None, 7)]
     assert restored._context.watermark == NO_TIME  # of the other subtask, which had seen none

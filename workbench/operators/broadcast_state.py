@@ -1,12 +1,15 @@
 """State that is the same on every subtask: rules that one stream brings, for the records of another (F1-3).
 
-Only records of the broadcast stream may change it. Every subtask gets all of them, so every subtask holds the same; a
-checkpoint has it once, and after a recovery every subtask, however many there are then, starts from that.
+Only records of the broadcast stream may change it. Every subtask gets all of them, so in the end every subtask holds
+the same. But only at an aligned barrier do all have read equally far: an unaligned one finds other records in flight
+to each, and behind one that is only counted each may have read on. So a checkpoint has the state of every subtask,
+and each goes on from its own. Where there are more or fewer now, all go on from the first one's: what is in flight
+cannot be restored then, and without it each of them holds all that came before the barrier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -58,6 +61,10 @@ class BroadcastState:
                 raise SettingError(f"BroadcastState got the type {kind!r}: pass Arrow types such as pyarrow.string()")
 
 
+_SUBTASK = pa.field("subtask", pa.int32(), nullable=False)
+"""In a snapshot: whose state it is."""
+
+
 class BroadcastView:
     """The broadcast state as ``process1`` sees it: an attribute for each declared dict, to be read only.
 
@@ -91,23 +98,36 @@ class SharedState:
         )
         self.states: list[State] = [self._layout.make()]
 
-    def table(self) -> pa.Table:
-        """A copy, in one row.
+    def table(self, subtask: int) -> pa.Table:
+        """A copy, in one row, with the index of the subtask that holds it.
 
         Raises:
             StateTypeError: a dict holds what its types cannot.
         """
-        return pa.Table.from_arrays(self._layout.columns(self.states), schema=self._layout.schema())
+        columns = [pa.array([subtask], _SUBTASK.type), *self._layout.columns(self.states)]
+        return pa.Table.from_arrays(columns, schema=pa.schema([_SUBTASK, *self._layout.schema()]))
 
-    def load(self, table: pa.Table, uid: str) -> None:
-        """Take over such a copy.
+    def load(self, tables: Sequence[pa.Table], subtask: int, parallelism: int, uid: str) -> None:
+        """Take over one of such copies: that of this subtask, if there are as many subtasks now.
 
         Raises:
             CheckpointError: it was declared with other types.
         """
+        if not tables:
+            return
+        by_subtask = {_subtask_of(table): table for table in tables}
+        own = subtask if len(by_subtask) == parallelism else min(by_subtask)
+        table = by_subtask[own]
+        if _SUBTASK.name in table.schema.names:
+            table = table.drop_columns([_SUBTASK.name])
         self._layout.check(table.schema, uid)
         columns = {name: table.column(name).to_pylist() for name in table.schema.names}
         self.states[:] = self._layout.objects(columns, table.num_rows)
+
+
+def _subtask_of(table: pa.Table) -> int:
+    """Earlier versions saved the first subtask's state alone, and did not say whose it is."""
+    return int(table.column(_SUBTASK.name)[0].as_py()) if _SUBTASK.name in table.schema.names else 0
 
 
 def declared_broadcast(function: object) -> dict[str, BroadcastState]:

@@ -220,9 +220,9 @@ class _ConnectedLogic(ProcessLogic):
         snapshot: Snapshot = {"watermark": self._context.watermark}
         if self._spec.keys:
             snapshot = super().snapshot(checkpoint_id)
-        if self._operator.subtask == 0:  # it is the same on all others
+        if self._broadcasts:
             try:
-                snapshot["broadcast"] = self._shared.table()
+                snapshot["broadcast"] = self._shared.table(self._operator.subtask)
             except StateTypeError as error:
                 raise self._user.error(
                     f"left {shorten(error.value)} in the broadcast state {error.name!r}, which is declared as "
@@ -236,9 +236,9 @@ class _ConnectedLogic(ProcessLogic):
         else:
             marks = [mark for snapshot in snapshots if isinstance(mark := snapshot.get("watermark"), int)]
             self._context.watermark = min(marks, default=NO_TIME)
-        for snapshot in snapshots:
-            if isinstance(table := snapshot.get("broadcast"), pa.Table):
-                self._shared.load(table, self._operator.uid)
+        shared = [table for snapshot in snapshots if isinstance(table := snapshot.get("broadcast"), pa.Table)]
+        own = self._operator
+        self._shared.load(shared, own.subtask, own.parallelism, own.uid)
 
 
 @dataclass(frozen=True)
