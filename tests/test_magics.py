@@ -195,6 +195,10 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("late delays aggregate", ("late_records", "aggregate")),
         ("report", ("report", "delays-report.html")),
         ("report out.html", ("report", "out.html")),
+        ('report "my run.html"', ("report", "my run.html")),
+        ("late 'delays' \"O'Hare\"", ("late_records", "O'Hare")),
+        ("late O'Hare", ("late_records", "O'Hare")),
+        ("step until total='x' sum", ("until", "total='x'", "sum")),
         ("stop delays", ("stop",)),
     ],
 )
@@ -278,6 +282,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ),
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
+        ("state aggregate 'New York", 'a quotation mark in "state aggregate \'New York" has no second: close it'),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
     ],
 )
@@ -366,6 +371,23 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     run(shell, "%%stream delays\nstream")
 
 
+def test_a_quoted_value_has_no_quotation_marks(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    run(shell, "%%stream 'delays' --checkpoint-dir \"of two words\"\nstream")
+    ((name, settings),) = pipelines[-1].runs
+    assert (name, settings["checkpoint_dir"]) == ("delays", "of two words")
+
+
+def test_a_report_that_cannot_be_written_is_one_line(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    def report(path: str) -> None:
+        Path(path).write_text("")
+
+    jobs["delays"] = RecordingJob("delays")
+    jobs["delays"].report = report  # type: ignore[attr-defined]
+    assert failure(shell, "%stream report no/such/run.html").endswith(
+        "the report cannot be written to 'no/such/run.html': No such file or directory; name a file in another folder"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -380,6 +402,8 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
         ("delays -p two", "argument -p/--parallelism: invalid int value: 'two'"),
         ("delays more", "%%stream takes one name, and 'more' is a second"),
         ("delays -o 1x", "-o 1x is not the name of a variable"),
+        ("delays -o class", "-o class is not the name of a variable"),
+        ("delays --restore 'before fix", 'a quotation mark in "delays --restore \'before fix" has no second: close it'),
     ],
 )
 def test_a_wrong_line_is_refused_before_the_cell_runs(shell: InteractiveShell, line: str, sentence: str) -> None:

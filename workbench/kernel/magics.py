@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 from IPython.utils.process import arg_split
 
@@ -20,6 +21,7 @@ from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import VERBS, run_verb
+from workbench.kernel.words import words_of
 from workbench.redaction import HIDDEN, hidden_places
 
 REPLACE_PATIENCE_S = 30.0
@@ -127,7 +129,7 @@ class StreamMagics(Magics):
 
     @line_magic("stream")
     def verb(self, line: str) -> Any:
-        return run_verb(arg_split(line), self._run_cell)
+        return run_verb(words_of(line), self._run_cell)
 
     def _run_cell(self, cell: Cell) -> Any:
         """Show the cell of a job of an earlier kernel, and run it from the job's latest checkpoint; one whose secrets
@@ -187,7 +189,7 @@ def resuming(line: str) -> str:
     return " ".join([*kept, "--resume"])
 
 
-def parsed(magic: Callable[..., Any], line: str) -> Any:
+def parsed(magic: Any, line: str) -> Any:
     """The options in `line`.
 
     Raises:
@@ -195,14 +197,14 @@ def parsed(magic: Callable[..., Any], line: str) -> Any:
     """
     known = [flag for flags, _ in OPTIONS for flag in flags]
     try:
-        options, rest = parse_argstring(magic, line, partial=True)
+        options, rest = magic.parser.parse_known_args(words_of(line))
     except UsageError as error:
         raise SettingError(f"%%stream: {error}; write '%%stream NAME' with options out of {', '.join(known)}") from None
     for word in rest:
         if word.startswith("-"):
             raise SettingError(unknown("option", word.partition("=")[0], known))
         raise SettingError(f"%%stream takes one name, and {word!r} is a second: write '%%stream {options.name}'")
-    if options.output and not options.output.isidentifier():
+    if options.output and (not options.output.isidentifier() or iskeyword(options.output)):
         raise SettingError(f"-o {options.output} is not the name of a variable")
     return options
 

@@ -129,8 +129,7 @@ def _step(job: Any, words: Sequence[str]) -> Any:
         return UNTIL[what](job)
     if what == "until" and len(rest) == 2:
         condition, operator = rest
-        quoted = len(condition) > 1 and condition[0] == condition[-1] and condition[0] in "\"'"
-        return job.until(condition[1:-1] if quoted else condition, operator)
+        return job.until(condition, operator)
     if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
         return job.back(*map(int, rest))
     if not what.isdecimal() or rest:
@@ -148,7 +147,12 @@ def _fork(job: Any, words: Sequence[str]) -> Any:
 
 
 def _report(job: Any, words: Sequence[str]) -> Any:
-    return job.report(words[0] if words else f"{job.name}-report.html")
+    path = words[0] if words else f"{job.name}-report.html"
+    try:
+        return job.report(path)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise SettingError(f"the report cannot be written to {path!r}: {why}; name a file in another folder") from None
 
 
 def _fail(job: Any, words: Sequence[str]) -> Any:
