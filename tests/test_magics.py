@@ -371,6 +371,13 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     run(shell, "%%stream delays\nstream")
 
 
+def test_a_cell_with_a_mistake_replaces_nothing(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert "the cell ends in a int" in failure(shell, "%%stream delays --replace\n42")
+    assert isinstance(shell.run_cell("%%stream delays --replace\nmisspelt").error_in_exec, NameError)
+    assert jobs["delays"].calls == []
+
+
 def test_a_quoted_value_has_no_quotation_marks(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     run(shell, "%%stream 'delays' --checkpoint-dir \"of two words\"\nstream")
     ((name, settings),) = pipelines[-1].runs

@@ -161,9 +161,12 @@ class StreamMagics(Magics):
         """
         __tracebackhide__ = True
         options = parsed(self.start, line)
-        make_room(options.name, options.replace)
+        if not options.replace:
+            refuse_running(options.name)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
         prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
+        if options.replace:  # what is wrong with the cell is known now: the job that runs would be lost for nothing
+            make_room(options.name)
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
@@ -209,20 +212,27 @@ def parsed(magic: Any, line: str) -> Any:
     return options
 
 
-def make_room(name: str, replace: bool) -> None:
-    """Refuse a name that a running job has, or stop that job.
+def refuse_running(name: str) -> None:
+    """Refuse a name that a running job has.
 
     Raises:
-        JobError: a job of this name runs and is not to be replaced.
+        JobError: a job of this name runs.
     """
     running = wb.jobs().get(name)
-    if running is None or running.over:
-        return
-    if not replace:
+    if running is not None and not running.over:
         raise JobError(
             f"job {name!r} is running: '%stream stop {name}' ends it, or '%%stream {name} --replace' does both"
         )
-    if not end([running], REPLACE_PATIENCE_S):
+
+
+def make_room(name: str) -> None:
+    """Stop the running job of this name, if there is one.
+
+    Raises:
+        JobError: it has not stopped in time.
+    """
+    running = wb.jobs().get(name)
+    if running is not None and not running.over and not end([running], REPLACE_PATIENCE_S):
         raise JobError(
             f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s: wb.job({name!r}).cancel() ends it at once"
         )
