@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -379,3 +380,25 @@ def test_a_file_whose_folder_is_gone_is_not_told_as_a_full_disk(tmp_path: Path) 
         wb.SinkError, match="No such file or directory; its folder was there when the job began: bring it"
     ):
         write_durably(tmp_path / "gone" / "file", b"some")
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EROFS, "make its folder writable again"),
+        (errno.EACCES, "make its folder writable again"),
+        (errno.ENOSPC, "free some space"),
+    ],
+)
+def test_a_folder_that_is_no_longer_writable_is_not_told_as_a_full_disk(
+    tmp_path: Path, disk: ProbedDisk, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(disk, "sync", refused)
+    with pytest.raises(wb.SinkError) as caught:
+        write_durably(tmp_path / "file", b"some")
+    assert str(caught.value) == (
+        f"cannot write {tmp_path / 'file'}: {os.strerror(number)}; {advice} or choose another folder"
+    )

@@ -6,6 +6,7 @@ of the folder therefore finds a whole file or none.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -88,9 +89,16 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
         disk.rename(temporary, place)
         disk.sync_folder(os.path.dirname(place) or ".")
     except OSError as error:
-        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-        advice = "its folder was there when the job began: bring it back" if gone else "free some space"
-        raise SinkError(f"cannot write {path}: {error.strerror or error}; {advice} or choose another folder") from error
+        why = error.strerror or error
+        raise SinkError(f"cannot write {path}: {why}; {_advice(error)} or choose another folder") from error
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "its folder was there when the job began: bring it back"
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return "make its folder writable again"
+    return "free some space"
 
 
 def read_verified(path: Path, expected: str) -> bytes:
