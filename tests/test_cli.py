@@ -113,6 +113,8 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
         (["demo", "--headless", "--parallelism", "two"], "--parallelism is 'two': write a whole number"),
         (["demo", "--headless", "--directory", __file__], "which is a file: name a folder"),
         (["demo", "--headless", "--prepare"], "not allowed with argument"),
+        (["demo", "--headless", "fresh"], "'fresh' is for JupyterLab, which --headless and --prepare do not start"),
+        (["serve"], "the following arguments are required: FILE; 'workbench serve --help'"),
         (["dmo"], "invalid choice: 'dmo'"),
         ([], "the following arguments are required: COMMAND"),
     ],

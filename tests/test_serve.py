@@ -16,6 +16,7 @@ from tornado.ioloop import IOLoop
 from tornado.websocket import websocket_connect
 
 import workbench as wb
+from workbench.cli import main
 from workbench.errors import SettingError
 
 SEEN = """((window.Bokeh?.documents ?? []).flatMap((document) => [...document._all_models.values()])
@@ -164,3 +165,22 @@ def test_a_script_that_is_not_there_is_a_sentence(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 2
     assert "there is no script" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("n = 1\n\nn = n / 0\n", "lesson.py raised ZeroDivisionError: division by zero (lesson.py, line 3: n = n / 0)"),
+        ("import json\njson.loads('{')\n", "lesson.py raised JSONDecodeError: Expecting property name"),
+        ("ready = (\n", "lesson.py cannot be run: '(' was never closed (lesson.py, line 1: ready = ()"),
+    ],
+)
+def test_a_script_that_fails_is_told_with_its_line(tmp_path, monkeypatch, capsys, text, sentence):
+    monkeypatch.delenv("WORKBENCH_DEBUG", raising=False)
+    script = tmp_path / "lesson.py"
+    script.write_text(text)
+    assert main(["serve", str(script)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"workbench: {sentence}")
+    assert "(lesson.py, line " in told
+    assert told.count("\n") == 1

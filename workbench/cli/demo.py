@@ -14,7 +14,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from workbench.cli.command import Parser, count, duration, folder, speed
-from workbench.errors import HistoryError
+from workbench.errors import HistoryError, SettingError
 
 NOTEBOOK = "01_first_stream.ipynb"
 CHECKOUT = Path(__file__).parents[2]
@@ -73,9 +73,17 @@ def declare(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the options say; the exit code."""
+    """Do what the options say; the exit code.
+
+    Raises:
+        SettingError: there are words for JupyterLab, which is not to be started.
+    """
     if not options.headless and not options.prepare:
         open_notebook(options.lab_options)
+    if options.lab_options:
+        raise SettingError(
+            f"{options.lab_options[0]!r} is for JupyterLab, which --headless and --prepare do not start: leave it out"
+        )
     from workbench.cli import headless  # the runtime, which JupyterLab and the help do without
     from workbench.datasets.package import DATA_FOLDER
 

@@ -7,12 +7,14 @@ import runpy
 import sys
 import webbrowser
 from pathlib import Path
+from traceback import walk_tb
 
 from rich.console import Console
 
 import workbench as wb
 from workbench.cli.command import Parser, count
-from workbench.errors import SettingError
+from workbench.errors import JobError, SettingError, WorkbenchError
+from workbench.origin import Origin, line_text
 
 DETAILS = """\
 Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
@@ -26,7 +28,7 @@ def declare(parser: Parser) -> None:
     """What ``workbench serve`` takes."""
     parser.does(run, DETAILS)
     parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
-    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="for the script")
+    parser.add_argument("arguments", nargs="*", default=[], metavar="ARGUMENT", help="for the script")
     parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
@@ -36,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises:
         SettingError: no such script, or the port cannot be opened.
+        JobError: the script failed.
     """
     script: Path = options.script
     if not script.is_file():
@@ -50,13 +53,33 @@ def run(options: argparse.Namespace) -> int:
     before = sys.argv
     sys.argv = [str(script), *options.arguments]
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        _run(script)
         console.print("The script has ended; the page stays until you press Ctrl-C.")
         pages.wait()
     finally:
         sys.argv = before
         pages.stop()
     return 0
+
+
+def _run(script: Path) -> None:
+    """Run the script as the main program.
+
+    Raises:
+        JobError: it raised something that is no sentence of ours; the sentence names the script's line.
+    """
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except WorkbenchError:
+        raise
+    except SyntaxError as error:
+        where = f"{Path(error.filename or script).name}, line {error.lineno}: {(error.text or '').strip()}"
+        raise JobError(f"{script.name} cannot be run: {error.msg} ({where})") from error
+    except Exception as error:
+        file = str(script)
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+        where = f" ({Origin(file, lines[-1], line_text(file, lines[-1]))})" if lines else ""
+        raise JobError(f"{script.name} raised {type(error).__name__}: {error}{where}") from error
 
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:

@@ -81,7 +81,12 @@ def run(options: argparse.Namespace) -> int:
 def _folder(wanted: Path | None, stack: ExitStack) -> Path:
     if wanted is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workbench-soak-")))
-    wanted.mkdir(parents=True, exist_ok=True)
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"--directory is {str(wanted)!r}, which cannot be made ({error.strerror}): name another folder"
+        ) from None
     if any(wanted.iterdir()):
         raise SettingError(f"--directory is {str(wanted)!r}, which is not empty: name another folder")
     return wanted
