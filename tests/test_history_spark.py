@@ -164,6 +164,15 @@ def test_repeated_columns_are_refused(spark: SparkSession, tmp_path: Path) -> No
     df = rides(spark, 10)
     with pytest.raises(HistoryError, match=r"columns \['id'\] occur more than once"):
         write(df.selectExpr("*", "1 AS id"), tmp_path / "a.log")
+    with pytest.raises(HistoryError, match=r"columns \['ID', 'id'\] occur more than once, as Spark takes capitals for"):
+        write(df.selectExpr("*", "1 AS ID"), tmp_path / "a.log")
+
+
+@pytest.mark.spark
+def test_a_column_of_times_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    odd = "a.b`c; {ü}"
+    history = write(rides(spark, 10).withColumnRenamed("ended", odd), tmp_path / "a.log", arrival_time=odd, channels=1)
+    assert [row[odd].second for row in records(history.log, 0)] == sorted(n * 7919 % 10 + n % 5 for n in range(10))
 
 
 @pytest.fixture

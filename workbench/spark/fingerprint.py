@@ -55,13 +55,18 @@ def difference(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:
     return None
 
 
+def quoted(name: str) -> str:
+    """A column's name in Spark SQL, whatever it consists of."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def row_hash(df: DataFrame) -> Column:
     """A hash of all columns of a row; the same in every session."""
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     def plain(name: str, kind: Any) -> Column:
-        column = df[f"`{name.replace('`', '``')}`"]
+        column = df[quoted(name)]
         return functions.to_json(column) if isinstance(kind, ArrayType | MapType | StructType) else column
 
     return functions.xxhash64(*[plain(field.name, field.dataType) for field in df.schema])

@@ -12,7 +12,7 @@ from workbench.clock import SystemClock
 from workbench.connectors.replay_draft import LogDraft
 from workbench.connectors.replay_log import ROW_GROUP_ROWS, Progress, ReplayLog, log_schema, null_arrivals
 from workbench.errors import HistoryError, unknown
-from workbench.spark.fingerprint import row_hash
+from workbench.spark.fingerprint import quoted, row_hash
 from workbench.spark.progress import run_job
 from workbench.spark.session import spark_setting
 
@@ -33,9 +33,13 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
 
     if channels < 1:
         raise HistoryError(f"channels is {channels}: a replay log has at least 1")
-    repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
+    strict = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    names = [name if strict else name.lower() for name in df.columns]
+    repeated = sorted({name for name, same in zip(df.columns, names, strict=True) if names.count(same) > 1})
     if repeated:
-        raise HistoryError(f"columns {repeated} occur more than once: give every column a name of its own")
+        as_letters = len(repeated) > len({name.lower() for name in repeated})
+        why = ", as Spark takes capitals for small letters" if as_letters else ""
+        raise HistoryError(f"columns {repeated} occur more than once{why}: give every column a name of its own")
     for role, name in (("event_time", event_time), ("arrival_time", arrival_time)):
         if name not in df.columns:
             raise HistoryError(unknown(f"{role} column", name, df.columns))
@@ -101,7 +105,7 @@ def _count(df: DataFrame, arrival_time: str, progress: Progress) -> int:
     """The number of records, all of which have an arrival."""
     from pyspark.sql import functions
 
-    arrival = df[f"`{arrival_time}`"]
+    arrival = df[quoted(arrival_time)]
     counts = df.agg(functions.count("*").alias("rows"), functions.count_if(arrival.isNull()).alias("nulls"))
     rows, nulls = run_job(df.sparkSession, counts.collect, "check", progress)[0]
     if nulls:
@@ -118,8 +122,8 @@ def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: 
     hashed = row_hash(df)
     (
         df.withColumn(_CHANNEL, functions.pmod(hashed, functions.lit(channels)))
-        .repartitionByRange(ranges, f"`{arrival_time}`")
-        .sortWithinPartitions(_CHANNEL, f"`{arrival_time}`", hashed)
+        .repartitionByRange(ranges, quoted(arrival_time))
+        .sortWithinPartitions(_CHANNEL, quoted(arrival_time), hashed)
         .write.partitionBy(_CHANNEL)
         .option("compression", "zstd")
         .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
