@@ -80,11 +80,11 @@ class Partitioner:
         try:
             column = pa.array(answer)
             fits = pa.types.is_integer(column.type) and len(column) == rows
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
             fits = False
         if not fits:
             raise RecordError(
-                f"partition_by({self.describe()}) gave {repr(answer)[:80]} for a batch of {rows}: it must give "
+                f"partition_by({self.describe()}) gave {_in_a_line(answer)} for a batch of {rows}: it must give "
                 "one integer for each",
                 origin=self.origin,
             )
@@ -96,3 +96,9 @@ class Partitioner:
             )
         numbers: Int64s = column.to_numpy().astype(np.int64, copy=False)
         return numbers
+
+
+def _in_a_line(answer: object) -> str:
+    """As text of at most 80 characters: of an array its values, because its own text has lines."""
+    values = answer.tolist() if isinstance(answer, pa.Array | pa.ChunkedArray | np.ndarray) else answer
+    return " ".join(repr(values).split())[:80]
