@@ -16,6 +16,7 @@ from workbench.testing.invariants.invariant import Invariant
 from workbench.testing.invariants.model import Model
 
 _POSITIONS = "positions"
+_BROADCAST, _SUBTASK = "broadcast", "subtask"
 
 
 class RestoredState(Invariant):
@@ -56,7 +57,7 @@ class RestoredState(Invariant):
                 assert isinstance(told, dict)
                 state[WATERMARKS] = {split: told.get(split) for split in task.splits}
         for uid, snapshots in held.items():
-            before = read.get(uid, [])
+            before = _as_many(read.get(uid, []), len(snapshots))
             if uid in sources:
                 self._compare_sources(uid, before, snapshots)
             elif (rows := _rows(before)) != (found := _rows(snapshots)):
@@ -75,6 +76,19 @@ class RestoredState(Invariant):
             told, tells = _merged(before, WATERMARKS), _merged(now, WATERMARKS)
             if any(tells.get(split, state) != state for split, state in told.items()):
                 self.violated("I6", f"{uid} tells event time from {tells}, its checkpoint has {told}")
+
+
+def _as_many(snapshots: list[Snapshot], subtasks: int) -> list[Snapshot]:
+    """What so many subtasks go on from: of broadcast state, which each of them has, all have the first one's where
+    there were more or fewer."""
+    tables = [table for snapshot in snapshots if isinstance(table := snapshot.get(_BROADCAST), pa.Table)]
+    if len(tables) in (0, subtasks):
+        return snapshots
+    first = min(tables, key=lambda table: int(table.column(_SUBTASK)[0].as_py()))
+    place, field = first.schema.get_field_index(_SUBTASK), first.schema.field(_SUBTASK)
+    others: list[Snapshot] = [{k: v for k, v in snapshot.items() if k != _BROADCAST} for snapshot in snapshots]
+    copies = (first.set_column(place, field, pa.array([subtask], field.type)) for subtask in range(subtasks))
+    return [*others, *({_BROADCAST: copy} for copy in copies)]
 
 
 def _merged(snapshots: Sequence[Snapshot], name: str) -> dict[str, Any]:
