@@ -110,6 +110,16 @@ def as_error(raised: BaseException) -> Exception:
     )
 
 
+def told_by(error: OSError) -> str:
+    """What the system says, in one line; stores on other machines say it in several.
+
+    Example:
+        >>> told_by(OSError("When reading: no answer\\nTraceback"))
+        'When reading: no answer'
+    """
+    return error.strerror or str(error).partition("\n")[0]
+
+
 def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
     """The error for a file of a checkpoint that is there, as far as is known, and that the system does not read.
 
@@ -118,7 +128,7 @@ def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpo
         'checkpoint 3 cannot be read now: chk-3/map-0: Input/output error; try again when the storage answers'
     """
     return UnreadableCheckpointError(
-        f"{what} cannot be read now: {path}: {error.strerror or error}; try again when the storage answers"
+        f"{what} cannot be read now: {path}: {told_by(error)}; try again when the storage answers"
     )
 
 

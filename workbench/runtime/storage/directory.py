@@ -28,9 +28,9 @@ from workbench.errors import (
     CorruptCheckpointError,
     UnreadableCheckpointError,
     cannot_be_read,
+    told_by,
 )
 from workbench.operators.base import Snapshot
-from workbench.redaction import redacted
 from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
@@ -339,10 +339,9 @@ class DirectoryStorage:
         try:
             self._files.delete_durably(path)
         except OSError as error:
-            reason = redacted(error.strerror or str(error).partition("\n")[0])
             raise UnreadableCheckpointError(
-                f"{self._files.path_of(path)} cannot be removed for good now: {reason}; try again when the storage "
-                "answers"
+                f"{self._files.path_of(path)} cannot be removed for good now: {told_by(error)}; try again when the "
+                "storage answers"
             ) from error
 
     def _delete(self, files: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from workbench.errors import CheckpointError, UnreadableCheckpointError
+from workbench.errors import CheckpointError, UnreadableCheckpointError, told_by
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
@@ -46,9 +46,8 @@ def looked_into(files: Files) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = redacted(error.strerror or str(error).partition("\n")[0])
         raise UnreadableCheckpointError(
-            f"the checkpoint directory {files.shown!r} cannot be used ({reason}): check that it exists and the "
+            f"the checkpoint directory {files.shown!r} cannot be used ({told_by(error)}): check that it exists and the "
             "credentials, or choose another"
         ) from None
 
