@@ -89,7 +89,24 @@ def test_a_lock_of_a_dead_process_holds_nothing(tmp_path: Path) -> None:
     assert not wb.found_jobs(tmp_path)[0].resumable  # from here nobody can tell
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 1}', b'{"format": 99}', b"\xff"])
+RECORD = {"format": 1, "name": "a", "state": "RUNNING", "started_us": 1, "settings": {}, "cell": None}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"format": 1}',
+        b'{"format": 99}',
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps({**RECORD, "settings": ["a"]}).encode(),
+        json.dumps({**RECORD, "name": 7}).encode(),
+        json.dumps({**RECORD, "started_us": 2**70}).encode(),
+        json.dumps({**RECORD, "cell": {"line": None, "body": "x"}}).encode(),
+    ],
+)
 def test_what_is_no_record_is_no_job(tmp_path: Path, content: bytes) -> None:
     assert JobRecord.from_json(content) is None
     DirectoryStorage(tmp_path).close()
@@ -98,8 +115,23 @@ def test_what_is_no_record_is_no_job(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    record = JobRecord("a", "RUNNING", 17, {"parallelism": 2, "speed": "max"}, Cell("a -p 2", 'x = "ü"\n'))
+    given = {"parallelism": 2, "speed": "max", "rate": 1.5, "incremental": False, "restore": None}
+    record = JobRecord("a", "RUNNING", 17, given, Cell("a -p 2", 'x = "ü"\n'))
     assert JobRecord.from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        b"[" * 100_000,
+        b'{"pid": 1e999, "host": "HOST", "since_us": 0}',
+        b'{"pid": 9999999999, "host": "HOST", "since_us": 0}',
+    ],
+)
+def test_what_no_process_of_this_machine_wrote_holds_nothing(tmp_path: Path, lock: bytes) -> None:
+    interrupted(tmp_path)
+    (tmp_path / "lock").write_bytes(lock.replace(b"HOST", os.uname().nodename.encode()))
+    assert wb.found_jobs(tmp_path)[0].holder is None
 
 
 def damage(folder: Path) -> Path:

@@ -51,7 +51,9 @@ def test_a_recording_is_json_lines(recording: Recording, tmp_path: Path) -> None
     assert [json.loads(line)["sequence"] for line in lines] == [frame.sequence for frame in recording.frames]
 
 
-def test_what_is_no_recording_is_refused_with_its_name(recording: Recording, tmp_path: Path) -> None:
+def test_what_is_no_recording_is_refused_with_its_name(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SettingError, match="there is no recording"):
         wb.Recording.open(tmp_path / "nowhere")
     path = tmp_path / "run.recording"
@@ -68,6 +70,18 @@ def test_what_is_no_recording_is_refused_with_its_name(recording: Recording, tmp
     lines = gzip.decompress(whole).splitlines(keepends=True)
     path.write_bytes(gzip.compress(b"".join(lines[:-1])))
     with pytest.raises(SettingError, match=f"has {len(lines) - 2} frames instead of {len(lines) - 1}"):
+        wb.Recording.open(path)
+    for text in ("[" * 100_000, '{"format": "workbench recording", "version": 1}'):
+        path.write_bytes(gzip.compress(text.encode()))
+        with pytest.raises(SettingError, match="is no recording, or a torn one"):
+            wb.Recording.open(path)
+    monkeypatch.setattr("workbench.telemetry.recording._LINE_MAX", 1_000)
+    path.write_bytes(gzip.compress(b"[" + b"1," * 1_000 + b"1]"))
+    with pytest.raises(SettingError, match="a line has more than 1,000 characters"):
+        wb.Recording.open(path)
+    monkeypatch.undo()
+    path.write_bytes(gzip.compress(re.sub(rb'"vertices":.*', b'"vertices":"x"}', gzip.decompress(whole))))
+    with pytest.raises(SettingError, match="is no recording, or a torn one"):
         wb.Recording.open(path)
     with pytest.raises(SettingError, match="nothing has been recorded of the job 'none' yet"):
         wb.Recording("none", [])

@@ -230,7 +230,19 @@ def test_damage_is_found_and_named(tmp_path: Path) -> None:
     damage_manifest(folder, '"version": 1', '"version": 99')
     with pytest.raises(HistoryError, match="has format version 99 and this release reads version 1"):
         ReplayLog.open(folder)
-    for old, new in [("workbench replay log", "poem"), ('"rows": 3', '"rows": 4'), ('"notes"', '"nodes"'), ("{", "")]:
+    for old, new in [
+        ("workbench replay log", "poem"),
+        ('"rows": 3', '"rows": 4'),
+        ('"notes"', '"nodes"'),
+        ("{", ""),
+        ("{", "[" * 100_000),
+        (f'"{file}"', '"../../other.parquet"'),
+        (f'"{file}"', "null"),
+        (f'"{file}"', '"a\\u0000b"'),
+        ('"first_row": 0', '"first_row": 1'),
+        ('"without_event_time": 0', '"without_event_time": "0"'),
+        ('"event_us": [', '"event_us": ["x",'),
+    ]:
         folder = copy()
         damage_manifest(folder, old, new)
         with pytest.raises(HistoryError, match=r"is not a replay log's manifest \(.*\): write the log again"):

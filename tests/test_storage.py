@@ -173,6 +173,70 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
             storage.manifests()
 
 
+def changed(value: object, *path: str | int) -> Callable[[Any], bytes]:
+    """A manifest of which one value is another, and whose checksum is right nevertheless."""
+
+    def change(content: Any) -> bytes:
+        within = content
+        for name in path[:-1]:
+            within = within[name]
+        within[path[-1]] = value
+        return with_checksum(json.dumps(content, sort_keys=True).encode()[1:])
+
+    return change
+
+
+def with_checksum(body: bytes) -> bytes:
+    return f'{{"checksum": "{checksum(body)}", '.encode() + body
+
+
+NO_ONE_OF_OURS: list[tuple[Callable[[Any], bytes], str]] = [
+    (changed("9", "checkpoint_id"), "it.checkpoint_id is '9', where an int belongs"),
+    (changed(True, "checkpoint_id"), "it.checkpoint_id is True"),
+    (changed(0, "checkpoint_id"), "its checkpoint_id is 0"),
+    (changed(2**62 + 1, "checkpoint_id"), "its checkpoint_id is 4611686018427387905"),
+    (changed(2**70, "completed_us"), "it.completed_us has more than 64 bits"),
+    (changed(float("nan"), "completed_us"), "it.completed_us is nan"),
+    (changed(None, "job"), "it.job is None, where a str belongs"),
+    (changed("\ud800", "job"), "surrogates not allowed"),
+    (changed({"a": "two"}, "parallelism"), "it.parallelism is 'two'"),
+    (changed(["a"], "parallelism"), "it.parallelism is a list, where a dict belongs"),
+    (changed([None], "files", 0, "operators"), r"it.files\[0\].operators\[0\] is None"),
+    (changed("../../x", "files", 0, "file"), r"a file '../../x', which is outside of the checkpoint directory"),
+    (changed("/etc/passwd", "files", 0, "file"), "a file '/etc/passwd'"),
+    (changed(["a\0b"], "files", 0, "needs"), "a file 'a.x00b'"),
+    (changed(["x" * 5_000], "files", 0, "needs"), "a file 'xxx"),
+    (changed(["a"], "ignored"), "it has 'ignored', which nothing takes"),
+    (lambda content: changed([content["files"][0]] * 2, "files")(content), "two files of one task"),
+    (lambda content: with_checksum(b'"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), NO_ONE_OF_OURS)
+def test_a_manifest_with_a_right_checksum_and_wrong_values_is_refused(
+    tmp_path: Path, change: Callable[[Any], bytes], told: str
+) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        complete(storage, 1)
+        path = tmp_path / "chk-00000001" / "manifest.json"
+        content = json.loads(path.read_bytes())
+        del content["checksum"]
+        path.write_bytes(change(content))
+        with pytest.raises(CorruptCheckpointError, match=rf"manifest\.json cannot be read \(.*{told}") as caught:
+            storage.manifests()
+        assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+def test_checkpoints_with_more_than_eight_digits_are_found_again(tmp_path: Path) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        for number in (99_999_999, 100_000_000):
+            complete(storage, number)
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        latest = storage.latest()
+        assert latest is not None
+        assert (latest.checkpoint_id, storage.highest_id()) == (100_000_000, 100_000_000)
+
+
 # --- files that checkpoints share
 
 

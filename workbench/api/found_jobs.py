@@ -24,7 +24,7 @@ from workbench.runtime.storage.holding import LOCK
 from workbench.runtime.storage.lease import lessee
 from workbench.runtime.storage.locations import folder_in, looked_into, open_files
 
-_PLACE = re.compile(r"chk-[0-9]{8}")
+_PLACE = re.compile(r"chk-[0-9]{8,}")
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 
 
@@ -204,7 +204,7 @@ def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # or a number that no process has
         return False
     except OSError:
         return True  # it is somebody else's

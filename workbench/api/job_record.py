@@ -16,6 +16,7 @@ from pathlib import Path
 
 from workbench.connectors.disk import make_folder_durably
 from workbench.connectors.part_files import write_durably
+from workbench.from_json import made, parsed
 from workbench.redaction import redacted
 
 RECORD = "job.json"
@@ -60,7 +61,7 @@ class JobRecord:
     name: str
     state: str
     started_us: int
-    settings: Mapping[str, str | int | None]
+    settings: Mapping[str, str | int | float | bool | None]
     cell: Cell | None = None
 
     def to_json(self) -> bytes:
@@ -72,11 +73,8 @@ class JobRecord:
     def from_json(content: bytes) -> JobRecord | None:
         """The record in a file; None when it is not one, or one of another version."""
         try:
-            read = json.loads(content)
-            if read.pop("format") != FORMAT:
-                return None
-            cell = read.pop("cell")
-            return JobRecord(**read, cell=None if cell is None else Cell(**cell))
+            read = parsed(content)
+            return made(JobRecord, read) if read.pop("format") == FORMAT else None
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -122,7 +120,7 @@ class KnownDirectories:
         found = []
         for file in sorted(self._folder.glob("*.json")):
             try:
-                location = str(json.loads(file.read_bytes())["directory"])
+                location = made(str, parsed(file.read_bytes())["directory"])
             except (OSError, ValueError, KeyError, TypeError):
                 continue
             if "://" not in location and not Path(location).is_dir():

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from workbench.durations import NO_TIME, format_instant
 from workbench.elements import Int64s, event_times
 from workbench.errors import HistoryError, unknown
+from workbench.from_json import made, parsed
 
 MANIFEST = "manifest.json"
 _FORMAT = "workbench replay log"
@@ -131,7 +132,7 @@ class Manifest:
             HistoryError: not a manifest, or of a version that this release does not know.
         """
         try:
-            content = json.loads(text)
+            content = parsed(text)
             if content["format"] != _FORMAT:
                 raise ValueError(f"its format is {content['format']!r}")
             if content["version"] != _VERSION:
@@ -143,7 +144,7 @@ class Manifest:
                 schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["schema"], validate=True))),
                 event_time=str(content["event_time"]),
                 arrival_time=str(content["arrival_time"]),
-                channels=tuple(tuple(_log_file(file) for file in channel) for channel in content["channels"]),
+                channels=_checked(made(tuple[tuple[LogFile, ...], ...], content["channels"], "channels")),
                 fingerprint={str(name): str(value) for name, value in content["fingerprint"].items()},
                 notes=tuple(str(note) for note in content["notes"]),
                 created_at=str(content["created_at"]),
@@ -157,12 +158,17 @@ class Manifest:
         return manifest
 
 
-def _log_file(content: dict[str, Any]) -> LogFile:
-    event_us = content["event_us"]
-    groups = tuple(RowGroup(**group) for group in content["groups"])
-    return LogFile(
-        **{**content, "groups": groups, "event_us": None if event_us is None else (event_us[0], event_us[1])}
-    )
+def _checked(channels: tuple[tuple[LogFile, ...], ...]) -> tuple[tuple[LogFile, ...], ...]:
+    """The channels, if their files lie in the log's folder and follow one another."""
+    for channel in channels:
+        row = 0
+        for file in channel:
+            if "\0" in file.name or not {"", ".", ".."}.isdisjoint(file.name.split("/")):
+                raise ValueError(f"it has a file {file.name!r}, which is outside of its folder")
+            if file.first_row != row or any(group.rows < 1 for group in file.groups) or not file.groups:
+                raise ValueError(f"{file.name} does not begin at row {row}, or has no rows")
+            row += file.rows
+    return channels
 
 
 def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:

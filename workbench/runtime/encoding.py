@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from workbench.connectors.deferred import FILES, ChangingRows
 from workbench.errors import CorruptCheckpointError
+from workbench.from_json import parsed
 from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
@@ -264,7 +265,7 @@ def decode(data: Any, name: str, parts: Callable[[Sequence[str]], pa.Table] | No
             if not row["name"]:
                 continue
             if row["json"] is not None:
-                snapshot[row["name"]] = cast(Json, json.loads(row["json"]))
+                snapshot[row["name"]] = cast(Json, parsed(row["json"]))
             elif row["parts"] is None:
                 snapshot[row["name"]] = with_repeats(next(streams))
             else:

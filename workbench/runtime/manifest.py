@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from workbench.connectors.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.from_json import made, parsed
 
 MANIFEST = "manifest.json"
 FORMAT = 3
+_ID_MAX = 2**62  # so that the numbers behind it have 64 bits, too
+_PATH_MAX = 1_000
+_SHOWN = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -128,17 +132,16 @@ def read_manifest(data: bytes, place: str, path: str) -> Manifest:
         CheckpointError: another version wrote it.
     """
     try:
-        content: dict[str, Any] = json.loads(data)
+        content: dict[str, Any] = parsed(data)
         written = content["format"]
         if written == FORMAT:
             head = len(_head(b""))
             if data[:head] != _head(data[head:]):
                 raise ValueError("it does not match its checksum")
             del content["checksum"]
-            files = tuple(map(_state_file, content.pop("files")))
-            return Manifest(**content, files=files, place=place)
+            return _sensible(replace(made(Manifest, content, "it"), place=place))
         if not isinstance(written, int):
-            raise ValueError(f"its format is {written!r}")
+            raise ValueError(f"its format is {str(written)[:_SHOWN]!r}")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise unreadable(path, error) from error
     raise CheckpointError(
@@ -155,10 +158,18 @@ def unreadable(path: str, reason: object) -> CorruptCheckpointError:
     )
 
 
-def _state_file(content: dict[str, Any]) -> StateFile:
-    parts = tuple(StatePart(**part) for part in content["parts"])
-    lists = {"needs": tuple(content["needs"]), "operators": tuple(content["operators"])}
-    return StateFile(**{**content, **lists, "parts": parts})
+def _sensible(manifest: Manifest) -> Manifest:
+    """A manifest whose checksum is right may still be somebody's own work."""
+    if not 0 < manifest.checkpoint_id <= _ID_MAX:
+        raise ValueError(f"its checkpoint_id is {manifest.checkpoint_id}")
+    if len({file.task for file in manifest.files}) < len(manifest.files):
+        raise ValueError("it has two files of one task")
+    for path in sorted(manifest.needs.union(file.file for file in manifest.files)):
+        if len(path) > _PATH_MAX or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise ValueError(
+                f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has no fit name"
+            )
+    return manifest
 
 
 def _head(body: bytes) -> bytes:

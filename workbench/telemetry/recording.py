@@ -5,17 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import types
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TextIO, Union, get_args, get_origin, get_type_hints
 
 from workbench.errors import SettingError
+from workbench.from_json import made, parsed
 from workbench.telemetry.frames import Frame
 
 FORMAT = "workbench recording"
 VERSION = 1
+_LINE_MAX = 1 << 26
+"""Characters of a line; a frame of a thousand tasks has some millions."""
 
 
 def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
@@ -37,18 +41,28 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
         SettingError: there is no such file, or it is no whole recording.
     """
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            head = json.loads(next(lines, "null"))
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            lines = _lines(file)
+            head = parsed(next(lines, "null"))
             if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
                 raise SettingError(f"{str(path)!r} is no recording of version {VERSION}: see job.recording")
-            frames = tuple(_made(Frame, json.loads(line)) for line in lines)
+            job, expected = made(str, head.get("job")), made(int, head.get("frames"))
+            frames = tuple(_made(Frame, parsed(line)) for line in lines)
     except FileNotFoundError:
         raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SettingError(f"{str(path)!r} is no recording, or a torn one ({error}): write it again") from error
-    if len(frames) != head["frames"]:
-        raise SettingError(f"{str(path)!r} has {len(frames)} frames instead of {head['frames']}: copy it again")
-    return str(head["job"]), frames
+    if len(frames) != expected:
+        raise SettingError(f"{str(path)!r} has {len(frames)} frames instead of {expected}: copy it again")
+    return job, frames
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """The lines, none of which is too long: a small file may unpack to more than memory holds."""
+    for line in iter(lambda: file.readline(_LINE_MAX), ""):
+        if len(line) == _LINE_MAX:
+            raise ValueError(f"a line has more than {_LINE_MAX:,} characters")
+        yield line
 
 
 @cache

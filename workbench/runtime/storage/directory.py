@@ -45,7 +45,7 @@ SHARED = ("tables", "state")
 INCREMENTAL_ABOVE_BYTES = 1 << 20
 """Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
 _SAVEPOINTS = "savepoints"
-_CHECKPOINT = re.compile(r"chk-([0-9]{8})")
+_CHECKPOINT = re.compile(r"chk-([0-9]{8,})")
 
 
 class DirectoryStorage:

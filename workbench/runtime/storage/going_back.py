@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.from_json import made, parsed
 from workbench.runtime.manifest import Manifest
 
 TAKEN_BACK = "taken-back.json"
@@ -67,8 +68,8 @@ def read_gone_back(data: bytes, path: str) -> GoneBack:
         CorruptCheckpointError: they are not what was written.
     """
     try:
-        content = json.loads(data)
-        back = GoneBack(str(content["place"]), int(content["first_id"]))
+        content = parsed(data)
+        back = GoneBack(made(str, content["place"]), made(int, content["first_id"]))
         if back.to_json() == data:
             return back
         reason = "it is not what was written"

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from workbench.clock import SystemClock
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError
+from workbench.from_json import made, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,8 @@ class Holder:
     def read(text: str) -> Holder | None:
         """What `write` wrote; None for anything else."""
         try:
-            content = json.loads(text)
-            return Holder(int(content["pid"]), str(content["host"]), int(content["since_us"]))
-        except (ValueError, KeyError, TypeError):
+            return made(Holder, parsed(text))
+        except ValueError:
             return None
 
     def write(self) -> str:

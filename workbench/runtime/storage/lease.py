@@ -37,6 +37,7 @@ from typing import NoReturn
 from workbench.clock import Clock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import CheckpointError
+from workbench.from_json import made, parsed
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.holder import HeldError, Holder
@@ -193,7 +194,7 @@ def _read(files: Files) -> tuple[str | None, int]:
     if not files.exists(LEASE):
         return None, 0
     try:
-        content = json.loads(bytes(memoryview(files.read(LEASE, RunningChecksum()))))
-        return str(content["owner"]), int(content["heartbeat_us"])
+        content = parsed(bytes(memoryview(files.read(LEASE, RunningChecksum()))))
+        return made(str, content["owner"]), made(int, content["heartbeat_us"])
     except (ValueError, KeyError, TypeError):
         return None, 0
