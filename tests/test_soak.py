@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +20,7 @@ from workbench.cli import main
 from workbench.cli.soak.faults import KINDS
 from workbench.cli.soak.ledger import Ledger
 from workbench.cli.soak.read_rows import ReadRows
-from workbench.cli.soak.resources import settled_mb
+from workbench.cli.soak.resources import ARENAS, settled_mb
 from workbench.cli.soak.result import Recovery, Suffered
 from workbench.cli.soak.watch import Soak
 from workbench.cli.soak.work import BASE_US, GROUPS, KEYS, TOTALS, WINDOW_US, WINDOWS, Work, exact_counts, exact_window
@@ -195,6 +197,21 @@ def test_looking_keeps_the_notes_of_what_was_read_few(shown: tuple[Shown, Work])
     assert (len(work.read._fresh), work.read.runs().tolist()) == (0, [[0, 450_000]])
 
 
+@pytest.mark.parametrize("records", [0, 450_000])
+def test_notes_have_room_from_the_beginning_and_get_more_when_it_is_too_little(
+    shown: tuple[Shown, Work], records: int
+) -> None:
+    job, work = shown
+    ledger = Ledger(work, records)
+    room = ledger._windows.nbytes, ledger._milestones.nbytes
+    assert closed(job, work, ledger) == []
+    assert ((ledger._windows.nbytes, ledger._milestones.nbytes) == room) == (records > 0)
+    pq.write_table(pa.table({"key": [7], "n": [90_000], "s": [720_000]}), work.parts / "part-2.parquet")
+    ledger.look(job)
+    assert ledger._milestones[900, 7] == 1
+    assert ledger.violations == []
+
+
 def test_files_that_come_twice_change_or_vanish(shown: tuple[Shown, Work]) -> None:
     job, work = shown
     ledger = Ledger(work)
@@ -289,3 +306,41 @@ def test_a_folder_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[s
     (tmp_path / "file").write_text("mine")
     assert main(["soak", "--directory", str(tmp_path / "file" / "below")]) == 2
     assert "which cannot be made (Not a directory): name another folder" in capsys.readouterr().err
+
+
+ARENAS_OF_MANY_THREADS = """
+import ctypes, tempfile, threading
+import numpy as np
+from workbench.cli.soak.resources import malloc_gives_back
+
+{first}
+done = threading.Event()
+def hold():
+    pieces = [np.ones(5_000) for _ in range(20)]
+    ready.wait()
+    done.wait()
+    return pieces
+ready = threading.Barrier(13)
+threads = [threading.Thread(target=hold) for _ in range(12)]
+for thread in threads:
+    thread.start()
+ready.wait()
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+with tempfile.TemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fdopen(file.fileno(), b"w"))
+    libc.malloc_info(0, stream)
+    libc.fflush(stream)
+    file.seek(0)
+    print(file.read().decode().count("<heap nr"))
+done.set()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no arenas")
+def test_malloc_keeps_what_is_free_in_few_places() -> None:
+    def arenas(first: str) -> int:
+        script = ARENAS_OF_MANY_THREADS.format(first=first)
+        return int(subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout)
+
+    assert arenas("malloc_gives_back()") <= ARENAS < arenas("")

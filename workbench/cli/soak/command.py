@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from workbench.cli.command import Parser, count, folder, say
 from workbench.cli.soak.faults import KINDS
+from workbench.cli.soak.resources import malloc_gives_back
 from workbench.cli.soak.result import Suffered
 from workbench.cli.soak.watch import Soak
 from workbench.errors import SettingError
@@ -58,6 +59,7 @@ def declare(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Soak; exit code 1 when a promise was broken."""
+    malloc_gives_back()
     console = Console(stderr=options.json, highlight=False, soft_wrap=True, markup=False)
     with ExitStack() as stack:
         place = _folder(options.directory, stack)

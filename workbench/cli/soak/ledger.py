@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,19 +36,22 @@ class Ledger:
 
     Args:
         work: the job's.
+        records: that will be read, about; there is room for the notes of so many from the beginning on, because notes
+            that grow would look like a leak.
 
     Attributes:
         violations: what is wrong, each said once, in the order in which it was found.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, records: int = 0) -> None:
         self.violations: list[str] = []
         self._work = work
-        self._windows: list[Int64s] = []
+        self._windows = _held((records // WINDOW_ROWS + 1, 2, GROUPS), np.int64)  # what is exact, of the first ones
+        self._windows_known = 0
         self._window_shown: Int64s = np.zeros(0, np.int64)
         self._totals: Int64s = np.zeros(KEYS, np.int64)
         self._parts: dict[str, tuple[int, int, int]] = {}
-        self._milestones = np.zeros((KEYS, 16), np.int16)  # of half an hour there are millions
+        self._milestones = _held((records // KEYS // MILESTONE + 16, KEYS), np.int16)  # of half an hour, millions
 
     def say(self, violation: str) -> None:
         """Note what is wrong, unless it is known."""
@@ -63,11 +69,11 @@ class Ledger:
         self.look(job)
         counts = exact_counts(self._work.read)
         self._compare("total of key", np.arange(KEYS), self._totals, counts)
-        due = np.arange(self._milestones.shape[1])[None, :] <= (counts // MILESTONE)[:, None]
-        due[:, 0] = False
-        right = ((self._milestones == 1) & due).sum(axis=1)
+        due = np.arange(len(self._milestones))[:, None] <= counts // MILESTONE
+        due[0] = False
+        right = ((self._milestones == 1) & due).sum(axis=0)
         self._compare("number of right milestones of key", np.arange(KEYS), right, counts // MILESTONE)
-        self._compare("number of milestones of key", np.arange(KEYS), self._milestones.sum(axis=1), counts // MILESTONE)
+        self._compare("number of milestones of key", np.arange(KEYS), self._milestones.sum(axis=0), counts // MILESTONE)
         complete = (self._work.read.unbroken - DISORDER - LAG_ROWS) // WINDOW_ROWS
         shown = self._window_shown.reshape(-1, GROUPS).sum(axis=1)
         for window in range(complete):
@@ -83,19 +89,20 @@ class Ledger:
         if len(window) and (window.min() < 0 or (end_us - start_us != WINDOW_US).any()):
             self.say("a window has bounds that no window has")
             return
-        while len(self._windows) <= int(window.max(initial=-1)):
-            self._windows.append(exact_window(len(self._windows)))
+        while self._windows_known <= int(window.max(initial=-1)):
+            self._windows = _with_room(self._windows, self._windows_known)
+            self._windows[self._windows_known] = exact_window(self._windows_known)
+            self._windows_known += 1
         place = window * GROUPS + group
-        shown = np.bincount(place, minlength=len(self._windows) * GROUPS)
+        shown = np.bincount(place, minlength=self._windows_known * GROUPS)
         for twice in np.flatnonzero(shown > 1)[:3].tolist():
             self.say(f"window {twice // GROUPS} of group {twice % GROUPS} is committed {shown[twice]} times")
         for gone in np.flatnonzero(self._window_shown > shown[: len(self._window_shown)])[:3].tolist():
             self.say(f"window {gone // GROUPS} of group {gone % GROUPS} was committed and is gone")
         self._window_shown = shown
         if len(window):
-            exact = np.stack(self._windows)
-            self._compare("records of window and group", place, n, exact[window, 0, group])
-            self._compare("sum of window and group", place, s, exact[window, 1, group])
+            self._compare("records of window and group", place, n, self._windows[window, 0, group])
+            self._compare("sum of window and group", place, s, self._windows[window, 1, group])
 
     def _look_at_totals(self, table: pa.Table) -> None:
         key, n, s = (table.column(name).to_numpy() for name in ("key", "n", "s"))
@@ -129,14 +136,25 @@ class Ledger:
             return
         self._compare("sum at a milestone of key", key, s, n * (key + 1))
         number = n // MILESTONE
-        while int(number.max(initial=0)) >= self._milestones.shape[1]:
-            self._milestones = np.concatenate([self._milestones, np.zeros_like(self._milestones)], axis=1)
-        np.add.at(self._milestones, (key, number), 1)
-        for row in np.flatnonzero(self._milestones[key, number] > 1)[:3].tolist():
+        self._milestones = _with_room(self._milestones, int(number.max(initial=0)))
+        np.add.at(self._milestones, (number, key), 1)
+        for row in np.flatnonzero(self._milestones[number, key] > 1)[:3].tolist():
             self.say(
-                f"milestone {n[row]} of key {key[row]} is committed {self._milestones[key[row], number[row]]} times"
+                f"milestone {n[row]} of key {key[row]} is committed {self._milestones[number[row], key[row]]} times"
             )
 
     def _compare(self, what: str, names: Int64s, found: Int64s, exact: Int64s) -> None:
         for place in np.flatnonzero(found != exact)[:3].tolist():
             self.say(f"the {what} {names[place]} is {found[place]} and should be {exact[place]}")
+
+
+def _held(shape: tuple[int, ...], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Zeros that are in memory already: those of ``np.zeros`` come when somebody writes."""
+    return np.full(shape, 0, kind)
+
+
+def _with_room(notes: npt.NDArray[Any], place: int) -> npt.NDArray[Any]:
+    """The notes, with a row at this place; twice as many rows when there is none yet."""
+    while place >= len(notes):
+        notes = np.concatenate([notes, np.zeros_like(notes)])
+    return notes

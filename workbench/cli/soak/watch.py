@@ -46,7 +46,7 @@ class Soak:
         self._seed = seed
         self._chance = Random(seed)
         self._work = Work(rate, folder)
-        self._ledger = Ledger(self._work)
+        self._ledger = Ledger(self._work, records=int(1.1 * rate * seconds))
         self._looks = 0
         self._look_due = 0.0
         self._memory_due = 0.0
