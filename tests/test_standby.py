@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
+from workbench.api import opening
 from workbench.connectors import sql_sqlite
 from workbench.drivers import standby
 from workbench.errors import CheckpointError, JobError, SettingError
+from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, HeldError, Holder, holding
 from workbench.runtime.storage.files import LocalFiles
 
@@ -106,6 +110,77 @@ def test_one_of_those_who_stand_by_goes_on_when_the_owner_is_killed(processes: P
     process, told = processes.next("FINISHED")
     assert process == third
     assert told[2] == list(range(COUNT))  # each row once, whoever committed it
+
+
+# a directory that is deleted, renamed or replaced ------------------------------------------------------------------
+
+
+def test_the_owner_notices_that_its_directory_was_replaced_and_taken(tmp_path: Path) -> None:
+    owner = DirectoryStorage(tmp_path / "c")
+    (tmp_path / "c").rename(tmp_path / "away")
+    with closing(DirectoryStorage(tmp_path / "c")) as other:
+        owned = (
+            owner.check,
+            owner.beat,
+            lambda: owner.keep("job.json", b"{}"),
+            lambda: owner.write("chk-00000001", "task[0]", encode({})),
+            lambda: owner.discard("chk-00000001"),
+        )
+        for each in owned:
+            with pytest.raises(CheckpointError, match=f"replaced .* taken by process {os.getpid()} on"):
+                each()
+        other.beat()
+        other.check()
+        assert other.unused
+    with pytest.raises(CheckpointError, match="replaced while this job ran"):  # nor when the other one has ended
+        owner.check()
+    owner.close()
+    with closing(DirectoryStorage(tmp_path / "c")):
+        pass
+
+
+@pytest.mark.parametrize("deleted", ["the lock", "all"])
+def test_the_owner_of_a_directory_that_was_deleted_takes_it_again(tmp_path: Path, deleted: str) -> None:
+    owner = DirectoryStorage(tmp_path / "c")
+    for _ in range(2):
+        if deleted == "all":
+            shutil.rmtree(tmp_path / "c")
+        else:
+            (tmp_path / "c" / "lock").unlink()
+        owner.beat()
+        owner.write("chk-00000001", "task[0]", encode({}))
+        with pytest.raises(HeldError, match=f"is in use by process {os.getpid()}"):
+            DirectoryStorage(tmp_path / "c")
+    owner.close()
+    DirectoryStorage(tmp_path / "c").close()
+
+
+def test_who_cannot_look_for_its_lock_completes_no_checkpoint_and_does_not_end(tmp_path: Path) -> None:
+    owner = DirectoryStorage(tmp_path / "c")
+    (tmp_path / "c").rename(tmp_path / "away")
+    (tmp_path / "c").touch()
+    owner.beat()
+    with pytest.raises(CheckpointError, match=r"cannot be read now: .*Not a directory"):
+        owner.check()
+    (tmp_path / "c").unlink()
+    (tmp_path / "away").rename(tmp_path / "c")
+    owner.check()
+    owner.close()
+
+
+def test_of_two_jobs_whose_directory_was_replaced_one_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "HEARTBEAT_US", 50_000)
+    rows = wb.Stream.from_table(pa.table({"n": range(2_000)}), rate=1_000).uid("numbers")
+    pipeline = rows.sink_to(wb.ParquetSink(tmp_path / "out"))
+    first = pipeline.run("first", checkpoint_dir=tmp_path / "c", checkpoint_interval="1h")
+    first.checkpoint()
+    (tmp_path / "c" / "lock").unlink()
+    second = pipeline.run("second", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms", resume=True)
+    with pytest.raises(JobError, match="was taken by process"):
+        first.wait("60s")
+    assert second.wait("60s") == "FINISHED"
+    written = (n for path in (tmp_path / "out").glob("part-*") for n in pq.read_table(path)["n"].to_pylist())
+    assert sorted(written) == list(range(2_000))
 
 
 # in one process ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
-from workbench.api.opening import Beginning, keep_lease, matched, open_storage
+from workbench.api.opening import Beginning, keep_held, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.registry import check_free, register
 from workbench.api.repeating import unrepeatable
@@ -293,10 +293,9 @@ def _start(
             sampler.keep("RUNNING")
             if (known := known_directories()) is not None:
                 known.add(str(begin.storage.directory or begin.storage.location))
+            sampler.heartbeat = keep_held(begin.storage, driver)
         for text in begin.news:
             sampler.on_event(clock.now_us(), "notice", text)
-        if isinstance(begin.storage, DirectoryStorage) and begin.storage.directory is None:
-            sampler.heartbeat = keep_lease(begin.storage, driver)
 
     def goes_on(successor: Master, begin: Beginning) -> None:
         begins(begin)

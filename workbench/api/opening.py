@@ -150,8 +150,8 @@ def _takes(kind: str, saved: str | None) -> bool:
     return saved in (None, kind, kind.partition(" ")[0])
 
 
-def keep_lease(storage: DirectoryStorage, driver: Driver) -> Heartbeat:
-    """Keep a directory without locks for this job, and end the job when somebody else has taken it."""
+def keep_held(storage: DirectoryStorage, driver: Driver) -> Heartbeat:
+    """Keep a directory for this job, and end the job when somebody else has taken it."""
 
     def lost(error: Exception) -> None:
         master = driver.master

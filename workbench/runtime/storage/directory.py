@@ -146,6 +146,8 @@ class DirectoryStorage:
     # one checkpoint ----------------------------------------------------------------------------------------------
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
+        if self.directory is not None:  # elsewhere it takes long, and there are as many files as tasks
+            self._hold.check()
         name = _file_name(task)
         parts: tuple[StatePart, ...] = ()
         new = 0
