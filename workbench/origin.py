@@ -28,12 +28,17 @@ class Origin:
 def caller() -> Origin | None:
     """The nearest frame outside this package, or None when there is none."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return None
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Origin(file, line, line_text(file, line))
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file of code belongs to this package."""
+    return file.startswith(_PACKAGE)
 
 
 def line_text(file: str, line: int) -> str:

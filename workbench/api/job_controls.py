@@ -90,8 +90,8 @@ class JobControls(JobViews):
         if not self._driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
             self._check_running()
             raise JobError(
-                f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}: its checkpoint is still "
-                "under way, see job.checkpoints()"
+                f"the job {self._name!r} is not yet at parallelism {wanted} after {timeout}"
+                + (self._held_up() or ": its checkpoint is still under way, see job.checkpoints()")
             )
         if reasons[0] is not None:
             raise JobError(f"the job {self._name!r} stays at parallelism {before}: {reasons[0]}")

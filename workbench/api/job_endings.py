@@ -13,6 +13,9 @@ class JobEndings(JobHandle):
     def stop(self) -> None:
         """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
 
+        The checkpoint waits for a function or a sink that does not return; ``job.status()["stalled"]`` names it, and
+        `cancel` ends the job without it.
+
         A job that does not run at that moment, because it is starting again after a failure, has nothing to take a
         checkpoint of: it ends as by `cancel`, and a run with ``resume=True`` goes on from its latest checkpoint.
 
@@ -24,11 +27,15 @@ class JobEndings(JobHandle):
     def cancel(self) -> None:
         """End without a last checkpoint; returns at once.
 
-        What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again.
+        What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again. A task that is in
+        a call that does not return is left behind after ten seconds: the job is CANCELED, and nothing comes of that
+        call any more, but its thread stays until it returns. What such a call does elsewhere, such as a sink's to a
+        service, it may do beside a later run.
 
-        Source: Flink's cancel.
+        Source: Flink's cancel, with its task.cancellation.timeout.
         """
         if not self.over:
+            self._driver.leave_stalled_behind()
             self._master.call(lambda: self._master.cancel())  # as above
 
     def wait(self, timeout: str | None = None) -> str:
@@ -46,7 +53,7 @@ class JobEndings(JobHandle):
         """
         seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
         if not self._driver.wait_for(self._driver.ended, seconds):
-            raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}")
+            raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}{self._held_up()}")
         if self.state == "FAILED":
             life = self._master.life
             raise JobError(f"the job {self._name!r} failed: {life.failure} ({life.circumstance})")

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 APPLY_TIMEOUT_S = 2.0
-"""How long a command waits until the master has applied it; the master never waits, so this is only for a busy
-machine."""
+"""How long a command waits until the master has applied it while a task is in a step that does not end: the master may
+be waiting for that to start the job again, or to end it."""
+PATIENCE_S = 10.0
+"""How long it waits otherwise: the master itself never does, so this is only for a busy machine."""
 
 
 class JobHandle:
@@ -99,8 +101,20 @@ class JobHandle:
         self._watch(master)
         self._driver.hand_over(master)
 
+    def _held_up(self) -> str:
+        """What an answer may be waiting for, to be put behind the sentence that says that there is none; or nothing."""
+        if stalled := self._driver.stalled():
+            return f": {stalled}; job.cancel() ends the job without waiting for it"
+        if on_purpose := self._master.settings.shown().get("stall"):
+            return f": {on_purpose} is stalled on purpose, which job.stall(OPERATOR, False) ends"
+        return ""
+
     def _apply(self, action: Callable[[], None]) -> None:
-        """Have the master run `action`, and wait until it has."""
+        """Have the master run `action`, and wait until it has.
+
+        Raises:
+            JobError: the job has ended before, or the master is too busy to do it now.
+        """
         done = threading.Event()
 
         def run() -> None:
@@ -110,4 +124,15 @@ class JobHandle:
                 done.set()
 
         self._master.call(run)
-        self._driver.wait_for(done, APPLY_TIMEOUT_S)
+        self._answered(done)
+
+    def _answered(self, done: threading.Event) -> None:
+        """Wait until the master has done what it was asked for; raises as `_apply`."""
+        wait_for = self._driver.wait_for
+        if wait_for(done, APPLY_TIMEOUT_S) or (not self._driver.stalled() and wait_for(done, PATIENCE_S)):
+            return
+        self._check_running()
+        raise JobError(
+            f"the job {self._name!r} ({self._master.state}) is too busy to do this now, and does it as soon as it "
+            f"can{self._held_up()}"
+        )

@@ -90,7 +90,8 @@ class JobSavepoints(JobEndings):
             raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({self.state})")
         if reasons:
             raise JobError(f"the savepoint {name!r} was not taken: {reasons[0] or 'somebody has deleted it at once'}")
-        raise JobError(f"the savepoint {name!r} was not complete within {timeout}: see job.checkpoints()")
+        why = self._held_up() or ": see job.checkpoints()"
+        raise JobError(f"the savepoint {name!r} was not complete within {timeout}{why}")
 
     def savepoints(self) -> list[str]:
         """The names of the savepoints in this job's checkpoint directory, oldest first.

@@ -30,6 +30,7 @@ class JobViews(JobHandle):
         """
         settings = {**self._master.settings.shown(), **self._master.sources.shown()}
         status = status_of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+        status["stalled"] = self._driver.stalled() or None
         holder = self._holder()
         status["lease"] = None if holder is None or self.over else str(holder)
         return status

@@ -32,6 +32,14 @@ class Driver(Stage, Background, Protocol):
         """Step this master from now on; called on the turn of the one that it succeeds."""
         ...
 
+    def leave_stalled_behind(self) -> None:
+        """The job is canceled: from some seconds on it waits no longer for tasks whose step does not end."""
+        ...
+
+    def stalled(self) -> str:
+        """Which task is in a step that does not end, since when and where; empty: none is."""
+        ...
+
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the job go on until `event` is set, for at most so many seconds of its clock; whether it is set."""
         ...

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from workbench.clock import SystemClock
 from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
+from workbench.drivers.stalls import told
 from workbench.errors import as_error
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution
@@ -27,6 +28,9 @@ T = TypeVar("T")
 
 _LOOK_S = 0.1
 """So often whoever waits for an answer looks whether the job has ended."""
+CANCELLATION_TIMEOUT_S = 10.0
+"""So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
+process is ended then, and here what does not return is left behind."""
 
 
 class LiveDriver:
@@ -55,6 +59,8 @@ class LiveDriver:
         self._crew: Crew | None = None
         self._begun = threading.Event()
         self._leaves = False
+        self._gives_up_us: int | None = None
+        self._left: set[Task] = set()
         self._office: tuple[threading.Thread, ...] = ()
         self.ended = threading.Event()
 
@@ -92,7 +98,7 @@ class LiveDriver:
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
         self._halt = threading.Event()
-        if self._leaves:
+        if self._leaves or self._left:
             self._halt.set()
         crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
         slots = [slot for slot in execution.slots if slot.tasks]
@@ -104,17 +110,37 @@ class LiveDriver:
         for thread in self._threads:
             thread.start()
 
-    def stop(self, execution: Execution) -> None:
-        """End the slots' threads and wait until each has left its step."""
+    def stop(self, execution: Execution) -> Collection[Task]:
+        """End the slots' threads and wait until each has left its step; the tasks of those that a canceled job has
+        waited for in vain."""
         self._halt.set()
         for slot in execution.slots:
             slot.waker.wake()
         for thread in self._threads:
-            thread.join()
-        self._threads = []
+            while thread.is_alive() and not self._gives_up():
+                thread.join(_LOOK_S)
         if self._crew is not None:
+            for own, thread in zip(self._crew.threads, self._threads, strict=True):
+                if thread.is_alive():
+                    self._left.update(own.leave_behind(thread))
             self._crew.disband()
             self._crew = None
+        self._threads = []
+        return self._left
+
+    def leave_stalled_behind(self) -> None:
+        """The job is canceled: `CANCELLATION_TIMEOUT_S` from now on it waits no longer for steps that do not end."""
+        if self._gives_up_us is None:
+            self._gives_up_us = self._clock.now_us() + int(CANCELLATION_TIMEOUT_S * 1e6)
+
+    def _gives_up(self) -> bool:
+        return self._gives_up_us is not None and self._clock.now_us() >= self._gives_up_us
+
+    def stalled(self) -> str:
+        """Which task is in a step that does not end, since when and where; empty: none is."""
+        crew = self._crew
+        tasks = () if crew is None else [task for thread in crew.threads for task in thread.tasks]
+        return told(tasks, self._clock.now_us())
 
     def leave(self) -> list[threading.Thread]:
         """The process ends: let all threads end where they are."""

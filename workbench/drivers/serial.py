@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from workbench.clock import VirtualClock
@@ -73,10 +73,18 @@ class SerialDriver:
             slot.waker.parked = True
             slot.waker.wake = self._rouser(slot)
 
-    def stop(self, execution: Execution) -> None:
+    def stop(self, execution: Execution) -> Collection[Task]:
         """Step them no longer."""
         if self.execution is execution:
             self.execution = None
+        return ()
+
+    def leave_stalled_behind(self) -> None:
+        """Whoever could say so waits for a step, too."""
+
+    def stalled(self) -> str:
+        """None is: somebody would be waiting for its step."""
+        return ""
 
     def inspect(self, task: Task, query: Query) -> None:
         """The task answers at once, as nobody is in a step now: looking at a job does not move it."""

@@ -7,7 +7,7 @@ is drawn anew for each attempt, so that in some runs one task starves, in others
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 from typing import Literal
 
@@ -127,10 +127,11 @@ class SimulationDriver(SteppingDriver):
                 task.host = Post(self._acknowledgements, task.host, task.name)
         self._draw([task.name for task in execution.tasks])
 
-    def stop(self, execution: Execution) -> None:
+    def stop(self, execution: Execution) -> Collection[Task]:
         """Step them no longer."""
-        super().stop(execution)
+        left = super().stop(execution)
         detach(execution)
+        return left
 
     def step(self) -> Step | None:
         """Take one step; None when nothing can happen: the job is over, paused, or stuck.

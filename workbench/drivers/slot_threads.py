@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from workbench.drivers.looking import Looking
 from workbench.drivers.precise_timers import wake_precisely
+from workbench.drivers.stalls import LeftBehind, interrupt
 from workbench.drivers.turns import Turn
 from workbench.durations import MAX_TIME
 from workbench.errors import as_error
@@ -135,6 +136,27 @@ class SlotThread:
         for task in self._operators:
             task.gathers = True
         slot.waker.wake = self.wake
+        self._last_words = threading.Lock()
+        self._over = False
+        self._left: tuple[Task, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Those of its slot."""
+        return tuple(self._slot.tasks)
+
+    def leave_behind(self, thread: threading.Thread) -> tuple[Task, ...]:
+        """Nobody waits any longer for `thread`, which runs this slot: it ends as soon as it can, and closes its tasks
+        itself; these tasks. It does nothing that was still to be done: what it has been told to commit, the next run
+        commits."""
+        with self._last_words:
+            if self._over or thread.ident is None:
+                return ()
+            self._left = self.tasks
+            for task in self._left:
+                task.mailbox.clear()
+            interrupt(thread.ident)
+            return self._left
 
     def leave(self) -> None:
         """The thread has ended; a late ring wakes nobody."""
@@ -154,6 +176,21 @@ class SlotThread:
 
     def run(self) -> None:
         """The thread's life."""
+        for part in (self._live, self._say_over, self._say_over):  # an interrupt may come late, but comes only once
+            try:  # noqa: SIM105  one that comes while suppress() itself ends would be let through
+                part()
+            except LeftBehind:
+                pass
+        for task in self._left:
+            with suppress(Exception):  # nobody is left to hear of it
+                task.close()
+
+    def _say_over(self) -> None:
+        """From now on it is too late to leave this thread behind."""
+        with self._last_words:
+            self._over = True
+
+    def _live(self) -> None:
         wake_precisely()
         crew, turn = self._crew, self._turn
         self._begin()

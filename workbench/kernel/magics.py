@@ -233,8 +233,10 @@ def make_room(name: str) -> None:
     """
     running = wb.jobs().get(name)
     if running is not None and not running.over and not end([running], REPLACE_PATIENCE_S):
+        stalled = running.status()["stalled"]
         raise JobError(
-            f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s: wb.job({name!r}).cancel() ends it at once"
+            f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s{f', because {stalled}' if stalled else ''}: "
+            f"wb.job({name!r}).cancel() ends it without waiting"
         )
 
 

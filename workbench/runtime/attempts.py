@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from workbench.errors import JobError
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
 from workbench.runtime.audit import Audit
@@ -21,6 +22,7 @@ from workbench.runtime.source_control import SourceControl
 from workbench.runtime.stage import Stage
 from workbench.runtime.states import States, read_states
 from workbench.runtime.storage import CheckpointStorage, Manifest
+from workbench.runtime.task import Task
 
 
 class Door:
@@ -98,6 +100,7 @@ class Attempts:
         self._doors: list[Door] = []
         self._regions: tuple[Region, ...] = ()
         self._ended = False
+        self._left = ""
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
         self.restores = 0
@@ -111,6 +114,8 @@ class Attempts:
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
         restoring raises goes on to the caller."""
+        if self._left:  # it might still be writing what the next attempt opens
+            raise JobError(f"the job is being canceled, and {self._left} is left behind in a step that does not end")
         manifest = self.restart_point
         if manifest is None and self.count:
             self._sources.rewind()
@@ -129,8 +134,7 @@ class Attempts:
         self._ended = True
         for door in self._doors:
             door.tasks.clear()
-        self._stage.stop(self.execution)
-        self._close(self.execution)
+        self._close(self.execution, self._stage.stop(self.execution))
 
     def note_failed(self, tasks: Collection[str]) -> None:
         """These tasks are why they, and what belongs to them, are ended next."""
@@ -154,11 +158,11 @@ class Attempts:
         names = {task for region in regions for task in region.tasks}
         for door in self._doors:
             door.tasks -= names
-        self._stage.stop(self.execution)
+        left = self._stage.stop(self.execution)
         gone, self.execution = self.execution.split(names)
         self.down = regions
         self._stage.start(self.execution)
-        self._close(gone)
+        self._close(gone, left)
 
     def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
@@ -202,9 +206,13 @@ class Attempts:
         self._sources.attach(execution)
         self._stage.start(execution)
 
-    def _close(self, execution: Execution) -> None:
-        for task, error in execution.close():
-            self._tell("notice", f"{task} could not be closed: {type(error).__name__}: {error}")
+    def _close(self, execution: Execution, left: Collection[Task]) -> None:
+        for task in execution.tasks:
+            if task in left:
+                self._left = task.name
+                self._tell("notice", f"{task.name} is left behind in a step that does not end; nothing comes of it now")
+        for name, error in execution.close(left):
+            self._tell("notice", f"{name} could not be closed: {type(error).__name__}: {error}")
 
     def _door(self, tasks: Iterable[str]) -> Door:
         self.count += 1

@@ -103,12 +103,14 @@ class Execution:
         for source in self.sources:
             source.post(command)
 
-    def close(self) -> list[tuple[str, Exception]]:
-        """Release the resources of every task; what could not be released, by the task's name."""
+    def close(self, left: Collection[Task] = ()) -> list[tuple[str, Exception]]:
+        """Release the resources of every task but those that are `left` behind in a step, see `Stage.stop`; what could
+        not be released, by the task's name."""
         failed = []
         for task in self.tasks:
             try:
-                task.close()
+                if task not in left:
+                    task.close()
             except Exception as error:  # noqa: BLE001  what cannot be closed must not keep the rest from it
                 failed.append((task.name, error))
         return failed

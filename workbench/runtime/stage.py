@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from workbench.runtime.deployment import Execution
@@ -16,8 +17,12 @@ class Stage(Protocol):
         """Step the tasks of this attempt from now on; some of them may have been stepped before."""
         ...
 
-    def stop(self, execution: Execution) -> None:
-        """Step them no longer; when this returns, none of them is in a step."""
+    def stop(self, execution: Execution) -> Collection[Task]:
+        """Step them no longer; when this returns, none of them is in a step.
+
+        Those that it gives are, and are left behind: the job is canceled, and their step has not ended in time. Nothing
+        is stepped for this job any more.
+        """
         ...
 
     def inspect(self, task: Task, query: Query) -> None:
