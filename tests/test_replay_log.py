@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.connectors import replay_cursor
+from workbench.connectors import replay_cursor, replay_draft
 from workbench.connectors.replay_draft import LogDraft
 from workbench.connectors.replay_log import ReplayLog, write_log
 from workbench.errors import HistoryError
@@ -293,13 +293,30 @@ def test_a_log_that_was_written_anew_is_never_mixed_with_the_old_one(tmp_path: P
         cursor.read(1)
 
 
-def test_a_torn_write_leaves_the_old_log_alone(tmp_path: Path) -> None:
+def test_of_two_threads_that_write_one_log_the_second_is_refused(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def meanwhile(stage: str, done: int, total: int) -> None:
+        with pytest.raises(HistoryError) as refused:
+            write(table([7]), tmp_path / "a.log")
+        told.append(str(refused.value))
+
+    log = write(table([1, 2, 3]), tmp_path / "a.log", progress=meanwhile)
+    sentence = "is being written by another thread: wait for it, or choose another path"
+    assert told == [f"the replay log at {tmp_path / 'a.log'} {sentence}"] * 2
+    assert log.rows == 3
+    log.verify()
+    assert write(table([7]), tmp_path / "a.log").rows == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+
+
+def test_a_torn_write_leaves_the_old_log_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(table([1, 2, 3]), tmp_path / "a.log")
     draft = LogDraft(tmp_path / "a.log", "happened", "known")
     draft.add_channel()
     pq.write_table(table([1]), draft.folder / "x.parquet")
     draft.add_file(draft.folder / "x.parquet")
-    # The process ends here: no manifest, no rename.
+    monkeypatch.setattr(replay_draft, "_in_progress", set())  # the process ends here: no manifest, no rename
     assert ReplayLog.open(tmp_path / "a.log").rows == 3
     with pytest.raises(HistoryError, match="no manifest"):
         ReplayLog.open(draft.folder)

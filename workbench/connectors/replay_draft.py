@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,16 +17,28 @@ from workbench.durations import format_instant
 from workbench.errors import HistoryError
 
 
+_in_progress: set[str] = set()
+"""Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
+_lock = threading.Lock()
+
+
 class LogDraft:
     """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
 
-    Every file is on disk before the manifest, and the manifest before the folder gets its name, so a crash at any line
+    Whoever makes one calls ``discard`` in the end, published or not. Every file is on disk before the manifest, and the manifest before the folder gets its name, so a crash at any line
     leaves either the log that was there or none, never part of one.
     """
 
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
         if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
             raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
+        self._place = os.path.realpath(path)
+        with _lock:
+            if self._place in _in_progress:
+                raise HistoryError(
+                    f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
+                )
+            _in_progress.add(self._place)
         self._path = path
         self._times = (event_time, arrival_time)
         self._channels: list[list[LogFile]] = []
@@ -35,6 +48,7 @@ class LogDraft:
             make_folder_durably(path.parent)
             self.folder.mkdir()
         except OSError as error:
+            self._leave()
             raise HistoryError(
                 f"no replay log can be written at {path} ({error.strerror}): choose another path"
             ) from error
@@ -97,6 +111,11 @@ class LogDraft:
     def discard(self) -> None:
         """Remove what was not published."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._leave()
+
+    def _leave(self) -> None:
+        with _lock:
+            _in_progress.discard(self._place)
 
 
 def _remove_leftovers(path: Path) -> None:
