@@ -16,7 +16,6 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python;
 
 ARGS ?=
 BENCH ?= grouping
-SEEDS ?= 200
 KILLS ?= 300
 INTERRUPTS ?= 200
 SOAK ?= 1800
@@ -71,7 +70,7 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/test_kills.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
-	@$(BIN)/workbench simulate --seeds $(SEEDS) $(ARGS)
+	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 mutants: install-dev  ## plant every bug of tests/mutants and see that simulations find it
 	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/test_invariants.py $(ARGS)

@@ -315,6 +315,15 @@ def test_peers_stand_beside_us(
         (["bench", "grouping", "--keys", "5"], "invalid choice: 5"),
         (["bench", "speed"], "unknown benchmark 'speed'"),
         (["bench", "grep", "--peers", "/no/such"], "there is no such folder"),
+        (["bench", "grep", "--peer", "flink"], "--peer chooses out of the scripts of --peers: name their folder, too"),
+        (["bench", "grep", "--html", "x.html"], "--html does nothing for 'workbench bench grep': leave it out"),
+        (["bench", "grep", "--page", "served"], "--page does nothing for 'workbench bench grep': leave it out"),
+        (["bench", "windows", "--keys", "10000"], "--keys does nothing for 'workbench bench windows': leave it out"),
+        (["bench", "memory", "--repeats", "2"], "--repeats does nothing for 'workbench bench memory': leave it out"),
+        (["bench", "start", "--seconds", "2"], "--seconds does nothing for 'workbench bench start': leave it out"),
+        (["bench", "chaos", "--html", "/no/such/x.html"], "and there is no folder '/no/such': make it first"),
+        (["bench", "chaos", "--html", "/"], "--html is '/', which is a folder: name a file"),
+        (["bench", "grep", "--parallelism", "7"], "no run of grep has parallelism 7: leave it out, or choose another"),
     ],
 )
 def test_mistakes(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

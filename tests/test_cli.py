@@ -28,6 +28,7 @@ from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
 from workbench.telemetry.reached import reached
 
 NAMES = list(COMMANDS)
+ROOT = Path(__file__).parents[1]
 
 
 # --- help and mistakes
@@ -114,6 +115,18 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
         (["demo", "--headless", "--directory", __file__], "which is a file: name a folder"),
         (["demo", "--headless", "--prepare"], "not allowed with argument"),
         (["demo", "--headless", "fresh"], "'fresh' is for JupyterLab, which --headless and --prepare do not start"),
+        (["demo", "--speed", "max"], "--speed is an option of a run in the terminal: add --headless, or leave it out"),
+        (["demo", "--prepare", "--fresh"], "--fresh is an option of a run in the terminal: add --headless"),
+        (["demo", "--directory", "data"], "--directory is for --headless or --prepare: add one of them"),
+        (["demo", "--headless", "--parallelism", "1000"], "--parallelism is 1000: it must be at most 128"),
+        (["demo", "--headless", "--checkpoint-interval", "0"], "checkpoint_interval is 0: write a time such as '5s'"),
+        (["serve", __file__.replace(".py", ".no")], "there is no script"),
+        (["serve", str(ROOT / "README.md"), "two"], "'two' is for a script, and"),
+        (["simulate", "--exhaustive", "--seeds", "3"], "--seeds is for a search through seeds, and --exhaustive and"),
+        (["simulate", "--pairs", "--first", "0"], "--first is for a search through seeds, and --exhaustive and"),
+        (["simulate", "--pairs", "--pipeline", "window"], "--pipeline is for a search through seeds, and --exhaustive"),
+        (["simulate", "--replay", "3", "--pace"], "--pace is for a search through seeds, and --replay shows one"),
+        (["simulate", "--replay", "3", "--jobs", "2"], "--jobs is for a search through seeds, and --replay shows one"),
         (["serve"], "the following arguments are required: FILE; 'workbench serve --help'"),
         (["dmo"], "invalid choice: 'dmo'"),
         ([], "the following arguments are required: COMMAND"),
@@ -131,6 +144,18 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert sentence in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_what_no_job_takes_is_refused_before_a_former_run_is_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.output.mkdir()
+    run = ["demo", "--headless", "--fresh", "--directory", str(tmp_path)]
+    for option in ("--parallelism=129", "--checkpoint-interval=0s"):
+        assert main([*run, option]) == 2
+        assert "Starting" not in capsys.readouterr().out
+    assert folder.output.is_dir()
 
 
 def test_the_unexpected_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -376,8 +401,9 @@ def test_kill_9_and_the_same_command_again(headless: Demo, tmp_path: Path, delay
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
-    headless: Demo, tmp_path: Path, delays_oracle: pa.Table
+    headless: Demo, tmp_path: Path, delays_oracle: pa.Table, number: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "data"
     process = headless("--speed", "3000000x", "--checkpoint-interval", "disabled")
@@ -386,8 +412,8 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
         assert time.monotonic() < until
         time.sleep(0.02)
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    printed = finished(process, code=130)
+    process.send_signal(number)
+    printed = finished(process, code=code)
     assert "Interrupted: taking a last checkpoint." in printed
     assert re.search(r"The same command resumes from checkpoint \d+; with --fresh it starts again\.", printed)
     assert complete_checkpoints(folder) == 1

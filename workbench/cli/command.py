@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -75,6 +76,39 @@ def folder(option: str) -> Callable[[str], Path]:
         return path
 
     return read
+
+
+def new_file(option: str) -> Callable[[str], Path]:
+    """Reads a file that will be written when the work is done; a place where it cannot be is refused before."""
+
+    def read(text: str) -> Path:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            raise SettingError(f"{option} is {text!r}, which is a folder: name a file")
+        if not path.parent.is_dir():
+            raise SettingError(f"{option} is {text!r}, and there is no folder {str(path.parent)!r}: make it first")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise SettingError(f"{option} is {text!r}, which cannot be written: name a file in another folder")
+        return path
+
+    return read
+
+
+def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Refuse the first of these options that was given, because it would do nothing.
+
+    Args:
+        options: those of `names` that were not given are None, False or an empty list.
+        names: of options as Python writes them.
+        why: the rest of the sentence behind the option.
+
+    Raises:
+        SettingError: one was given.
+    """
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False and value != []:
+            raise SettingError(f"--{name.replace('_', '-')} {why}")
 
 
 def one_of(kind: str, names: tuple[str, ...]) -> Callable[[str], str]:

@@ -13,11 +13,17 @@ from typing import NoReturn
 
 from rich.console import Console
 
-from workbench.cli.command import Parser, count, duration, folder, speed
+from workbench.cli.command import Parser, count, duration, folder, refuse_given, speed
 from workbench.errors import HistoryError, SettingError
 
 NOTEBOOK = "01_first_stream.ipynb"
 CHECKOUT = Path(__file__).parents[2]
+SPEED = "2592000x"
+PARALLELISM = 2
+BUFFER_TIMEOUT = "50ms"
+CHECKPOINT_INTERVAL = "1s"
+OF_RUN = ("speed", "parallelism", "buffer_timeout", "checkpoint_interval", "fresh")
+"""Options of a run in the terminal."""
 
 DETAILS = """\
 Without options: opens JupyterLab on the first notebook. A year of real flights streams through a dataflow in the
@@ -51,23 +57,20 @@ def declare(parser: Parser) -> None:
     options.add_argument(
         "--speed",
         type=speed,
-        default="2592000x",
-        help="of the replay: 600x is ten minutes a second, max does not wait (default: 2592000x, a month a second)",
+        help=f"of the replay: 600x is ten minutes a second, max does not wait (default: {SPEED}, a month a second)",
     )
     options.add_argument(
-        "--parallelism", type=count("--parallelism"), default=2, help="subtasks of each operator (default: 2)"
+        "--parallelism", type=count("--parallelism"), help=f"subtasks of each operator (default: {PARALLELISM})"
     )
     options.add_argument(
         "--buffer-timeout",
         type=duration("--buffer-timeout"),
-        default="50ms",
-        help="how long a record may wait for its buffer to fill (default: 50ms)",
+        help=f"how long a record may wait for its buffer to fill (default: {BUFFER_TIMEOUT})",
     )
     options.add_argument(
         "--checkpoint-interval",
         type=duration("--checkpoint-interval"),
-        default="1s",
-        help="time between checkpoints, or disabled (default: 1s)",
+        help=f"time between checkpoints, or disabled (default: {CHECKPOINT_INTERVAL})",
     )
     options.add_argument("--fresh", action="store_true", help="forget a former run instead of resuming it")
 
@@ -76,9 +79,12 @@ def run(options: argparse.Namespace) -> int:
     """Do what the options say; the exit code.
 
     Raises:
-        SettingError: there are words for JupyterLab, which is not to be started.
+        SettingError: there are words for JupyterLab, which is not to be started, or options of what is not to be done.
     """
+    if not options.headless:
+        refuse_given(options, OF_RUN, "is an option of a run in the terminal: add --headless, or leave it out")
     if not options.headless and not options.prepare:
+        refuse_given(options, ("directory",), "is for --headless or --prepare: add one of them, or leave it out")
         open_notebook(options.lab_options)
     if options.lab_options:
         raise SettingError(
@@ -96,10 +102,10 @@ def run(options: argparse.Namespace) -> int:
         console,
         headless.Options(
             directory,
-            options.speed,
-            options.parallelism,
-            options.buffer_timeout,
-            options.checkpoint_interval,
+            options.speed or SPEED,
+            options.parallelism or PARALLELISM,
+            options.buffer_timeout or BUFFER_TIMEOUT,
+            options.checkpoint_interval or CHECKPOINT_INTERVAL,
             options.fresh,
         ),
     )

@@ -1,4 +1,5 @@
-"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted."""
+"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted, 143
+terminated."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from workbench.cli.command import Parser
+from workbench.cli.interruption import terminated
 from workbench.errors import WorkbenchError
 
 COMMANDS = {
@@ -41,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
         options = parser(words).parse_args(words)
-        return int(options.run(options))
+        with terminated():
+            return int(options.run(options))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -19,10 +19,12 @@ from workbench.cli.outcome import Effort, print_outcome
 from workbench.cli.progress import display
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets import flights_history
+from workbench.errors import SettingError
+from workbench.plan.physical import MAX_PARALLELISM
+from workbench.runtime.settings import Settings
 
 POLL_PERIOD_S = 0.1
 STOP_PATIENCE = "60s"
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,18 @@ class Options:
     buffer_timeout: str
     checkpoint_interval: str
     fresh: bool
+
+
+def check(options: Options) -> None:
+    """Refuse values that no job takes, before anything of a former run is removed.
+
+    Raises:
+        SettingError: there is one.
+    """
+    if options.parallelism > MAX_PARALLELISM:
+        raise SettingError(f"--parallelism is {options.parallelism}: it must be at most {MAX_PARALLELISM}")
+    settings = Settings().with_value("buffer_timeout", options.buffer_timeout)
+    settings.with_value("checkpoint_interval", options.checkpoint_interval)
 
 
 def prepare(console: Console, directory: Path) -> wb.History:
@@ -55,11 +69,12 @@ def run(console: Console, options: Options) -> int:
     """Run the main job to its end, or until it is interrupted.
 
     Returns:
-        The exit code: 0, or 130 after an interrupt.
+        The exit code: 0, 130 after an interrupt, or 143 after a SIGTERM.
 
     Raises:
         WorkbenchError: the history, the folder or a checkpoint cannot be used, or the job failed.
     """
+    check(options)
     folder = RunFolder(options.directory)
     history = prepare(console, options.directory)
     console.print(begin(folder, options.fresh))
@@ -83,7 +98,7 @@ def run(console: Console, options: Options) -> int:
     if state != "FINISHED":
         last = job.status()["last_checkpoint"]
         console.print(f"Stopped. The same command resumes from checkpoint {last}; with --fresh it starts again.")
-        return INTERRUPTED
+        return asked.code
     folder.mark_finished(rows=job.table(NAME).num_rows, seconds=round(effort.wall_s, 3))
     print_outcome(console, job, effort, folder)
     return 0

@@ -45,6 +45,10 @@ def run(options: argparse.Namespace) -> int:
         raise SettingError(f"there is no script {str(script)!r}: name a Python file that starts jobs, or a recording")
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if script.suffix != ".py":
+        if options.arguments:
+            raise SettingError(
+                f"{options.arguments[0]!r} is for a script, and {str(script)!r} is a recording: leave it out"
+            )
         return _play(script, options, console)
     pages = wb.serve(port=options.port)
     console.print(f"The dashboards of {script.name}: {pages.url}")

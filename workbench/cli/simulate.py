@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from workbench.cli.command import Parser, count, one_of
+from workbench.cli.command import Parser, count, one_of, refuse_given
 from workbench.drivers.fault_names import FAULTS
 
 DETAILS = """\
@@ -18,14 +18,16 @@ never late, and what an undisturbed run gives is what every other one must give.
 and with '--exhaustive' also when a crash did not happen or a place was not found.
 """
 
+SEEDS = 200
+OF_SEEDS = "is for a search through seeds"
+OF_SEARCH = ("seeds", "first", "pace")
+
 
 def declare(parser: Parser) -> None:
     """What ``workbench simulate`` takes."""
     parser.does(run, DETAILS)
-    parser.add_argument("--seeds", type=count("--seeds"), default=200, help="how many seeds (default: 200)")
-    parser.add_argument(
-        "--first", "--first-seed", type=count("--first", least=0), default=0, help="where to begin (default: 0)"
-    )
+    parser.add_argument("--seeds", type=count("--seeds"), help=f"how many seeds (default: {SEEDS})")
+    parser.add_argument("--first", "--first-seed", type=count("--first", least=0), help="where to begin (default: 0)")
     parser.add_argument(
         "--fault",
         action="extend",
@@ -35,16 +37,27 @@ def declare(parser: Parser) -> None:
         metavar="NAME",
         help=f"only these faults, out of: {', '.join(FAULTS)}",
     )
-    parser.add_argument("--pipeline", default="", metavar="FILE", help="a Python file that defines 'stream'")
+    parser.add_argument("--pipeline", metavar="FILE", help="a Python file that defines 'stream'")
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
     parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
     parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
-    parser.add_argument("--jobs", type=count("--jobs"), default=1, help="processes that share the work (default: 1)")
+    parser.add_argument("--jobs", type=count("--jobs"), help="processes that share the work (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate; the exit code."""
+    """Simulate; the exit code.
+
+    Raises:
+        SettingError: an option that goes with another kind of search.
+    """
+    if options.exhaustive or options.pairs:
+        every = (*OF_SEARCH, "fault", "pipeline", "replay")
+        refuse_given(options, every, f"{OF_SEEDS}, and --exhaustive and --pairs try every crash: leave one of them out")
+    if options.replay is not None:
+        refuse_given(options, (*OF_SEARCH, "jobs"), f"{OF_SEEDS}, and --replay shows one: leave one of them out")
     from workbench.cli import simulating  # the runtime, which the help does without
 
+    options.pipeline = options.pipeline or ""
+    options.seeds, options.first, options.jobs = options.seeds or SEEDS, options.first or 0, options.jobs or 1
     return simulating.run(options)

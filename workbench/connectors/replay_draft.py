@@ -16,7 +16,6 @@ from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, de
 from workbench.durations import format_instant
 from workbench.errors import HistoryError
 
-
 _in_progress: set[str] = set()
 """Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
 _lock = threading.Lock()
@@ -25,8 +24,9 @@ _lock = threading.Lock()
 class LogDraft:
     """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
 
-    Whoever makes one calls ``discard`` in the end, published or not. Every file is on disk before the manifest, and the manifest before the folder gets its name, so a crash at any line
-    leaves either the log that was there or none, never part of one.
+    Whoever makes one calls ``discard`` in the end, published or not. Every file is on disk before the manifest, and the
+    manifest before the folder gets its name, so a crash at any line leaves either the log that was there or none, never
+    part of one.
     """
 
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, cast, get_args
@@ -35,6 +33,7 @@ from workbench.testing.inputs import source
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import Simulation, run_scenario
 from workbench.testing.topologies import TOPOLOGIES, Trial, late
+from workbench.testing.worker_processes import in_processes
 from workbench.windows import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
@@ -112,8 +111,7 @@ def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
     if jobs == 1:
         yield from map(run_case, cases)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run_case, cases, chunksize=_AT_ONCE)
+    yield from in_processes(jobs, run_case, cases, at_once=_AT_ONCE)
 
 
 def single_crashes() -> list[Case]:

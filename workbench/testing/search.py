@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 
 from workbench.errors import SettingError, unknown
@@ -18,6 +16,7 @@ from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import run_scenario
 from workbench.testing.topologies import TOPOLOGIES
 from workbench.testing.user_pipeline import load_pipeline, trial_of
+from workbench.testing.worker_processes import in_processes
 
 BLOCK = 25
 """Seeds that a process takes at once."""
@@ -89,11 +88,7 @@ def run_blocks(search: Search, seeds: range, *, jobs: int = 1) -> Iterator[Block
     if jobs == 1:
         yield from (run_block(search, block) for block in blocks)
         return
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    try:
-        yield from pool.map(run_block, [search] * len(blocks), blocks)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from in_processes(jobs, partial(run_block, search), blocks)
 
 
 @cache

@@ -17,9 +17,21 @@ from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
 from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
-from workbench.cli.command import Parser, count, one_of, say
+from workbench.cli.command import Parser, count, new_file, one_of, refuse_given, say
 
 NAMES = (*SUITES, "chaos", "dashboard", "start", "memory", "all")
+USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
+TAKEN = {
+    "start": ("repeats",),
+    "memory": ("seconds", "keys"),
+    "chaos": ("seconds", "html"),
+    "dashboard": ("repeats", "seconds", "page"),
+    "sweep": (*USUAL, "html"),
+    **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
+}
+"""The options that a benchmark heeds, where they differ from the usual ones."""
+OPTIONS = (*USUAL, "keys", "page", "html")
+REPEATS = 3
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
@@ -40,7 +52,7 @@ def declare(parser: Parser) -> None:
     parser.does(run, DETAILS)
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
-    parser.add_argument("--repeats", type=count("--repeats"), default=3, help="rounds over all runs (default: 3)")
+    parser.add_argument("--repeats", type=count("--repeats"), help=f"rounds over all runs (default: {REPEATS})")
     parser.add_argument(
         "--seconds",
         type=count("--seconds"),
@@ -63,14 +75,25 @@ def declare(parser: Parser) -> None:
     parser.add_argument(
         "--page",
         type=one_of("page", tuple(looking.PLACES)),
-        default="served",
         help="of dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (in nine panels)",
     )
-    parser.add_argument("--html", type=Path, help="picture of sweep or chaos (default: sweep.html, chaos.html)")
+    parser.add_argument(
+        "--html", type=new_file("--html"), help="picture of sweep or chaos (default: sweep.html, chaos.html)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the benchmark; exit code 1 when a result is wrong, or memory grows."""
+    """Run the benchmark; exit code 1 when a result is wrong, or memory grows.
+
+    Raises:
+        SettingError: an option that this benchmark does not heed, or that leaves no run of it.
+    """
+    taken = TAKEN.get(options.name, USUAL)
+    needless = [name for name in OPTIONS if name not in taken]
+    refuse_given(options, needless, f"does nothing for 'workbench bench {options.name}': leave it out")
+    if not options.peers:
+        refuse_given(options, ("peer",), "chooses out of the scripts of --peers: name their folder, too")
+    options.repeats = options.repeats or REPEATS
     if options.name == "start":
         return _start(options)
     if options.name == "memory":
@@ -130,7 +153,7 @@ def _chaos(options: argparse.Namespace) -> int:
 def _dashboard(options: argparse.Namespace) -> int:
     exact = True
     for _ in range(options.repeats):
-        looked = looking.look(options.page, options.seconds or looking.SECONDS, on_phase=_tell)
+        looked = looking.look(options.page or "served", options.seconds or looking.SECONDS, on_phase=_tell)
         say(looked.to_json() if options.json else looked.describe())
         exact = exact and looked.checked
     return 0 if exact else 1

@@ -19,6 +19,7 @@ from workbench.cli.bench.measure import Result
 from workbench.cli.bench.trial import WARM_UP, Setting, Work, run_trial
 from workbench.cli.bench.trial import Progress as OnProgress
 from workbench.cli.bench.windows import Windows
+from workbench.errors import SettingError
 
 KEYS = (10_000, BLOCK)
 PARALLELISMS = (1, 2)
@@ -134,6 +135,9 @@ def cases(
         name: one of SUITES, or ``all``.
         seconds: of each run; None: six, or for ``checkpoint`` as many as two checkpoints of the longest interval need.
         keys, parallelism: leave out the runs with others.
+
+    Raises:
+        SettingError: that leaves none.
     """
     names = [each for each in SUITES if each != "sweep"] if name == "all" else [name]
     found = [
@@ -142,6 +146,10 @@ def cases(
         for case in SUITES[each][2]()
         if (keys in (None, case.keys) or case.work != "grouping") and parallelism in (None, case.setting.parallelism)
     ]
+    if not found:
+        wanted = {"keys": keys, "parallelism": parallelism}
+        asked = " and ".join(f"{option} {value}" for option, value in wanted.items() if value is not None)
+        raise SettingError(f"no run of {name} has {asked}: leave it out, or choose another benchmark")
     return list(dict.fromkeys(found))
 
 

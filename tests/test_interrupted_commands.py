@@ -1,0 +1,115 @@
+"""Commands that are interrupted or terminated: the exit code tells it, no traceback does, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.slow
+PATIENCE_S = 60.0
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a command as a terminal does, in a group of processes of its own; temporary folders go to `tmp_path`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*words: str) -> subprocess.Popen[str]:
+        environment = {key: value for key, value in os.environ.items() if key != "WORKBENCH_DEBUG"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workbench", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment, "TMPDIR": str(tmp_path)},
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process: subprocess.Popen[str], ready: Callable[[], object]) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while not ready():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
+def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes that share a search."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+
+
+def assert_all_end(processes: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
+    for process in alive:
+        process.kill()
+    assert alive == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "whole_group", "begun"),
+    [
+        (signal.SIGINT, 130, True, False),
+        (signal.SIGINT, 130, True, True),
+        (signal.SIGINT, 130, False, True),
+        (signal.SIGTERM, 143, False, True),
+        (signal.SIGHUP, 129, True, False),
+    ],
+)
+def test_a_search_in_several_processes_ends_with_all_of_them(
+    start: Start, number: signal.Signals, code: int, whole_group: bool, begun: bool
+) -> None:
+    process = start("simulate", "--jobs", "2", "--seeds", "100000")
+    wait_for(process, lambda: len(workers(process)) == 2)
+    shared = workers(process)
+    if begun:  # their imports are done
+        wait_for(process, lambda: all(each.memory_info().rss > 120_000_000 for each in shared))
+        time.sleep(1)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    begin_s = time.monotonic()
+    _, told = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, told) == (code, "")
+    assert time.monotonic() - begin_s < PATIENCE_S / 2
+    assert_all_end(shared)
+
+
+def test_a_search_that_is_killed_leaves_no_process_behind(start: Start) -> None:
+    process = start("simulate", "--jobs", "2", "--seeds", "100000")
+    wait_for(process, lambda: len(workers(process)) == 2)
+    shared = workers(process)
+    process.kill()
+    assert_all_end(shared)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "code"),
+    [("grep", signal.SIGINT, 130), ("grep", signal.SIGTERM, 143), ("campaigns", signal.SIGHUP, 129)],
+)
+def test_a_benchmark_removes_its_folder(
+    start: Start, name: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    process = start("bench", name, "--seconds", "60", "--repeats", "1")
+    wait_for(process, lambda: list(tmp_path.iterdir()))
+    time.sleep(1)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, told) == (code, "")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,66 @@
+"""Sharing work among processes that end with this one, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context, parent_process
+from typing import TypeVar
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def in_processes(
+    jobs: int, work: Callable[[Piece], Result], pieces: Sequence[Piece], *, at_once: int = 1
+) -> Iterator[Result]:
+    """What `work` gives for each piece, in order, from so many processes.
+
+    Whoever does not want all of it (an interrupt, a failure) does not wait for what is under way: the processes are
+    ended. Ctrl-C goes to every process of a terminal, and so does its end: both are this one's to answer.
+
+    Args:
+        jobs: how many processes.
+        work: a function that can be sent to another process.
+        pieces: what it is called with.
+        at_once: how many pieces a process takes at a time.
+    """
+    others = set(active_children())
+    with _heard_here_alone():  # this starts Python's tracker of resources, which takes the mask off SIGINT
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    finished = False
+    try:
+        with _heard_here_alone():
+            results = pool.map(work, pieces, chunksize=at_once)
+        yield from results
+        finished = True
+    finally:
+        if not finished:
+            for process in set(active_children()) - others:
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _heard_here_alone() -> Iterator[None]:
+    """Signals of a terminal come after the block, and never to the processes that are started in it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    threading.Thread(target=_watch_parent, daemon=True).start()
+
+
+def _watch_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
