@@ -316,7 +316,7 @@ def test_a_torn_write_leaves_the_old_log_alone(tmp_path: Path, monkeypatch: pyte
     draft.add_channel()
     pq.write_table(table([1]), draft.folder / "x.parquet")
     draft.add_file(draft.folder / "x.parquet")
-    monkeypatch.setattr(replay_draft, "_in_progress", set())  # the process ends here: no manifest, no rename
+    monkeypatch.setattr(replay_draft, "_in_progress", {})  # the process ends here: no manifest, no rename
     assert ReplayLog.open(tmp_path / "a.log").rows == 3
     with pytest.raises(HistoryError, match="no manifest"):
         ReplayLog.open(draft.folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, de
 from workbench.durations import format_instant
 from workbench.errors import HistoryError
 
-_in_progress: set[str] = set()
+_in_progress: dict[str, LogDraft] = {}
 """Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
-_lock = threading.Lock()
 
 
 class LogDraft:
@@ -33,12 +31,10 @@ class LogDraft:
         if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
             raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
         self._place = os.path.realpath(path)
-        with _lock:
-            if self._place in _in_progress:
-                raise HistoryError(
-                    f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
-                )
-            _in_progress.add(self._place)
+        if _in_progress.setdefault(self._place, self) is not self:
+            raise HistoryError(
+                f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
+            )
         self._path = path
         self._times = (event_time, arrival_time)
         self._channels: list[list[LogFile]] = []
@@ -47,8 +43,10 @@ class LogDraft:
             _remove_leftovers(path)
             make_folder_durably(path.parent)
             self.folder.mkdir()
-        except OSError as error:
+        except BaseException as error:  # an interrupt, too: the place is free for the next one
             self._leave()
+            if not isinstance(error, OSError):
+                raise
             raise HistoryError(
                 f"no replay log can be written at {path} ({error.strerror}): choose another path"
             ) from error
@@ -114,8 +112,7 @@ class LogDraft:
         self._leave()
 
     def _leave(self) -> None:
-        with _lock:
-            _in_progress.discard(self._place)
+        _in_progress.pop(self._place, None)
 
 
 def _remove_leftovers(path: Path) -> None:
