@@ -13,6 +13,7 @@ from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
 from workbench.api.opening import Beginning, keep_held, matched, open_storage
 from workbench.api.preparing import prepare_kernels
+from workbench.api.refusals import settings_of
 from workbench.api.registry import check_free, register
 from workbench.api.repeating import unrepeatable
 from workbench.api.sink_places import check_sinks, check_tables
@@ -127,11 +128,8 @@ def start_job(
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     check_name(name, "job name")
     check_free(name)
-    settings = Settings(transit_us=LIVE_TRANSIT_US if driver == "live" else 0)
-    for setting, value in values.items():
-        if setting != "speed":
-            settings = settings.with_value(setting, value)
-    settings = replace(settings, guarantee=guarantee).check()
+    transit_us = LIVE_TRANSIT_US if driver == "live" else 0
+    settings = settings_of(values, Settings(transit_us=transit_us, guarantee=guarantee))
     if driver not in DRIVERS:
         raise SettingError(unknown("driver", driver, DRIVERS))
     if restore is not None and checkpoint_dir is None:

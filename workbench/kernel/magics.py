@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from keyword import iskeyword
 from typing import Any
 
@@ -15,6 +15,7 @@ from IPython.utils.process import arg_split
 import workbench as wb
 from workbench.api.job_record import Cell, started_from
 from workbench.api.preparing import prepare_kernels
+from workbench.api.refusals import check_directory, settings_of
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
@@ -23,6 +24,13 @@ from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import VERBS, run_verb
 from workbench.kernel.words import words_of
 from workbench.redaction import HIDDEN, hidden_places
+
+SETTINGS = (
+    *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "speed", "checkpoint_mode"),
+    *("aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause", "max_concurrent_checkpoints"),
+    *("tolerable_failed_checkpoints", "retained_checkpoints", "slots_per_taskmanager", "restart", "local_aggregation"),
+)
+"""Options that are settings of the job."""
 
 REPLACE_PATIENCE_S = 30.0
 """How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
@@ -163,6 +171,7 @@ class StreamMagics(Magics):
         options = parsed(self.start, line)
         if not options.replace:
             refuse_running(options.name)
+        refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
         prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
         if options.replace:  # what is wrong with the cell is known now: the job that runs would be lost for nothing
@@ -225,6 +234,23 @@ def refuse_running(name: str) -> None:
         )
 
 
+def refuse_options(options: Any) -> None:
+    """Refuse what the line says, as far as that can be known before the cell runs and a running job is stopped for it.
+
+    Raises:
+        SettingError: a value that cannot be.
+        CheckpointError: the job cannot begin in the checkpoint directory.
+    """
+    settings_of(given(options, SETTINGS))
+    if options.checkpoint_dir is not None:
+        check_directory(
+            options.checkpoint_dir,
+            wb.jobs().get(options.name),
+            resume=options.resume or options.standby,
+            restore=options.restore,
+        )
+
+
 def make_room(name: str) -> None:
     """Stop the running job of this name, if there is one.
 
@@ -268,14 +294,13 @@ def as_pipeline(value: Any, name: str) -> wb.Pipeline:
 
 def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
-    names = (
-        *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_dir", "speed"),
-        *("checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
-        *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints"),
-        *("slots_per_taskmanager", "guarantee", "restart", "driver"),
-        *("restore", "allow_non_restored_state", "incremental", "local_aggregation"),
-    )
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    names = (*SETTINGS, "checkpoint_dir", "guarantee", "driver", "restore", "allow_non_restored_state", "incremental")
+    arguments = given(options, names)
     if options.standby:
-        given["standby"] = True
-    return pipeline.run(options.name, resume=options.resume, **given)
+        arguments["standby"] = True
+    return pipeline.run(options.name, resume=options.resume, **arguments)
+
+
+def given(options: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Those of the options that the line has."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}

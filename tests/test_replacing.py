@@ -1,0 +1,87 @@
+"""A job in the place of a running one: what refuses it is told before the running one is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import workbench as wb
+from workbench.kernel.extension import load_ipython_extension, unload_ipython_extension
+
+BODY = "\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    monkeypatch.chdir(tmp_path)
+    config = Config()
+    config.HistoryManager.enabled = False
+    made = InteractiveShell(config=config)
+    load_ipython_extension(made)
+    made.run_cell("import pyarrow as pa\nimport workbench as wb")
+    yield made
+    for job in wb.jobs().values():
+        job.cancel()
+        job.wait("60s")
+    unload_ipython_extension(made)
+
+
+def run(shell: InteractiveShell, line: str) -> str:
+    """What `%%stream` with this line says."""
+    with capture_output() as captured:
+        shell.run_cell(f"%%stream replaced {line}{BODY}")
+    return captured.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            "",
+            "CheckpointError: the checkpoint directory 'kept' holds the checkpoints of a job: add --resume to continue",
+        ),
+        ("--restore nothing", "CheckpointError: there is no savepoint 'nothing' in 'kept'"),
+        ("--resume --checkpoint-interval soon", "SettingError: checkpoint_interval is 'soon'"),
+        ("--resume --restart often", "SettingError: "),
+    ],
+)
+@pytest.mark.parametrize("interval", ["50ms", "disabled"])
+def test_a_job_runs_on_when_its_replacement_is_refused(
+    shell: InteractiveShell, interval: str, options: str, sentence: str
+) -> None:
+    run(shell, f"--checkpoint-dir kept --checkpoint-interval {interval}")
+    job = wb.job("replaced")
+    while interval == "50ms" and not job.checkpoints():
+        time.sleep(0.01)
+    assert sentence in run(shell, f"--checkpoint-dir kept --replace {options}")
+    assert wb.job("replaced") is job
+    assert job.state == "RUNNING"
+
+
+def test_a_job_that_is_replaced_is_gone_on_with(shell: InteractiveShell) -> None:
+    run(shell, "--checkpoint-dir kept --checkpoint-interval 50ms")
+    first = wb.job("replaced")
+    folder = first.savepoint("kept-one")
+    run(shell, "--checkpoint-dir kept --replace --resume")
+    second = wb.job("replaced")
+    assert (first.state, second.state) == ("CANCELED", "RUNNING")
+    run(shell, "--checkpoint-dir kept --replace --restore kept-one")
+    third = wb.job("replaced")
+    assert (second.state, third.state) == ("CANCELED", "RUNNING")
+    assert run(shell, f"--checkpoint-dir other --replace --restore {folder}").count("Error") == 0
+    assert (third.state, wb.job("replaced").state) == ("CANCELED", "RUNNING")
+
+
+def test_a_directory_that_was_used_is_told_of_in_the_words_of_the_magic(shell: InteractiveShell) -> None:
+    run(shell, "--checkpoint-dir kept")
+    job = wb.job("replaced")
+    job.stop()
+    job.wait("60s")
+    assert "add --resume to continue from the latest" in run(shell, "--checkpoint-dir kept")
+    assert wb.job("replaced") is job
