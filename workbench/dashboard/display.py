@@ -56,8 +56,10 @@ class Display:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing new will come: the last frame of the job is shown, and no other job takes its place."""
-        return self.is_done and not self.view.easel.errands.is_running("restore")
+        """Whether nothing new will come: the last frame of the job is shown, nothing that was asked of it is awaited,
+        and no other job takes its place.
+        """
+        return self.is_done and self.view.easel.errands.are_settled
 
     def show(self, now: float) -> None:
         """Send the newest frame, unless it was sent before, and the sign of life."""
@@ -77,6 +79,8 @@ class Display:
         if frame is not None and frame.sequence != self._sequence:
             self.view.update(frame)
             self._sequence = frame.sequence
+        else:
+            self.view.easel.errands.settle()
         self.view.pulse.beat(over=self.is_done)
 
     def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[float]]) -> None:

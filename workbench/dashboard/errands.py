@@ -17,6 +17,9 @@ MOST = 4
 class Errands:
     """The errands of one view.
 
+    Attributes:
+        begun: called when one is started; its result has to be shown though the job may have ended long ago.
+
     Example:
         >>> errands = Errands()
         >>> errands.run("sum", lambda: 1 + 1, lambda result, error: None)
@@ -24,6 +27,7 @@ class Errands:
     """
 
     def __init__(self) -> None:
+        self.begun: Callable[[], object] = lambda: None
         self._done: deque[Callable[[], None]] = deque()
         self._running: set[str] = set()
 
@@ -49,13 +53,21 @@ class Errands:
             self._running.discard(name)
 
         Thread(target=go, name=f"dashboard errand {name}", daemon=True).start()
+        self.begun()
         return True
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether none is under way and every result has been shown."""
+        return not self._running and not self._done
 
     def is_running(self, name: str) -> bool:
         """Whether an errand of that name is under way."""
         return name in self._running
 
     def settle(self) -> None:
-        """Show what has come of the errands that are over; called with the view's lock held."""
+        """Show what has come of the errands that are over; called with the view's lock held, whether or not the job has
+        anything new to show.
+        """
         while self._done:
             self._done.popleft()()

@@ -89,6 +89,8 @@ class Pump:
         else:
             if display.is_finished:
                 self.remove(display)
+                if not display.is_finished:  # its page has asked something meanwhile
+                    self.add(display)
 
     def _drop(self, display: Display) -> None:
         self.remove(display)

@@ -177,15 +177,24 @@ def _show(document: Document, job: Watched, share: Share, part: str | None) -> N
     document.title = f"{job.name}: {part or 'dashboard'}"
     document.add_root(view.root)
     document.js_on_event("document_ready", line.script)
+    feeding: Any = None
 
     def feed() -> None:
+        nonlocal feeding
         if share.rest_s() == 0.0 and display.is_due(now := monotonic()):
             with share.taken():
                 display.show(now)
-            if display.is_finished:
+            if display.is_finished and feeding is not None:
                 document.remove_periodic_callback(feeding)
+                feeding = None
 
-    feeding = document.add_periodic_callback(feed, int(LOOK_S * 1000))
+    def go_on() -> None:
+        nonlocal feeding
+        if feeding is None:
+            feeding = document.add_periodic_callback(feed, int(LOOK_S * 1000))
+
+    view.easel.errands.begun = go_on
+    go_on()
 
 
 class _TokenNeeded(AuthProvider):  # type: ignore[misc]

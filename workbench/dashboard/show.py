@@ -82,7 +82,8 @@ class Dashboard:
         line = Line(view.document(), view.script, view.inputs, comms=comms)
         display = Display(self._job, view, line)
         self._displays.append(display)
-        display.view.easel.follow = lambda job: self._follow(display, job)
+        view.easel.follow = lambda job: self._follow(display, job)
+        view.easel.errands.begun = lambda: self._pump.add(display)
         self._pump.add(display)
         return line
 

@@ -19,6 +19,7 @@ from bokeh.plotting import figure
 from workbench.dashboard import wording
 from workbench.dashboard.actions import choice, group, offer
 from workbench.dashboard.html import scrolled
+from workbench.dashboard.job_port import OVER
 from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
@@ -144,15 +145,16 @@ def _milliseconds(time: datetime | date | None) -> float:
 
 
 class SinkPart(Part):
-    """One table at a time; its latest rows are read every second, off the pump."""
+    """One table at a time; its latest rows are read off the pump: every second, and once more when nothing moves."""
 
     title = "Results"
     hint = "committed rows, newest first"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
+        self._frame: Frame | None = None
+        self._read_for: Frame | None = None
         self._read_at = -EVERY_S
-        self._rows = -1
         self._latest: Latest | None = None
         self._most = ROWS_ALONE if easel.alone else ROWS
         self.table, self.column = choice("Table"), choice("Column to plot", 120)
@@ -190,36 +192,50 @@ class SinkPart(Part):
         self.inputs = (self.table, self.column)
 
     def update(self, frame: Frame) -> None:
+        self._frame = frame
         offer(self.table, list(frame.tables))
         if not frame.tables:
             self._html.write("<p class='none'>This job has no TableSink: its results go elsewhere.</p>")
             return
-        rows = frame.tables.get(self.table.value, 0)
-        if rows != self._rows and monotonic() - self._read_at >= EVERY_S:
-            self._read(rows)
+        self._catch_up()
 
-    def _read(self, rows: int) -> None:
+    def _catch_up(self) -> None:
+        """Read the table, unless it was read for this frame already, or so lately that another frame is soon enough.
+
+        Their number does not tell whether there are other rows: those of an upsert table take each other's places.
+        """
+        frame = self._frame
+        if frame is None or frame is self._read_for or not self.table.value:
+            return
+        goes_on = frame.state not in OVER and self.easel.runs_live()
+        if not goes_on or monotonic() - self._read_at >= EVERY_S:
+            self._read(frame)
+
+    def _read(self, frame: Frame) -> None:
         job, name = self.easel.job, self.table.value
-        self._read_at = monotonic()
 
         def read() -> Latest:
             table = job.table(name)
             return Latest(table.num_rows, table.slice(max(0, table.num_rows - PLOTTED)))
 
         def told(latest: Latest | None, problem: str | None) -> None:
-            if name != self.table.value:
-                return
-            if latest is None:
-                self._html.write(f"<p class='none'>{wording.html_text(problem)}</p>")
-                return
-            self._latest, self._rows = latest, rows
-            self._show()
+            if name == self.table.value:
+                if latest is None:
+                    self._latest = None
+                    self._html.write(f"<p class='none'>{wording.html_text(problem)}</p>")
+                elif latest != self._latest:
+                    self._latest = latest
+                    self._show()
+            self._catch_up()
 
-        self.easel.errands.run("results", read, told)
+        if self.easel.errands.run("results", read, told):
+            self._read_for, self._read_at = frame, monotonic()
 
     def _forget(self) -> None:
-        self._latest, self._rows, self._read_at = None, -1, -EVERY_S
+        self._latest = self._read_for = None
+        self._read_at = -EVERY_S
         self._html.write("")
+        self._catch_up()
 
     def _show(self) -> None:
         latest = self._latest
