@@ -5,7 +5,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
 import { Asking } from './asking';
-import { isOfCell, saysCellEnded } from './cells';
+import { RunningCell } from './cells';
 import { KernelTalk, LostError, sentence } from './kernelTalk';
 import type { JobSummary, Request } from './protocol';
 
@@ -185,7 +185,7 @@ export class JobsModel implements IDisposable {
       before.iopubMessage.disconnect(this._onMessage, this);
     }
     this._notebook = notebook;
-    this._cellRuns = false;
+    this._cell.forget();
     const now = this._session;
     if (now) {
       now.kernelChanged.connect(this._onKernelChanged, this);
@@ -198,25 +198,23 @@ export class JobsModel implements IDisposable {
 
   private _onKernelChanged(): void {
     this._refusal = '';
-    this._cellRuns = false;
+    this._cell.forget();
     this.reconnect();
   }
 
-  private _onStatus(): void {
+  private _onStatus(_: ISessionContext, status: Kernel.Status): void {
+    this._cell.see(status);
     if (this._watched && isUsable(this._kernel) !== (this._talk !== null)) {
       this.reconnect();
     }
   }
 
   private _onMessage(_: ISessionContext, message: KernelMessage.IMessage): void {
-    if (message.header.msg_type === 'execute_input' && isOfCell(message)) {
-      this._cellRuns = true;
+    const told = this._cell.hear(message);
+    if (told === 'began') {
       this._retryWhileCellRuns();
-    } else if (saysCellEnded(message)) {
-      this._cellRuns = false;
-      if (this._asking.cellEnded()) {
-        this.reconnect();
-      }
+    } else if (told === 'ended' && this._asking.cellEnded()) {
+      this.reconnect();
     }
   }
 
@@ -237,7 +235,7 @@ export class JobsModel implements IDisposable {
   private _retryWhileCellRuns(): void {
     window.clearTimeout(this._retryTimer);
     this._retryTimer = window.setTimeout(() => {
-      if (this._cellRuns && this._talk?.state === 'absent') {
+      if (this._cell.runs && this._talk?.state === 'absent') {
         this.reconnect();
       }
     }, RETRY_WHILE_CELL_RUNS_MS);
@@ -253,7 +251,7 @@ export class JobsModel implements IDisposable {
   /** Whether the kernel must be asked again: the same question as a docked view's, with the workbench in the job's place. */
   private readonly _asking = new Asking();
   private _turn = 0;
-  private _cellRuns = false;
+  private readonly _cell = new RunningCell();
   private _retryTimer = 0;
   private _isDisposed = false;
 }

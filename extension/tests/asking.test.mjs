@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Asking } from '../src/asking.ts';
-import { VIEW_REQUEST, isOfCell, saysCellEnded } from '../src/cells.ts';
+import { RunningCell, VIEW_REQUEST, isOfCell, saysCellEnded } from '../src/cells.ts';
 
 /** A view that has asked and was told that there is no such job. */
 function missing() {
@@ -113,4 +113,32 @@ test('a cell ends when the kernel is idle after it; views and subshells are no c
   assert.equal(saysCellEnded(ended({ msg_type: 'kernel_info_request' })), false);
   assert.equal(saysCellEnded({ ...ended({}), parent_header: {} }), false);
   assert.equal(isOfCell({ header: { msg_type: 'execute_input' }, parent_header: ended({}).parent_header }), true);
+});
+
+const began = { header: { msg_type: 'execute_input' }, parent_header: { msg_type: 'execute_request', msg_id: 'a' }, content: {} };
+
+test('a cell runs from when the kernel takes it until it has ended', () => {
+  const cell = new RunningCell();
+  assert.equal(cell.hear(ended({})), 'ended');
+  assert.equal(cell.hear(began), 'began');
+  for (const status of ['busy', 'unknown', 'idle']) {
+    cell.see(status);
+    assert.equal(cell.runs, true); // idle may be of a subshell, and an unknown kernel goes on
+  }
+  assert.equal(cell.hear(ended({ subshell_id: 'b' })), null);
+  assert.equal(cell.runs, true);
+  assert.equal(cell.hear(ended({})), 'ended');
+  assert.equal(cell.runs, false);
+});
+
+test('a cell that a restart or the end of its kernel has cut short runs no more', () => {
+  for (const status of ['restarting', 'autorestarting', 'starting', 'terminating', 'dead']) {
+    const cell = new RunningCell();
+    cell.hear(began);
+    cell.see(status);
+    cell.see('idle');
+    assert.equal(cell.runs, false);
+    cell.hear(began);
+    assert.equal(cell.runs, true);
+  }
 });
