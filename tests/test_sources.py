@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
@@ -119,6 +120,23 @@ def test_event_times() -> None:
     fetched = reader.poll(1)
     assert isinstance(fetched, Fetched)
     assert [*times, *(fetched.records.timestamps or ())] == [86_400_000_000, NO_TIME]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.timestamp("s"), 2**62),  # taken modulo 2**64 these would be other times
+        (pa.timestamp("ms", "UTC"), -(2**62)),
+        (pa.date32(), 2**31 - 1),
+        (pa.date64(), 2**62 // 86_400_000 * 86_400_000),
+    ],
+    ids=str,
+)
+def test_event_times_beyond_64_bits_are_an_error(kind: pa.DataType, value: int) -> None:
+    times = pa.array([value], pa.int32() if kind == pa.date32() else pa.int64()).view(kind)
+    (reader,) = readers(TableSource(pa.table({"t": times}), event_time="t", splits=1), 1)
+    with pytest.raises(RecordError, match=f"an event time is {value} as {re.escape(str(kind))}, beyond the years"):
+        reader.poll(1)
 
 
 def test_event_time_must_exist_and_be_a_time() -> None:

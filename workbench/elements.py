@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.durations import NO_TIME
+from workbench.errors import RecordError
 
 Int64s = npt.NDArray[np.int64]
 
@@ -124,12 +125,24 @@ Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMar
 
 
 def event_times(column: pa.Array) -> Int64s:
-    """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME."""
+    """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME.
+
+    Raises:
+        RecordError: a time beyond int64 microseconds.
+    """
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "us":
         column = column.view(pa.int64())
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).view(pa.int64())
+        cuts = pa.types.is_timestamp(kind) and kind.unit == "ns"  # what is less than a microsecond
+        try:
+            column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=not cuts).view(pa.int64())
+        except pa.ArrowInvalid as error:
+            value = str(error).rpartition(" ")[2]
+            raise RecordError(
+                f"an event time is {value} as {kind}, beyond the years -290308 to 294247, which microseconds in 64 bits"
+                " can tell: is it of another unit?"
+            ) from None
     if column.null_count:
         column = column.fill_null(NO_TIME)
     times: Int64s = column.to_numpy(zero_copy_only=False)
