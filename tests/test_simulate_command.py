@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from workbench.cli import main
 from workbench.cli.headway import Headway
 from workbench.connectors.tables import Tables
 from workbench.errors import JobError, SettingError
+from workbench.operators.window_rows import KeptRecords
 from workbench.testing import Scenario, replay, run_scenario, shrink, simulate
 from workbench.testing.result import SimulationResult
 from workbench.testing.search import Search, run_blocks
@@ -199,6 +201,62 @@ def test_several_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_pipeline_of_a_user_keeps_its_results(user_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--pipeline", str(user_file), "--seeds", "20"]) == 0
     assert "20 seeds from 0 passed" in capsys.readouterr().out
+
+
+MEDIAN = """
+import pyarrow as pa
+import workbench as wb
+
+table = pa.table({"k": [n % 5 for n in range(30)], "t": [n * 10 for n in range(30)]})
+keyed = wb.Stream.from_table(table, event_time="t").key_by("k")
+stream = keyed.window(wb.tumbling("100us")).aggregate(middle=wb.median("t"))
+"""
+
+ON_DISK = """
+import pyarrow as pa
+import workbench as wb
+
+class Counted(wb.ProcessFunction):
+    n = wb.ValueState(pa.int64(), default=0)
+
+    def process(self, record, state, ctx):
+        state.n += 1
+        ctx.register_event_timer(1_000_000)
+
+    def on_timer(self, time, state, ctx):
+        yield {"k": ctx.key, "n": state.n}
+
+table = pa.table({"k": [n % 5 for n in range(30)], "t": [n * 10 for n in range(30)]})
+keyed = wb.Stream.from_table(table, event_time="t").key_by("k")
+stream = keyed.process(Counted(), {"k": pa.int64(), "n": pa.int64()}, state_backend="disk")
+"""
+
+
+@pytest.mark.parametrize(("program", "seeds"), [(MEDIAN, range(20)), (ON_DISK, (41, 47, 75))], ids=("median", "disk"))
+def test_state_that_is_saved_in_another_form_is_no_other_state(
+    program: str, seeds: Iterable[int], tmp_path: Path
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(program)
+    search = Search(str(path))
+    for seed in seeds:
+        result = run_scenario(search.scenario(seed))
+        assert result.ok, result
+
+
+def test_a_record_that_a_restored_window_lacks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = KeptRecords.load
+
+    def careless(self: Any, entries: Any, table: pa.Table, places: Any, tables: Any) -> None:
+        load(self, entries, table, places, {**tables, "members": tables["members"].slice(1)})
+
+    monkeypatch.setattr(KeptRecords, "load", careless)
+    path = tmp_path / "own.py"
+    path.write_text(MEDIAN)
+    search = Search(str(path))
+    results = (run_scenario(search.scenario(seed)) for seed in range(60))
+    broken = next(result for result in results if not result.ok)
+    assert "I6: aggregate was restored with " in broken.violations[0]
 
 
 @pytest.mark.usefixtures("committed_twice")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from workbench.connectors.deferred import GONE
 from workbench.drivers.probes import unprobed
 from workbench.operators.base import Snapshot
 from workbench.runtime.deployment import Execution
@@ -103,11 +104,47 @@ def _rows(snapshots: Sequence[Snapshot]) -> Counter[Any]:
     """The rows of all tables in some snapshots, each with the name of its table."""
     rows: Counter[Any] = Counter()
     for snapshot in snapshots:
-        for name, value in snapshot.items():
-            piece: Any = value() if callable(value) else value
-            if isinstance(piece, pa.RecordBatchReader):
-                piece = piece.read_all()
-            if isinstance(piece, pa.Table):
-                columns = [map(repr, piece.column(column).to_pylist()) for column in sorted(piece.column_names)]
-                rows.update((name, *values) for values in zip(*columns, strict=True))
+        for name, table in _by_meaning(_tables(snapshot)).items():
+            rows.update((name, *values) for values in _values(table))
     return rows
+
+
+def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
+    tables = {}
+    for name, value in snapshot.items():
+        piece: Any = value() if callable(value) else value
+        if isinstance(piece, pa.RecordBatchReader):
+            piece = piece.read_all()
+        if isinstance(piece, pa.Table):
+            tables[name] = _last_of_each(piece) if GONE.name in piece.schema.names else piece
+    return tables
+
+
+def _last_of_each(table: pa.Table) -> pa.Table:
+    """Of state that was saved by its changes, the rows that count."""
+    keys = [name for name in table.schema.names if name.startswith("key:")]
+    last = {key: at for at, key in enumerate(_values(table.select(keys)))}
+    kept = [at for at in last.values() if not table.column(GONE.name)[at].as_py()]
+    return table.take(pa.array(kept, pa.int64())).drop_columns([GONE.name])
+
+
+def _by_meaning(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """The records in windows beside the windows that they are in: both are numbered anew at each restore, and a record
+    that is in none is left out there."""
+    if "members" not in tables:
+        return tables
+    windows, records, members = (tables[name] for name in ("windows", "records", "members"))
+    others = {name: table for name, table in tables.items() if table is not records}
+    at = {place: row for row, place in enumerate(windows.column("place").to_pylist())}
+    windows = windows.drop_columns(["place"])
+    of = [at[entry] for entry in members.column("entry").to_pylist()]
+    inside = windows.take(pa.array(of, pa.int64()))
+    for name, column in zip(records.column_names, records.take(members.column("row")).columns, strict=True):
+        inside = inside.append_column(f"in {name}", column)
+    return {**others, "windows": windows, "members": inside}
+
+
+def _values(table: pa.Table) -> Iterator[tuple[str, ...]]:
+    """Each row as texts, its columns in the order of their names."""
+    columns = [map(repr, table.column(name).to_pylist()) for name in sorted(table.column_names)]
+    return zip(*columns, strict=True)
