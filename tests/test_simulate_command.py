@@ -212,6 +212,8 @@ keyed = wb.Stream.from_table(table, event_time="t").key_by("k")
 stream = keyed.window(wb.tumbling("100us")).aggregate(middle=wb.median("t"))
 """
 
+SESSIONS = MEDIAN.replace('wb.tumbling("100us")', 'wb.session("100us")').replace('wb.median("t")', 'wb.max("t")')
+
 ON_DISK = """
 import pyarrow as pa
 import workbench as wb
@@ -232,7 +234,11 @@ stream = keyed.process(Counted(), {"k": pa.int64(), "n": pa.int64()}, state_back
 """
 
 
-@pytest.mark.parametrize(("program", "seeds"), [(MEDIAN, range(20)), (ON_DISK, (41, 47, 75))], ids=("median", "disk"))
+@pytest.mark.parametrize(
+    ("program", "seeds"),
+    [(MEDIAN, range(20)), (SESSIONS, range(20)), (ON_DISK, (41, 47, 75))],
+    ids=("median", "sessions", "disk"),
+)
 def test_state_that_is_saved_in_another_form_is_no_other_state(
     program: str, seeds: Iterable[int], tmp_path: Path
 ) -> None:

@@ -129,18 +129,21 @@ def _last_of_each(table: pa.Table) -> pa.Table:
 
 
 def _by_meaning(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """The records in windows beside the windows that they are in: both are numbered anew at each restore, and a record
-    that is in none is left out there."""
-    if "members" not in tables:
+    """Without the places of windows, which are numbered anew at each restore, and with the records in windows beside
+    the windows that they are in; a record that is in none is left out there."""
+    windows = tables.get("windows")
+    if windows is None or "place" not in windows.schema.names:
         return tables
-    windows, records, members = (tables[name] for name in ("windows", "records", "members"))
-    others = {name: table for name, table in tables.items() if table is not records}
-    at = {place: row for row, place in enumerate(windows.column("place").to_pylist())}
+    places = windows.column("place").to_pylist()
     windows = windows.drop_columns(["place"])
-    of = [at[entry] for entry in members.column("entry").to_pylist()]
-    inside = windows.take(pa.array(of, pa.int64()))
+    if "members" not in tables:
+        return {**tables, "windows": windows}
+    records, members = tables["records"], tables["members"]
+    at = {place: row for row, place in enumerate(places)}
+    inside = windows.take(pa.array([at[entry] for entry in members.column("entry").to_pylist()], pa.int64()))
     for name, column in zip(records.column_names, records.take(members.column("row")).columns, strict=True):
         inside = inside.append_column(f"in {name}", column)
+    others = {name: table for name, table in tables.items() if table is not records}
     return {**others, "windows": windows, "members": inside}
 
 
