@@ -285,3 +285,63 @@ def test_regions_keep_their_promises_whatever_happens(monkeypatch: pytest.Monkey
     results = [simulate(seed, pipelines=["islands"]) for seed in range(30)]
     assert [str(result) for result in results if not result.ok] == []
     assert len(back) >= 5
+
+
+# stopped meanwhile ---------------------------------------------------------------------------------------------------
+
+
+def stopping(**options: object) -> wb.Job:
+    """A job whose last checkpoint has begun and waits for an operator."""
+    job = numbers("n").key_by("n").aggregate(c=wb.count()).sink_to(wb.TableSink("rows"))
+    begun = job.run("stopping", driver="stepping", buffer_size=10, checkpoint_interval="5ms", **options)
+    driver = begun.driver
+    assert driver.next_checkpoint()
+    begun.tune(checkpoint_interval="disabled")
+    driver.run_until(lambda: not driver.master.coordinator.in_progress)
+    begun.stall("aggregate")
+    begun.stop()
+    assert driver.run_until(lambda: bool(driver.master.coordinator.in_progress))
+    return begun
+
+
+@pytest.mark.parametrize("part", [{"task": "aggregate[0]"}, {"slot": "tm-0/slot-0"}, {"coordinator": True}], ids=repr)
+def test_a_job_that_fails_while_it_is_stopped_starts_again_and_is_stopped_then(part: dict[str, object]) -> None:
+    job = stopping()
+    job.fail(**part)  # type: ignore[arg-type]
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    complete = job.driver.master.coordinator.completed
+    job.stall("aggregate", False)
+    assert job.wait("60s") == "CANCELED"
+    assert job.status()["restarts"] == 1
+    assert job.driver.master.coordinator.completed == (1 if "coordinator" in part else complete + 1)
+    rows = job.table("rows")["n"].to_pylist()
+    assert sorted(rows) == list(range(len(rows)))
+    assert rows
+
+
+def test_a_job_that_fails_behind_its_last_checkpoint_commits_it() -> None:
+    job = stopping()
+    driver = job.driver
+    job.stall("aggregate", False)
+    assert driver.run_until(lambda: driver.master._ending.agreed)
+    job.fail(slot="tm-0/slot-0")  # before the sink has been told
+    assert job.wait("60s") == "CANCELED"
+    assert job.status()["restarts"] == 1
+    rows = job.table("rows")["n"].to_pylist()
+    assert sorted(rows) == list(range(len(rows)))
+
+
+def test_a_job_that_may_not_start_again_fails_while_it_is_stopped() -> None:
+    job = stopping(restart=wb.no_restart())
+    job.fail("aggregate[0]")
+    with pytest.raises(JobError, match=r"the job 'stopping' failed: aggregate\[0\] was failed on purpose"):
+        job.wait("60s")
+
+
+def test_a_job_that_waits_for_its_restart_ends_at_once_when_it_is_stopped_again() -> None:
+    job = stopping(restart=wb.fixed_delay(1, "1h"))
+    job.fail("aggregate[0]")
+    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    job.stop()
+    assert job.wait("60s") == "CANCELED"
+    assert job.status()["restarts"] == 1

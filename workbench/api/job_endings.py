@@ -16,6 +16,9 @@ class JobEndings(JobHandle):
         The checkpoint waits for a function or a sink that does not return; ``job.status()["stalled"]`` names it, and
         `cancel` ends the job without it.
 
+        When a part of the job fails before that checkpoint is complete, it starts again as its restart strategy says,
+        and takes it then: it ends FAILED only where the strategy gives up.
+
         A job that does not run at that moment, because it is starting again after a failure, has nothing to take a
         checkpoint of: it ends as by `cancel`, and a run with ``resume=True`` goes on from its latest checkpoint.
 

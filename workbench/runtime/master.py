@@ -110,8 +110,8 @@ class Master(MasterFacts):
         self._standby = standby
         self._succeeds = predecessor is not None
         self.begin: Callable[[], None] | None = self._begin_attempt
-        self._ending = Ending()
-        self.requests = CheckpointRequests(coordinator)
+        self._ending: Ending = Ending(stopping=predecessor is not None and predecessor._ending.stopping)
+        self.requests = CheckpointRequests(coordinator, stopping=self._ending.stopping)
         self._inquiry = Inquiry(stage)
         coordinator.on_savepoint = self.requests.tell
         coordinator.on_complete = self._checkpoint_complete
@@ -214,7 +214,7 @@ class Master(MasterFacts):
         """Take a last checkpoint, so that what was processed is committed, then end."""
         if self.state == "RUNNING":
             self._ending.stopping = True
-            self.requests.ask(Request("manual", last=True))
+            self.requests.stop()
         else:
             self.cancel()
 
@@ -321,7 +321,7 @@ class Master(MasterFacts):
             self._attempts.take_down(regions)
             self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
             return
-        self.restart_or_end(error, f"{what} failed", final=self._ending.stopping, gave_up=bool(regions))
+        self.restart_or_end(error, f"{what} failed", final=False, gave_up=bool(regions))
 
     def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
         """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""

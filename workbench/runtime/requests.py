@@ -40,12 +40,21 @@ class Request:
         return self.last or self.rescale is not None or self.savepoint is not None
 
 
-class CheckpointRequests:
-    """The queue of requests of one job."""
+_STOP = Request("manual", last=True)
 
-    def __init__(self, coordinator: CheckpointCoordinator) -> None:
+
+class CheckpointRequests:
+    """The queue of requests of one job.
+
+    Args:
+        coordinator: takes the checkpoints.
+        stopping: the job is being stopped, with a last checkpoint.
+    """
+
+    def __init__(self, coordinator: CheckpointCoordinator, *, stopping: bool = False) -> None:
         self._coordinator = coordinator
-        self._queue: list[Request] = []
+        self._stopping = stopping
+        self._queue: list[Request] = [_STOP] if stopping else []
         self._begun: dict[int, Request] = {}
         self._last_failures = 0
         self._waiters: dict[str, Callable[[str], None]] = {}
@@ -53,6 +62,12 @@ class CheckpointRequests:
     def ask(self, request: Request) -> None:
         """Take a checkpoint as soon as one more may be in progress."""
         self._queue.append(request)
+
+    def stop(self) -> None:
+        """Take the last checkpoint; when an attempt fails before the job has ended with it, the next one takes it."""
+        if not self._stopping:
+            self._stopping = True
+            self._queue.append(_STOP)
 
     def await_savepoint(self, name: str, done: Callable[[str], None]) -> bool:
         """Have `done` called once when the savepoint of that name is complete (with an empty text) or has failed (with
@@ -79,12 +94,15 @@ class CheckpointRequests:
         return request
 
     def attempt_over(self, reason: str) -> None:
-        """The running attempt is over, and with it what it had begun; a drained source will ask again."""
+        """The running attempt is over, and with it what it had begun; a drained source will ask again, and a job that
+        is being stopped takes its last checkpoint when it runs again."""
         for request in self._begun.values():
             if request.rescale is not None:
                 request.rescale.done(reason)
         self._begun.clear()
-        self._queue = [request for request in self._queue if request.kind != "final"]
+        self._queue = [request for request in self._queue if not request.last]
+        if self._stopping:
+            self._queue.append(_STOP)
 
     def completed(self, record: CheckpointRecord) -> Request | None:
         """A checkpoint is complete; the request that it fulfils."""
