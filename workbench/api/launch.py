@@ -49,6 +49,7 @@ from workbench.runtime.storage import (
     Manifest,
     MemoryStorage,
     check_name,
+    lasting,
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.telemetry.recorder import Recorder
@@ -141,6 +142,8 @@ def start_job(
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     if standby and (restore is not None or driver != "live"):
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
+    if checkpoint_dir is not None:
+        checkpoint_dir = lasting(checkpoint_dir)
     logical = pipeline.logical_graph()
     check_guarantee(logical, guarantee)
     graph = build_physical_graph(

@@ -73,6 +73,7 @@ class FileSource:
     rate: float | None = None
     on_error: OnError = "fail"
     files: tuple[Path, ...] = field(init=False, repr=False)
+    _places: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     schema: pa.Schema = field(init=False, repr=False)
     kind: ClassVar[str] = "files"
     resettable: ClassVar[bool] = True
@@ -87,6 +88,7 @@ class FileSource:
         if self.on_error != "fail" and name not in _DELIMITERS:
             raise PlanError(f"{name} files have no lines that could be dead letters: leave out on_error")
         object.__setattr__(self, "files", files)
+        object.__setattr__(self, "_places", tuple(file.absolute() for file in files))
         object.__setattr__(self, "format", name)
         object.__setattr__(self, "schema", self.columns or FORMATS[name].schema(files[0]))
         check_event_time(self.schema, self.event_time)
@@ -95,6 +97,19 @@ class FileSource:
         count = len(self.files)
         text = f"{count} {self.format} file{'s' if count != 1 else ''}"
         return f"{text} by {self.event_time}" if self.event_time else text
+
+    def parts(self, file_format: FileFormat) -> list[Part]:
+        """The parts of all files, which stay where they are when the working directory changes; named as the paths were
+        given, because a checkpoint knows them by their names.
+
+        Raises:
+            SourceError: a file is gone, or cannot give rows of the schema.
+        """
+        found: list[Part] = []
+        for file, place in zip(self.files, self._places, strict=True):
+            for part in file_format.parts(place, self.schema):
+                found.append(replace(part, name=f"{file}{part.name.removeprefix(str(place))}"))
+        return found
 
     def create(self) -> SourceReader:
         return FileReader(self) if self.on_error == "fail" else LenientFileReader(self)
@@ -130,7 +145,7 @@ class FileReader(SourceReader):
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
-        every = [part for path in self._source.files for part in self._format.parts(path, self._source.schema)]
+        every = self._source.parts(self._format)
         own = every[context.subtask :: context.parallelism]
         self._sizes = {part.name: part.size for part in every}
         self._parts = {part.name: part for part in own}

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -59,9 +59,9 @@ class PartSink:
     kind: ClassVar[str] = "sink"
     guarantee: ClassVar[Guarantee] = "exactly-once"
 
-    @property
+    @cached_property
     def folder(self) -> Path:
-        """The folder as an absolute path."""
+        """The folder as an absolute path, which stays when the working directory changes."""
         return Path(self.path).expanduser().absolute()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -41,6 +41,10 @@ class ReplayLog:
 
     path: Path
     manifest: Manifest
+    _folder: Path = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folder", self.path.absolute())  # it stays when the working directory changes
 
     @staticmethod
     def open(path: str | Path) -> ReplayLog:
@@ -122,7 +126,7 @@ class ReplayLog:
             raise HistoryError(
                 f"channel {channel} of {self.path} does not exist: its channels are 0 to {self.channels - 1}"
             )
-        return Cursor(self.path, self.manifest, channel)
+        return Cursor(self._folder, self.manifest, channel)
 
     def verify(self) -> None:
         """Compare every file with its checksum.
@@ -131,7 +135,7 @@ class ReplayLog:
             HistoryError: a file differs; names it.
         """
         for file in self.manifest.files:
-            if file_sha256(self.path / file.name) != file.sha256:
+            if file_sha256(self._folder / file.name) != file.sha256:
                 raise HistoryError(
                     f"{self.path / file.name} does not match its checksum: the log is damaged; write it again"
                 )

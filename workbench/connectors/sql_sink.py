@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -107,9 +108,9 @@ class SqlSink:
             "without failures, but a reader may see it go back for a while"
         )
 
-    @property
+    @cached_property
     def target(self) -> SqlTable:
-        """The table in its database."""
+        """The table in its database, which stays when the working directory changes."""
         return SqlTable(Database.at(self.url, ENGINES), self.table, self.keys)
 
     def check(self, schema: pa.Schema) -> None:

@@ -10,7 +10,7 @@ from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_nam
 from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
 from workbench.runtime.storage.holder import HeldError, Holder
-from workbench.runtime.storage.locations import folder_named, open_files
+from workbench.runtime.storage.locations import folder_named, lasting, open_files
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader
 
@@ -28,5 +28,6 @@ __all__ = [
     "folder_named",
     "folder_of",
     "is_name",
+    "lasting",
     "open_files",
 ]

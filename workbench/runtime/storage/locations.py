@@ -36,6 +36,18 @@ def open_files(location: str | Path) -> Files:
     return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")), options)
 
 
+def lasting(location: str | Path) -> str | Path:
+    """The same place, also when the working directory changes.
+
+    Example:
+        >>> lasting("s3://bucket/checkpoints"), lasting("/tmp/checkpoints")
+        ('s3://bucket/checkpoints', '/tmp/checkpoints')
+    """
+    text = str(location)
+    local = "://" not in text or text.startswith("file://")
+    return open_files(location).path_of("") if local else location
+
+
 @contextmanager
 def looked_into(files: Files) -> Iterator[None]:
     """Say where and what to do when the file system does not answer, or lets nobody in.
