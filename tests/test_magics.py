@@ -27,7 +27,7 @@ from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.job_list import JobList
 from workbench.kernel.shutdown import Caretaker
 from workbench.kernel.verbs import VERBS
-from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame
+from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 
 
 class RecordingJob:
@@ -47,13 +47,13 @@ class RecordingJob:
         if verb.startswith("_"):
             raise AttributeError(verb)
 
-        def call(*args: Any, **kwargs: Any) -> str:
+        def call(*args: Any, **kwargs: Any) -> Any:
             self.calls.append((verb, *args, *([kwargs] if kwargs else [])))
             if verb == "stop":
                 self.state = "CANCELED"
             if verb == "restore":
                 raise JobError(f"there is no savepoint {args[0]!r}")
-            return f"{verb} done"
+            return ["monday", "tuesday"] if verb == "savepoints" else f"{verb} done"
 
         return call
 
@@ -99,6 +99,9 @@ def frame(job: str) -> Frame:
         started_us=0,
         settings={"buffer_timeout": "50ms", "speed": None},
         metrics={"numRecordsInPerSecond": 12345.6, "numberOfCompletedCheckpoints": 7},
+        vertices=(
+            VertexFrame("v0", "source", (("source", "source", ""), ("aggregate", "aggregate", "")), 1, {}, 0, 0),
+        ),
         edges=(EdgeFrame("v0->v1", "v0", "v1", "hash", 0, 8, 0.0, 0.0),),
         tasks=tasks,
     )
@@ -270,6 +273,8 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
             "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? Valid: buffer_size,",
         ),
         ("set delays bufer_timeout=5ms", "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'?"),
+        ("set speed=max speed=2x", "speed is both 'max' and '2x': write it once"),
+        ("set buffer-timeout=1ms buffer_timeout=2ms", "buffer_timeout is both '1ms' and '2ms': write it once"),
         ("set speed", "speed has no value: write for example '%stream set speed=VALUE'"),
         ("set delayz speed=max", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
         ("pause delayz", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
@@ -424,13 +429,39 @@ def test_an_error_in_the_body_names_the_cells_line(shell: InteractiveShell) -> N
     assert failure(shell, cell).endswith("no such column (cell, line 4: raise WorkbenchError('no such column'))")
 
 
-def test_a_users_own_exception_shows_the_users_lines(shell: InteractiveShell) -> None:
+def printed_by(shell: InteractiveShell, cell: str) -> str:
+    """What a cell prints, without colours."""
     with capture_output() as printed:
-        shell.run_cell("%%stream delays\nlimit = 1\nlimit / 0")
-    text = re.sub("\x1b\\[[0-9;]*m", "", printed.stdout)
+        shell.run_cell(cell)
+    return re.sub("\x1b\\[[0-9;]*m", "", printed.stdout)
+
+
+def test_a_users_own_exception_shows_the_users_lines(shell: InteractiveShell) -> None:
+    text = printed_by(shell, "%%stream delays\nlimit = 1\nlimit / 0")
     assert "ZeroDivisionError: division by zero" in text
     assert "----> 3 limit / 0" in text
     assert "workbench" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("x = 1\nfoo bar", ":3\n    foo bar\n        ^\nSyntaxError: invalid syntax"),
+        ("if True:\nx = 1", ":3\n    x = 1\n    ^\nIndentationError: expected an indented block after 'if'"),
+        ("return 3", ":2\n    return 3\n    ^\nSyntaxError: 'return' outside function"),
+    ],
+)
+def test_a_mistake_in_the_syntax_shows_the_users_line_alone(shell: InteractiveShell, body: str, shown: str) -> None:
+    text = printed_by(shell, f"%%stream delays\n{body}")
+    assert re.fullmatch(rf"\s*File <ipython-input-[^>]+>{re.escape(shown)}.*\s*", text)
+
+
+def test_an_error_in_the_body_names_the_number_of_its_cell(shell: InteractiveShell) -> None:
+    with capture_output() as printed:
+        shell.run_cell("%%stream delays\n1 / 0", store_history=True)
+    numbers = re.findall(r"<ipython-input-(\d+)-", printed.stdout)
+    assert len(numbers) == 2
+    assert numbers[0] == numbers[1]
 
 
 def test_an_error_in_any_cell_is_a_sentence(shell: InteractiveShell) -> None:
@@ -473,11 +504,47 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream fail delays s", {"source[0]", "sink[0]", "sink[1]"}),
         ("%stream restore delays monday --", {"--allow-non-restored-state"}),
         ("%%stream delays --buffer", {"--buffer-timeout", "--buffer-size"}),
+        ("%%stream del", {"delays"}),
+        ("%%stream delays --driver ", {"live", "stepping"}),
+        ("%%stream delays --driver=s", {"stepping"}),
+        ("%%stream delays --checkpoint-mode un", {"unaligned"}),
+        ("%%stream delays --restart fix", {"fixed-delay"}),
+        ("%stream set speed=", {"max"}),
+        ("%stream set delays speed m", {"max"}),
+        ("%stream set checkpoint-i", {"checkpoint_interval="}),
+        ("%stream set speed=max bu", {"buffer_timeout=", "buffer_size="}),
+        ("%stream fork delays 12 sp", {"speed="}),
+        ("%stream restore delays m", {"monday"}),
+        ("%stream delete-savepoint ", {"delays", "monday", "tuesday"}),
+        ("%stream state delays a", {"aggregate"}),
+        ("%stream stall aggregate o", {"on", "off"}),
+        ("%stream compare delays ", {"other"}),
+        ("%stream step delays b", {"barrier", "back", "buffer"}),
+        ("status = %stream stat", {"state", "status"}),
+        ("  %stream pa", {"pause"}),
     ],
 )
 def test_completion(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, expected: set[str]) -> None:
     jobs["delays"] = RecordingJob("delays")
+    if "compare" in line:
+        jobs["other"] = RecordingJob("other")
     assert completions(shell, line) == expected
+
+
+@pytest.mark.parametrize("line", ["show delays graph ", "slow-down delays aggregate ", "fail delays sink[0] ", "list "])
+def test_no_word_is_offered_behind_the_last_one(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    assert completions(shell, f"%stream {line}").isdisjoint(["delays", *VIEWS, "aggregate", "sink[0]"])
+
+
+def test_savepoints_are_offered_from_the_folder_that_is_named(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"runs": [SimpleNamespace(name="monday")]}
+    monkeypatch.setattr(workbench, "savepoints", lambda folder: kept[folder], raising=False)
+    assert completions(shell, "%%stream delays --checkpoint-dir runs --restore ") == {"monday"}
 
 
 @pytest.mark.parametrize("words", ["restore delays monday --allow-non-restored-state", "savepoint delays"])

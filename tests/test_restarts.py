@@ -87,6 +87,7 @@ def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> N
     [
         ("fixed-dely", "did you mean 'fixed-delay'"),
         ("fixed-delay:tries=3", "unknown argument of fixed-delay 'tries'.*attempts, delay"),
+        ("fixed-delay:attempts=2,attempts=3", "attempts of fixed-delay is both '2' and '3': write it once"),
         ("fixed-delay:3", "'3' is no argument of fixed-delay"),
         ("fixed-delay:attempts=many", "attempts is 'many'"),
         ("fixed-delay:attempts=-1", "at least 0"),

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import ast
+from types import CodeType
 from typing import Any
+
+
+class BodySyntaxError(SyntaxError):
+    """The lines below ``%%stream`` are no Python; `kind` is what Python raised."""
+
+    def __init__(self, error: SyntaxError) -> None:
+        super().__init__(*error.args)
+        self.kind = type(error)
+
 
 MISSING = object()
 """The value of a body that does not end in an expression."""
@@ -23,22 +33,31 @@ def run_body(shell: Any, body: str) -> Any:
         The value, or MISSING when the last statement is not an expression.
 
     Raises:
-        SyntaxError: the body does not parse.
+        BodySyntaxError: the body does not parse.
         Exception: whatever the body raises.
     """
     __tracebackhide__ = True  # a traceback shows the user's own lines
     above = 1 + len(body) - len(body.lstrip("\n"))  # IPython's transformation drops leading blank lines
     source = "\n" * above + shell.transform_cell(body)
-    file = shell.compile.cache(source, shell.execution_count)
+    number = len(shell.history_manager.input_hist_raw) - 1  # the counter may be at the next cell's already
+    file = shell.compile.cache(source, number or shell.execution_count)
+    try:
+        statements, last = _compiled(source, file)
+    except SyntaxError as error:
+        raise BodySyntaxError(error) from None
+    _execute(statements, shell)
+    return MISSING if last is None else _execute(last, shell)
+
+
+def _compiled(source: str, file: str) -> tuple[CodeType, CodeType | None]:
+    """The statements, and the last expression if they end in one."""
     tree = ast.parse(source, filename=file)
     if not tree.body or not isinstance(tree.body[-1], ast.Expr):
-        _execute(compile(tree, file, "exec"), shell)
-        return MISSING
+        return compile(tree, file, "exec"), None
     last = tree.body.pop()
-    _execute(compile(tree, file, "exec"), shell)
-    return _execute(compile(ast.Expression(last.value), file, "eval"), shell)
+    return compile(tree, file, "exec"), compile(ast.Expression(last.value), file, "eval")
 
 
-def _execute(code: Any, shell: Any) -> Any:
+def _execute(code: CodeType, shell: Any) -> Any:
     __tracebackhide__ = True
     return eval(code, shell.user_global_ns, shell.user_ns)

@@ -14,6 +14,7 @@ from workbench.api.found_jobs import FoundJobs, found_jobs
 from workbench.api.job_record import remember_directories
 from workbench.errors import WorkbenchError
 from workbench.kernel.advice import Advice
+from workbench.kernel.cell import BodySyntaxError
 from workbench.kernel.comm import register_comms, unregister_comms
 from workbench.kernel.completion import complete_stream
 from workbench.kernel.failures import show_failure
@@ -55,7 +56,7 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython.register_magics(StreamMagics)
     ipython.Completer.custom_matchers.append(complete_stream)
     loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs))
-    ipython.set_custom_exc((WorkbenchError,), show_failure)
+    ipython.set_custom_exc((WorkbenchError, BodySyntaxError), show_failure)
     sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
     if hasattr(ipython, "kernel"):
         register_comms(ipython.kernel, _jobs)

@@ -1,4 +1,4 @@
-"""How a WorkbenchError looks in a notebook: one sentence that names the cell's line, and no traceback."""
+"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, without a traceback."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.kernel.cell import BodySyntaxError
 from workbench.origin import Origin, line_text
 
 
@@ -20,8 +21,13 @@ def show_failure(
     trace: TracebackType | None,
     tb_offset: int | None = None,
 ) -> list[str]:
-    """Print a WorkbenchError as a sentence; ``%tb`` still shows the whole story. For ``set_custom_exc``."""
+    """Print a WorkbenchError as a sentence, and a mistake in the syntax of a ``%%stream`` cell as that of any cell;
+    ``%tb`` still shows the whole story. For ``set_custom_exc``."""
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    if isinstance(error, BodySyntaxError):
+        marked: list[str] = shell.SyntaxTB.structured_traceback(error.kind, error, [])
+        shell._showtraceback(error.kind, error, marked)
+        return marked
     lines = [f"{kind.__name__}: {sentence(error, trace)}"]
     shell._showtraceback(kind, error, lines)
     return lines

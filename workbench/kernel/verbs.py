@@ -84,6 +84,8 @@ def settings(words: Sequence[str]) -> dict[str, str]:
             raise SettingError(unknown("setting", name, wb.SETTINGS))
         if not value:
             raise SettingError(f"{setting} has no value: write for example '%stream set {setting}=VALUE'")
+        if setting in found:
+            raise SettingError(f"{setting} is both {found[setting]!r} and {value!r}: write it once")
         found[setting] = value
     return found
 

@@ -288,6 +288,8 @@ _MAKERS = {
     "exponential-delay": exponential_delay,
     "failure-rate": failure_rate,
 }
+STRATEGIES = tuple(_MAKERS)
+"""The strategies by the names that text has."""
 
 
 def parse_restart(value: object) -> RestartStrategy:
@@ -306,11 +308,14 @@ def parse_restart(value: object) -> RestartStrategy:
     make = _MAKERS.get(name.strip())
     if make is None:
         raise SettingError(unknown("restart strategy", name, _MAKERS))
-    arguments = dict(_argument(part, name) for part in rest.split(",") if part.strip())
+    arguments: dict[str, str] = {}
     known = make.__code__.co_varnames[: make.__code__.co_argcount]
-    for argument in arguments:
+    for argument, text in (_argument(part, name) for part in rest.split(",") if part.strip()):
         if argument not in known:
             raise SettingError(unknown(f"argument of {name}", argument, known))
+        if argument in arguments:
+            raise SettingError(f"{argument} of {name} is both {arguments[argument]!r} and {text!r}: write it once")
+        arguments[argument] = text
     strategy: RestartStrategy = make(**arguments)  # type: ignore[operator]
     return strategy
 
