@@ -88,6 +88,33 @@ def total_after(stream: wb.Stream, folder: str, root: Path) -> int:
     return sum(job.table()["n"].to_pylist())
 
 
+def medians(column: str) -> wb.Stream:
+    return clicks().key_by("user").window(wb.tumbling("1ms")).aggregate(middle=wb.median(column)).uid("windows")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lacks"),
+    [
+        (windowed(wb.tumbling("1ms")), windowed(wb.tumbling("1ms"), trigger=wb.on_count(3)), "timed"),
+        (windowed(wb.tumbling("1ms"), trigger=wb.on_count(3)), windowed(wb.tumbling("1ms")), "window_start"),
+        (windowed(wb.tumbling("1ms")), medians("n"), "timed"),
+        (medians("n"), medians("t"), "record:t"),
+    ],
+)
+def test_another_trigger_or_aggregate_is_not_taken_for_another_operator(
+    before: wb.Stream, after: wb.Stream, lacks: str, tmp_path: Path
+) -> None:
+    folder = saved_half_way(before, tmp_path)
+    with pytest.raises(wb.CheckpointError) as refused:
+        after.sink_to(wb.TableSink("out")).run("after", checkpoint_dir=tmp_path / "after", restore=folder)
+    sentence = str(refused.value)
+    assert sentence.startswith(f"the state of operator 'windows' lacks '{lacks}' (it has ")
+    assert sentence.endswith(
+        "so windows with another trigger or evictor, or other aggregates, wrote it: go on with those that it had, or"
+        " give this one another uid to start it afresh"
+    )
+
+
 def test_windows_take_over_state_with_another_lateness_or_gap(tmp_path: Path) -> None:
     folder = saved_half_way(windowed(wb.tumbling("1ms")), tmp_path)
     assert total_after(windowed(wb.tumbling("1ms"), allowed_lateness="1s"), folder, tmp_path / "a") == ROWS

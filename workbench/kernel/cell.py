@@ -52,9 +52,9 @@ def run_body(shell: Any, body: str) -> Any:
 def _compiled(source: str, file: str) -> tuple[CodeType, CodeType | None]:
     """The statements, and the last expression if they end in one."""
     tree = ast.parse(source, filename=file)
-    if not tree.body or not isinstance(tree.body[-1], ast.Expr):
+    if not tree.body or not isinstance(last := tree.body[-1], ast.Expr):
         return compile(tree, file, "exec"), None
-    last = tree.body.pop()
+    del tree.body[-1]
     return compile(tree, file, "exec"), compile(ast.Expression(last.value), file, "eval")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, get_args
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -56,7 +57,7 @@ def options(before: Sequence[str]) -> Iterable[str]:
     last = before[-1]
     takes_value = any(last in flags and "action" not in details for flags, details in OPTIONS)
     if last == "--restore":
-        directory = dict(zip(before, before[1:], strict=False)).get("--checkpoint-dir")
+        directory = dict(pairwise(before)).get("--checkpoint-dir")
         return () if directory is None else _names_of(lambda: (found.name for found in wb.savepoints(directory)))
     if takes_value:
         return VALUES.get(last.lstrip("-").replace("-", "_"), ())

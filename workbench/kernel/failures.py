@@ -1,4 +1,4 @@
-"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, without a traceback."""
+"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, with no traceback."""
 
 from __future__ import annotations
 

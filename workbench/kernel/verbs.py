@@ -77,7 +77,7 @@ def settings(words: Sequence[str]) -> dict[str, str]:
         SettingError: an unknown setting, or one without a value.
     """
     flat = _flat(words)
-    found = {}
+    found: dict[str, str] = {}
     for name, value in zip(flat[::2], [*flat[1::2], ""], strict=False):
         setting = name.lstrip("-").replace("-", "_")
         if setting not in wb.SETTINGS:

@@ -229,15 +229,26 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
 
 
 def _take_over(logic: Operator | SourceReader, uid: str, snapshots: Sequence[Snapshot]) -> None:
-    """Restore an operator; checkpoints of earlier versions do not say what operator wrote a state."""
+    """Restore an operator; no checkpoint says with which trigger and aggregates windows wrote a state, and those of
+    earlier versions do not say what operator did."""
     try:
         logic.restore(snapshots)
     except KeyError as error:
-        pieces = ", ".join(sorted({name for snapshot in snapshots for name in snapshot})) or "nothing"
+        pieces = sorted({name for snapshot in snapshots for name in snapshot})
+        wrote, instead = "another kind of operator", ""
+        if {"windows", "watermarks"} <= set(pieces):
+            wrote = "windows with another trigger or evictor, or other aggregates,"
+            instead = "go on with those that it had, or "
         raise CheckpointError(
-            f"the state of operator {uid!r} lacks {error} (it has {pieces}), so another kind of operator wrote it: "
-            "give this one another uid to start it afresh"
+            f"the state of operator {uid!r} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so "
+            f"{wrote} wrote it: {instead}give this one another uid to start it afresh"
         ) from error
+
+
+def _missing(error: KeyError) -> str:
+    """What a snapshot does not have: a piece, or a column of one, of which Arrow tells in a sentence."""
+    text = str(error.args[0])
+    return text.split('"')[1] if text.startswith("Field ") else text
 
 
 @dataclass(slots=True)
