@@ -53,6 +53,18 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert f"usage: workbench {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_no_line_of_a_help_is_wider_than_the_terminal(
+    name: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert leaves([*filter(None, [name]), "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > columns] == []
+    assert any(line.startswith("usage: workbench") for line in lines)
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert leaves(["--version"]) == 0
     assert re.fullmatch(r"workbench \d+\.\d+\.\d+\n", capsys.readouterr().out)

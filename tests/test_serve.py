@@ -160,6 +160,18 @@ def test_the_command_runs_a_script_and_prints_the_address(tmp_path):
     assert second == "FINISHED"
 
 
+def test_a_script_that_starts_no_job_is_told_so(tmp_path):
+    script = tmp_path / "lesson.py"
+    script.write_text("import workbench as wb\nprint('nothing to do')\n")
+    command = [sys.executable, "-m", "workbench", "serve", str(script)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "workbench: lesson.py has started no job, so there is nothing to show: start one with"
+        " stream.sink_to(wb.TableSink('rows')).run('job')\n"
+    )
+
+
 def test_a_script_that_is_not_there_is_a_sentence(tmp_path):
     command = [sys.executable, "-m", "workbench", "serve", str(tmp_path / "none.py")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -51,25 +51,32 @@ def declare(parser: Parser) -> None:
     options.add_argument(
         "--directory",
         type=folder("--directory"),
+        metavar="DIR",
         help="where the history, the checkpoints and the output go (default: workbench-data)",
     )
     options = parser.add_argument_group("with --headless")
     options.add_argument(
         "--speed",
         type=speed,
+        metavar="SPEED",
         help=f"of the replay: 600x is ten minutes a second, max does not wait (default: {SPEED}, a month a second)",
     )
     options.add_argument(
-        "--parallelism", type=count("--parallelism"), help=f"subtasks of each operator (default: {PARALLELISM})"
+        "--parallelism",
+        type=count("--parallelism"),
+        metavar="N",
+        help=f"subtasks of each operator (default: {PARALLELISM})",
     )
     options.add_argument(
         "--buffer-timeout",
         type=duration("--buffer-timeout"),
+        metavar="TIME",
         help=f"how long a record may wait for its buffer to fill (default: {BUFFER_TIMEOUT})",
     )
     options.add_argument(
         "--checkpoint-interval",
         type=duration("--checkpoint-interval"),
+        metavar="TIME",
         help=f"time between checkpoints, or disabled (default: {CHECKPOINT_INTERVAL})",
     )
     options.add_argument("--fresh", action="store_true", help="forget a former run instead of resuming it")

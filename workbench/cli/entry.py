@@ -3,7 +3,6 @@ terminated."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from workbench.cli.command import Parser
+from workbench.cli.help_text import Help
 from workbench.cli.interruption import terminated
 from workbench.errors import WorkbenchError
 
@@ -62,13 +62,13 @@ def parser(words: Sequence[str]) -> Parser:
         prog="workbench",
         description="An interactive streaming workbench for Jupyter.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     top.add_argument("--version", action="version", version=f"workbench {version('streaming-workbench')}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     named = next((word for word in words if word in COMMANDS), "")
     for name, about in COMMANDS.items():
-        command = commands.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, help=about, formatter_class=Help)
         if name == named:
             import_module(f"workbench.cli.{name}").declare(command)
     return top

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises:
         SettingError: no such script, or the port cannot be opened.
-        JobError: the script failed.
+        JobError: the script failed, or started no job.
     """
     script: Path = options.script
     if not script.is_file():
@@ -58,6 +58,11 @@ def run(options: argparse.Namespace) -> int:
     sys.argv = [str(script), *options.arguments]
     try:
         _run(script)
+        if not wb.jobs():
+            raise JobError(
+                f"{script.name} has started no job, so there is nothing to show: start one with"
+                " stream.sink_to(wb.TableSink('rows')).run('job')"
+            )
         console.print("The script has ended; the page stays until you press Ctrl-C.")
         pages.wait()
     finally:

@@ -26,8 +26,10 @@ OF_SEARCH = ("seeds", "first", "pace")
 def declare(parser: Parser) -> None:
     """What ``workbench simulate`` takes."""
     parser.does(run, DETAILS)
-    parser.add_argument("--seeds", type=count("--seeds"), help=f"how many seeds (default: {SEEDS})")
-    parser.add_argument("--first", "--first-seed", type=count("--first", least=0), help="where to begin (default: 0)")
+    parser.add_argument("--seeds", type=count("--seeds"), metavar="N", help=f"how many seeds (default: {SEEDS})")
+    parser.add_argument(
+        "--first", "--first-seed", type=count("--first", least=0), metavar="SEED", help="where to begin (default: 0)"
+    )
     parser.add_argument(
         "--fault",
         action="extend",
@@ -42,7 +44,7 @@ def declare(parser: Parser) -> None:
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
     parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
     parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
-    parser.add_argument("--jobs", type=count("--jobs"), help="processes that share the work (default: 1)")
+    parser.add_argument("--jobs", type=count("--jobs"), metavar="N", help="processes that share the work (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:

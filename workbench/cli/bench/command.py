@@ -52,14 +52,25 @@ def declare(parser: Parser) -> None:
     parser.does(run, DETAILS)
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
-    parser.add_argument("--repeats", type=count("--repeats"), help=f"rounds over all runs (default: {REPEATS})")
+    parser.add_argument(
+        "--repeats", type=count("--repeats"), metavar="N", help=f"rounds over all runs (default: {REPEATS})"
+    )
     parser.add_argument(
         "--seconds",
         type=count("--seconds"),
+        metavar="N",
         help="of each run (default: 6; checkpoint: 17; chaos: 30; dashboard: 8; memory: 600)",
     )
-    parser.add_argument("--keys", type=int, choices=KEYS, help="of grouping: only these (default: both)")
-    parser.add_argument("--parallelism", type=count("--parallelism"), help="only these runs (default: all)")
+    parser.add_argument(
+        "--keys",
+        type=int,
+        choices=KEYS,
+        metavar="N",
+        help=f"of grouping: only these, {KEYS[0]} or {KEYS[1]} (default: both)",
+    )
+    parser.add_argument(
+        "--parallelism", type=count("--parallelism"), metavar="N", help="only these runs (default: all)"
+    )
     parser.add_argument(
         "--peers",
         type=Path,
@@ -75,10 +86,14 @@ def declare(parser: Parser) -> None:
     parser.add_argument(
         "--page",
         type=one_of("page", tuple(looking.PLACES)),
+        metavar="PAGE",
         help="of dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (in nine panels)",
     )
     parser.add_argument(
-        "--html", type=new_file("--html"), help="picture of sweep or chaos (default: sweep.html, chaos.html)"
+        "--html",
+        type=new_file("--html"),
+        metavar="FILE",
+        help="picture of sweep or chaos (default: sweep.html, chaos.html)",
     )
 
 
