@@ -7,6 +7,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from workbench.cli import main
 from workbench.cli.headway import Headway
+from workbench.connectors.part_formats import PART_FORMATS, encode_csv
 from workbench.connectors.tables import Tables
 from workbench.errors import JobError, SettingError
 from workbench.operators.window_rows import KeptRecords
@@ -150,7 +152,7 @@ def test_the_command_prints_what_fails_and_how_to_see_it_again(capsys: pytest.Ca
     assert main(["simulate", "--pipeline", "filtered", "--fault", "process", "--replay", seed]) == 1
     shown = capsys.readouterr().out
     assert f"seed {seed}: filtered" in shown
-    assert f"job = workbench.testing.replay({seed})" in shown
+    assert f"job = workbench.testing.replay({seed}, pipeline='filtered', faults=('process',))" in shown
 
 
 @pytest.mark.usefixtures("committed_twice")
@@ -286,6 +288,15 @@ def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(SettingError, match="leave the sink away"):
         load_pipeline(path)
+    path.write_text(path.read_text().replace("wb.PrintSink()", "wb.CallbackSink(print)"))
+    with pytest.raises(SettingError, match=r"write to 'print' each time: define rows\(folder\)"):
+        load_pipeline(path)
+    path.write_text(SINKS.replace("{folder}/new", f"{tmp_path}/old"))
+    with pytest.raises(SettingError, match=r"old/clicks.db order' each time: define stream\(folder\), which writes to"):
+        load_pipeline(path)
+    path.write_text(SINKS.replace("read = ", "read = folder.nothing"))
+    with pytest.raises(SettingError, match="raises AttributeError: 'PosixPath' object has no attribute 'nothing"):
+        load_pipeline(path)
     path.write_text(
         "import workbench as wb, pyarrow as pa\n"
         "stream = wb.Stream.from_table(pa.table({'n': [1]})).map(lambda row: 1 // 0,"
@@ -293,6 +304,116 @@ def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(SettingError, match="does not come to its end"):
         trial_of(load_pipeline(path))
+
+
+def test_a_table_may_be_called_as_an_operator_is(tmp_path: Path) -> None:
+    path = tmp_path / "named.py"
+    path.write_text(USER.replace("(n=wb.count())", "(n=wb.count()).sink_to(wb.TableSink('table', upsert=['user']))"))
+    assert [str(result) for result in results_of(path, 30) if not result.ok] == []
+
+
+SINKS = """
+import pyarrow as pa
+import workbench as wb
+
+clicks = pa.table({"user": ["a", "b", "c", "a"] * 5, "n": range(20)})
+
+def stream(folder):
+    read = wb.Stream.from_table(clicks)
+    url = f"sqlite:///{folder}/new/clicks.db"
+    counts = read.key_by("user").aggregate(count=wb.count())
+    return (
+        read.sink_to(wb.SqlSink(url, "order"))
+        + counts.sink_to(wb.SqlSink(url, "latest", mode="upsert", keys=["user"]))
+        + read.sink_to(wb.ParquetSink(folder / "parquet"))
+        + read.sink_to(wb.FileSink(folder / "csv", "csv"))
+        + read.sink_to(wb.TableSink("table"))
+    )
+"""
+"""Sinks of all kinds, and a name that SQL has taken for itself."""
+
+CALLED = """
+import pyarrow as pa
+import workbench as wb
+
+clicks = pa.table({"n": range(20)})
+written = CONTAINER
+
+def put(batch):
+    written.update((row["n"], row) for row in batch.to_pylist())
+
+def stream(folder):
+    written.clear()
+    return wb.Stream.from_table(clicks).sink_to(wb.CallbackSink(put))
+
+def rows(folder):
+    return [*written.values()]
+"""
+
+
+def results_of(path: Path, seeds: int) -> list[SimulationResult]:
+    search = Search(str(path))
+    return [run_scenario(search.scenario(seed)) for seed in range(seeds)]
+
+
+def test_a_user_has_sinks_of_all_kinds_in_the_folder_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "sinks.py"
+    path.write_text(SINKS)
+    results = results_of(path, 25)
+    assert [str(result) for result in results if not result.ok] == []
+    assert sum(result.processes > 1 for result in results) > 2
+
+
+def test_what_a_sink_of_a_user_loses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sinks.py"
+    path.write_text(SINKS)
+    results_of(path, 1)  # what is expected is known
+
+    def forgetful(rows: pa.Table) -> Any:
+        return encode_csv(rows.slice(0, rows.num_rows - 1) if 19 in rows.column("n").to_pylist() else rows)
+
+    monkeypatch.setitem(PART_FORMATS, "csv", replace(PART_FORMATS["csv"], encode=forgetful))
+    (result,) = results_of(path, 1)
+    (violation,) = result.violations
+    assert violation.startswith("I7: files of csv: 1 rows of the undisturbed run are missing and 0 are too many")
+
+
+def test_a_sink_of_ones_own_is_found_when_it_is_not_idempotent(tmp_path: Path) -> None:
+    path = tmp_path / "by_key.py"
+    path.write_text(CALLED.replace("CONTAINER", "{}"))
+    assert all(result.ok for result in results_of(path, 40))
+    path = tmp_path / "every_call.py"
+    path.write_text(
+        CALLED.replace("CONTAINER", "[]").replace("written.update(", "written.extend(").replace(".values()", "")
+    )
+    broken = next(result for result in results_of(path, 40) if not result.ok)
+    assert re.match("I7: rows: 0 rows of the undisturbed run are missing and [0-9]+ are too many", broken.violations[0])
+
+
+def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "by_key.py"
+    path.write_text(CALLED.replace("CONTAINER", "{}"))
+    assert main(["simulate", "--pipeline", str(path), "--fault", "kill", "--replay", "3"]) == 0
+    call = f"replay(3, pipeline={str(path)!r}, faults=('kill',))"
+    assert f"In Python: job = workbench.testing.{call}; job.step()" in capsys.readouterr().out
+    job = replay(3, pipeline=str(path), faults=("kill",))
+    assert {row["task"].partition("[")[0] for row in job.metrics()} == {"table"}
+
+
+def test_the_input_of_a_user_is_not_said_to_be_made_smaller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "random.py"
+    path.write_text(
+        "import itertools, pyarrow as pa, workbench as wb\n"
+        "numbers = itertools.count()\n"
+        "table = wb.Stream.from_table(pa.table({'n': range(9)}))\n"
+        "stream = table.map(lambda row: {'x': next(numbers)}, {'x': pa.int64()})\n"
+    )
+    assert main(["simulate", "--pipeline", str(path), "--seeds", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "9 rows of the undisturbed run are missing and 9 are too many" in said
+    assert "It still fails with: no faults; nobody does anything. Then: " in said
 
 
 def test_an_unknown_pipeline_or_fault_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

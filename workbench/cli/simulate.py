@@ -14,8 +14,11 @@ that fails is printed with the smallest set of faults, deeds and records that st
 last steps, and in Python 'workbench.testing.replay(SEED)' is the job right before, to be stepped by hand.
 
 With '--pipeline FILE.py' your own pipeline is run instead: the file defines 'stream', a bounded one whose records are
-never late, and what an undisturbed run gives is what every other one must give. The exit code is 1 when a seed fails,
-and with '--exhaustive' also when a crash did not happen or a place was not found.
+never late, and what an undisturbed run gives is what every other one must give. Sinks are left away or wb.TableSink, or
+'stream' is a function of the run's folder and they write to it: wb.ParquetSink, wb.FileSink, wb.SqlSink. For
+wb.CallbackSink the file defines 'rows', too, a function of that folder: all that was written, as a table or as a list.
+
+The exit code is 1 when a seed fails, and with '--exhaustive' also when a crash did not happen or a place was not found.
 """
 
 SEEDS = 200

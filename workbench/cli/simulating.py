@@ -15,7 +15,6 @@ from workbench.testing.exhaustive import pairs_of_crashes, places_missed, run_ca
 from workbench.testing.pace import SMALL, Graphs, Pace, Paces, of_all, together
 from workbench.testing.replaying import replay
 from workbench.testing.result import SimulationResult
-from workbench.testing.scenario import Scenario
 from workbench.testing.search import Search, run_blocks
 from workbench.testing.shrinking import shrink
 from workbench.testing.simulation import run_scenario
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     search = Search(options.pipeline, tuple(options.fault))
     search.scenario(0)  # an error in the pipeline shows before the bar
     if options.replay is not None:
-        return show(console, search.scenario(options.replay))
+        return show(console, search, options.replay)
     seeds = range(options.first, options.first + options.seeds)
     steps = faults = 0
     paces: dict[Graphs, Pace] = {}
@@ -121,9 +120,10 @@ def print_failure(console: Console, failed: SimulationResult, search: Search) ->
     console.print(f"See it again with 'workbench simulate{_again(search)} --replay {failed.seed}'.")
 
 
-def show(console: Console, scenario: Scenario) -> int:
+def show(console: Console, search: Search, seed: int) -> int:
     """Print a seed's last steps and where its job stands before the last one, and go on by hand where somebody is
     there; the exit code."""
+    scenario = search.scenario(seed)
     result = run_scenario(scenario)
     for line in result.story:
         console.print(f"  {line}")
@@ -134,7 +134,10 @@ def show(console: Console, scenario: Scenario) -> int:
         console.print(f"  {row['task']}: {row['numRecordsIn']} records in, {row['numRecordsOut']} out")
     if console.is_terminal and sys.stdin.isatty():
         _step_by_hand(console, job)
-    console.print(f"In Python: job = workbench.testing.replay({scenario.seed}); job.step()")
+    given = [str(seed)]
+    given += [f"pipeline={search.pipeline!r}"] if search.pipeline else []
+    given += [f"faults={search.only!r}"] if search.only else []
+    console.print(f"In Python: job = workbench.testing.replay({', '.join(given)}); job.step()")
     return 0 if result.ok else 1
 
 

@@ -6,14 +6,25 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+_TABLES = {"sqlite": "SELECT name FROM sqlite_master", "duckdb": "SELECT table_name FROM information_schema.tables"}
 
 
 def read_database(path: Path, tables: Iterable[str]) -> dict[str, Counter[tuple[Any, ...]]]:
     """The rows of tables of an SQLite file; none of those that are not there yet."""
-    with closing(sqlite3.connect(path)) as connection:
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        return {
-            table: Counter(connection.execute(f"SELECT * FROM {table}") if table in there else ()) for table in tables
-        }
+    return {table: read_table(path, table, "sqlite") for table in tables}
+
+
+def read_table(path: Path, table: str, engine: str) -> Counter[tuple[Any, ...]]:
+    """The rows of a table of an SQLite or DuckDB file, nested values as text; none where it is not there yet."""
+    if not path.exists():
+        return Counter()
+    connect: Any = sqlite3.connect if engine == "sqlite" else import_module("duckdb").connect
+    with closing(connect(str(path))) as connection:
+        if (table,) not in connection.execute(_TABLES[engine]).fetchall():
+            return Counter()
+        rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()
+    return Counter(tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 
 from workbench.api.job import Job
 from workbench.errors import JobError
@@ -10,6 +11,7 @@ from workbench.observer import JobObserver
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 from workbench.testing.scenario import Scenario
+from workbench.testing.search import Search
 from workbench.testing.simulation import Simulation
 
 
@@ -24,11 +26,13 @@ class _Both(JobObserver):
             observer.on_event(time_us, kind, text)
 
 
-def replay(seed: int | Scenario, *, steps: int | None = None) -> Job:
+def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = (), steps: int | None = None) -> Job:
     """The job of a simulation, standing still; ``job.step()`` goes on in the order that the seed draws.
 
     Args:
         seed: of the simulation, or a whole scenario.
+        pipeline: as after ``--pipeline``, a Python file or a name; empty: drawn by the seed.
+        faults: as after ``--fault``.
         steps: where to stop, counting the starts of processes; None: right before a promise is broken, or at the start
             where none is.
 
@@ -37,7 +41,7 @@ def replay(seed: int | Scenario, *, steps: int | None = None) -> Job:
         >>> len(job.step(2)), job.status()["state"]
         (2, 'RUNNING')
     """
-    scenario = seed if isinstance(seed, Scenario) else Scenario(seed)
+    scenario = seed if isinstance(seed, Scenario) else Search(pipeline, tuple(faults)).scenario(seed)
     simulation = Simulation(scenario)
     try:
         _go(simulation, _steps_to_violation(scenario) if steps is None else steps)

@@ -27,6 +27,7 @@ class Scenario:
         faults: instead of those that would be drawn.
         actions: of people, instead of those that would be drawn.
         rows_max: no input has more records.
+        fixed_input: the input is not drawn, and so it cannot be made smaller.
         long: every input is one of the long ones.
         settings: instead of those that would be drawn.
         census: whether to count how often each crash point is reached.
@@ -39,6 +40,7 @@ class Scenario:
     faults: FaultPlan | None = None
     actions: tuple[Action, ...] | None = None
     rows_max: int | None = None
+    fixed_input: bool = False
     long: bool = False
     settings: Settings | None = None
     durable: bool | None = None

@@ -40,7 +40,7 @@ class Search:
         Raises:
             SettingError: no such pipeline, or its file cannot be simulated.
         """
-        return Scenario(seed, _pipelines(self.pipeline), self.only)
+        return Scenario(seed, _pipelines(self.pipeline), self.only, fixed_input=self.pipeline.endswith(".py"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import runpy
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from traceback import walk_tb
 from typing import Any
 
@@ -20,25 +25,81 @@ from workbench.testing.comparing import Outputs
 from workbench.testing.scenario import DrawTrial, Scenario
 from workbench.testing.simulation import run_scenario
 from workbench.testing.topologies import Trial
+from workbench.testing.user_sinks import ROWS, sinks_of
 
 NAMES = ("stream", "pipeline")
 _RESULT = "result"
 
 
-def load_pipeline(path: Path) -> Pipeline:
+@dataclass(frozen=True)
+class UserPipeline:
+    """What a file defines.
+
+    Attributes:
+        path: of the file.
+        found: a stream or a pipeline, or a function that takes the folder of a run and returns one.
+        rows: takes that folder, too, and returns what the user's own sinks have written; None: there is none.
+    """
+
+    path: Path
+    found: Any
+    rows: Callable[[Path], Any] | None
+
+    def trial(self, folder: Path, verify: Callable[[Outputs], list[str]], **fixed: Any) -> Trial:
+        """What is run in a folder.
+
+        Raises:
+            SettingError: no pipeline comes of it, or one whose sinks cannot be simulated.
+        """
+        found = self.found
+        if callable(found):
+            with _mistakes_told(self.path):
+                found = found(folder)
+        if isinstance(found, Stream):
+            found = found.sink_to(TableSink(_RESULT))
+        if not isinstance(found, Pipeline):
+            raise SettingError(
+                f"{self.path} defines no pipeline: give a stream, what sink_to returns, or a function that returns one,"
+                " the name 'stream'"
+            )
+        sinks = sinks_of(found, folder, self.rows, self.path)
+        outside = sinks.read if sinks.readers else None
+        return Trial(
+            found, verify, on_time=False, folders=sinks.folders, outside=outside, upserts=sinks.upserts, **fixed
+        )
+
+
+def load_pipeline(path: Path) -> UserPipeline:
     """The pipeline that a Python file defines: a variable or function ``stream`` or ``pipeline``.
 
+    A function may take the folder of a run, which is new each time, for sinks that write to files and databases.
+
     Raises:
-        SettingError: the file does not exist, raises an error or defines none, or a sink is something else than a
-            TableSink.
+        SettingError: the file does not exist, raises an error or defines none, or a sink writes elsewhere.
     """
     if not path.is_file():
         raise SettingError(f"there is no file {str(path)!r}: name a Python file that defines 'stream'")
-    try:
+    with _mistakes_told(path):
         values = runpy.run_path(str(path))
         found: Any = next((values[name] for name in NAMES if name in values), None)
-        if callable(found):
+        if callable(found) and not signature(found).parameters:
             found = found()
+    rows = values.get(ROWS)
+    loaded = UserPipeline(path, found, rows if callable(rows) else None)
+    with TemporaryDirectory() as folder:
+        loaded.trial(Path(folder), lambda outputs: [])  # what cannot be is told before anything runs
+    return loaded
+
+
+@contextmanager
+def _mistakes_told(path: Path) -> Iterator[None]:
+    """What the user's file raises becomes a sentence with its line.
+
+    Raises:
+        SettingError: it raised something.
+    """
+    try:
+        yield
     except WorkbenchError:
         raise  # a sentence already
     except Exception as error:
@@ -46,20 +107,6 @@ def load_pipeline(path: Path) -> Pipeline:
         raise SettingError(
             f"{path} cannot be run, it raises {type(error).__name__}: {what}; mend it", origin=_origin(error, path)
         ) from error
-    if isinstance(found, Stream):
-        found = found.sink_to(TableSink(_RESULT))
-    if not isinstance(found, Pipeline):
-        raise SettingError(
-            f"{path} defines no pipeline: give a stream, what sink_to returns, or a function that returns one,"
-            " the name 'stream'"
-        )
-    for node in found.logical_graph().nodes:
-        if node.role == "sink" and not isinstance(node.spec, TableSink):
-            raise SettingError(
-                f"a simulation runs the pipeline of {path} many times, and would write to {node.spec.describe()!r} each"
-                " time: leave the sink away, or use wb.TableSink"
-            )
-    return found
 
 
 def _origin(error: Exception, path: Path) -> Origin | None:
@@ -70,7 +117,7 @@ def _origin(error: Exception, path: Path) -> Origin | None:
     return Origin(str(path), lines[-1], line_text(str(path), lines[-1])) if lines else None
 
 
-def trial_of(pipeline: Pipeline) -> DrawTrial:
+def trial_of(user: UserPipeline) -> DrawTrial:
     """Draws trials of a pipeline; runs it once, undisturbed, to know what it gives.
 
     Results must not depend on the order in which records of different channels meet, and so no record may be late.
@@ -85,7 +132,7 @@ def trial_of(pipeline: Pipeline) -> DrawTrial:
         return []
 
     def undisturbed(chance: Random, folder: Path) -> Trial:
-        return Trial(pipeline, remember, parallelisms=(1,), on_time=False)
+        return user.trial(folder, remember, parallelisms=(1,))
 
     calm = Scenario(
         0,
@@ -98,16 +145,11 @@ def trial_of(pipeline: Pipeline) -> DrawTrial:
     result = run_scenario(calm)
     if not result.ok:
         raise SettingError(f"the pipeline cannot be simulated, undisturbed it does not come to its end: {result}")
-    upserts = tuple(
-        node.spec.name
-        for node in pipeline.logical_graph().nodes
-        if isinstance(node.spec, TableSink) and node.spec.upsert
-    )
 
     def compare(outputs: Outputs) -> list[str]:
         problems = []
-        for sink, rows in sorted(expected.items()):
-            found = outputs.get(sink, Counter())
+        for sink in sorted(expected.keys() | outputs.keys()):
+            rows, found = expected.get(sink, Counter()), outputs.get(sink, Counter())
             if found != rows:
                 problems.append(
                     f"{sink}: {(rows - found).total()} rows of the undisturbed run are missing and"
@@ -117,6 +159,6 @@ def trial_of(pipeline: Pipeline) -> DrawTrial:
         return problems
 
     def draw(chance: Random, folder: Path) -> Trial:
-        return Trial(pipeline, compare, on_time=False, upserts=upserts)
+        return user.trial(folder, compare)
 
     return draw

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.connectors.table_sink import TableSink
 from workbench.drivers.probes import Point
 from workbench.runtime.deployment import Execution
 from workbench.testing.invariants.invariant import Invariant
@@ -49,6 +50,7 @@ class Commits(Invariant):
         self._pending_rows: dict[str, int] = {}
         self._epochs: dict[str, dict[int, int]] = {}
         self._visible: defaultdict[str, set[int]] = defaultdict(set)
+        self._tables: dict[str, str] = {}  # what the tables of sinks are called, by the sinks' uids
 
     def process_begins(self) -> None:
         self._visible.clear()
@@ -59,6 +61,12 @@ class Commits(Invariant):
         stays = self.model.stays
         self._pending_rows = {owner: n for owner, n in self._pending_rows.items() if owner.partition("/")[0] in stays}
         self._epochs = {owner: rows for owner, rows in self._epochs.items() if owner.partition("/")[0] in stays}
+        self._tables = {
+            uid: node.spec.name
+            for vertex in self.model.master.graph.vertices
+            for node, uid in zip(vertex.nodes, vertex.uids, strict=True)
+            if isinstance(node.spec, TableSink)
+        }
 
     def _is_newest(self, number: int) -> bool:
         """Whether the job would go on from this checkpoint; one that a newer one has overtaken is of no consequence."""
@@ -100,8 +108,8 @@ class Commits(Invariant):
 
     def _on_committed(self, owner: str, checkpoint_id: int) -> None:
         task, _, uid = owner.partition("/")
-        shard = f"{uid}/{task[task.rindex('[') + 1 : -1]}"
-        if shard in self._visible:
+        shard = f"{self._tables.get(uid)}/{task[task.rindex('[') + 1 : -1]}"
+        if uid in self._tables and shard in self._visible:
             for epoch, rows in self._epochs.get(owner, {}).items():
                 if epoch <= checkpoint_id and rows and epoch not in self._visible[shard]:
                     self.violated(
