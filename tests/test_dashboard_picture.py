@@ -16,6 +16,7 @@ from workbench.dashboard import (
     events,
     graph,
     header,
+    holders,
     latency,
     time_chart,
     watermarks,
@@ -276,6 +277,17 @@ def test_the_final_watermark_is_neither_the_furthest_nor_behind():
     assert watermarks.table(over)[0].inputs[0].lag_us == 0
 
 
+def test_channels_that_are_at_their_end_are_no_skew():
+    first = next(channel for channel in FRAME.channels if channel.target == "aggregate[0]")
+    ahead = replace(first, currentChannelWatermark=SIX + HOUR, idle=False)
+    behind = replace(first, currentChannelWatermark=SIX, idle=False)
+    over = replace(first, currentChannelWatermark=MAX_TIME, idle=False)
+    skews = [
+        holders.skew_us(replace(FRAME, channels=c), "aggregate[0]") for c in ((behind, ahead, over), (behind, over))
+    ]
+    assert skews == [HOUR, None]
+
+
 def test_all_inputs_idle_is_said_in_words():
     idle = tuple(replace(c, idle=True) for c in FRAME.channels[:2])
     task = replace(FRAME.tasks[2], watermarkHolder=None)
@@ -369,6 +381,11 @@ def test_the_log_shows_the_last_twelve_newest_first():
     many = tuple(EventFrame(FRAME.time_us + n * 1_000_000, "notice", f"event {n}") for n in range(15))
     found = re.findall(r"<span>(event \d+)</span>", events.html(replace(FRAME, events=many)))
     assert found == [f"event {n}" for n in range(14, 2, -1)]
+
+
+def test_a_checkpoint_that_failed_is_no_good_news_in_the_log():
+    failed = EventFrame(FRAME.time_us, "checkpoint", "checkpoint 4 failed: timed out")
+    assert "var(--wb-bad)'>✗ checkpoint</b>" in events.html(replace(FRAME, events=(failed,)))
 
 
 def test_hostile_text_is_shown_as_text_everywhere():

@@ -387,3 +387,23 @@ def test_null_is_told_apart_from_the_text():
     page = html(Latest(1, pa.table({"a": pa.array([None], pa.string())})), 3)
     assert "class='muted'" in page
     assert wording.plain("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_numbers_of_data_are_written_with_their_digits():
+    values = [1_234_567.25, 12_345.678, 1e6, 0.1 + 0.2, -3.0, 1e-7, 2.5e17, float("nan")]
+    page = html(Latest(len(values), pa.table({"v": values})), 10)
+    assert re.findall(r">([^<]+)</td>", page)[::-1] == [
+        "1,234,567.25", "12,345.7", "1,000,000", "0.3", "-3", "1e-07", "2.5e+17", "nan",
+    ]  # fmt: skip
+    assert "title='0.30000000000000004'" in page
+    held = Held(1, (({"k": "a"}, {"count": 1_234_567}),))
+    assert "<td class='n'>1,234,567</td>" in state_part.html(held, "count", 5)
+
+
+def test_the_size_of_state_is_that_of_the_last_complete_checkpoint_though_the_history_has_forgotten_it():
+    done = next(c for c in FRAME.checkpoints if c.state == "COMPLETED")
+    failed = tuple(replace(done, id=done.id + n, state="FAILED") for n in range(1, 4))
+    told = [state_part.sizes(replace(FRAME, operators=OPERATORS, **known), "aggregate") for known in (
+        {"checkpoints": (done,)}, {"checkpoints": failed, "earlier": (done,)},
+    )]  # fmt: skip
+    assert told[0] == told[1] != []

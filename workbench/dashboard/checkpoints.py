@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.dashboard import wording
 from workbench.dashboard.html import bar
+from workbench.dashboard.job_port import OVER
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import Frame
 
@@ -64,10 +65,11 @@ def progress_html(frame: Frame) -> str:
         reason = wording.html_text(last.reason or "no reason given")
         return f"<p class='line'><b class='bad'>✗ #{last.id} failed</b> {counts}</p><p class='wait bad'>{reason}</p>"
     age = wording.span(max(0, frame.time_us - last.triggered_us) // 1_000_000 * 1_000_000)
+    when = f"at {wording.clock(last.triggered_us)}" if frame.state in OVER else f"{age} ago"
     return (
         f"<p class='line'><b>#{last.id}</b> {bar(1.0, 'good')} {last.acknowledged}/{last.total} acknowledged {counts}"
         f"</p><p class='wait'>{wording.milliseconds(last.end_to_end_ms)}, {wording.size(last.size_bytes)}, "
-        f"triggered {age} ago</p>"
+        f"triggered {when}</p>"
     )
 
 

@@ -34,7 +34,9 @@ def html(frame: Frame) -> str:
     """The summary as a table."""
     done = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state == "COMPLETED"]
     if not done:
-        return "<p class='none'>No checkpoint is complete yet.</p>"
+        is_any = any(checkpoint.state == "COMPLETED" for checkpoint in frame.earlier)
+        told = "None of the history is complete; an earlier one is." if is_any else "No checkpoint is complete yet."
+        return f"<p class='none'>{told}</p>"
     durations = [checkpoint.end_to_end_ms for checkpoint in done if checkpoint.end_to_end_ms is not None]
     processed = [checkpoint.processed_bytes for checkpoint in done if checkpoint.processed_bytes is not None]
     columns = (

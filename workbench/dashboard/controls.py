@@ -219,7 +219,7 @@ _SLIDERS_CSS = """
 .wb-knob { min-width: 0; }
 """
 _ACTIONS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(430px, 1fr)); gap: 8px 22px;
+:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(430px, 100%), 1fr)); gap: 8px 22px;
   align-items: start; }
 @container (min-width: 900px) { :host { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .wb-group { min-width: 0; }

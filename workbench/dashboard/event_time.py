@@ -56,6 +56,7 @@ class EventTimeChart:
             **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
         )
         self.figure.yaxis.formatter = DatetimeTickFormatter(
+            microseconds="",  # the range before the first watermark, which is no time
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
             **dict.fromkeys(("minutes", "hourmin", "hours"), "%b %d %H:%M"), days="%b %d", months="%b %Y", years="%Y",
         )  # fmt: skip

@@ -15,7 +15,7 @@ SIGNS = {
     "failure": ("bad", "✗"),
     "recovery": ("good", "↺"),
     "tune": ("violet", "⚙"),
-    "checkpoint": ("good", "✓"),
+    "checkpoint": ("bad", "✗"),  # those that failed; the others are too many to be told
     "notice": ("muted", "i"),
 }
 

@@ -73,7 +73,7 @@ def html(frame: Frame, name: str) -> str:
     pressure = wording.html_text(frame.backpressure)
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
-        f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
+        f"<div class='top'><span class='who'><b title='{wording.html_text(name)}'>{wording.html_text(name)}</b>"
         f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
@@ -132,10 +132,10 @@ _CSS = """
   text-overflow: ellipsis; line-height: 1.4; }
 .next { display: flex; flex-wrap: wrap; gap: 2px 22px; align-items: center; margin-top: 5px; font-size: 13px;
   min-height: 20px; }
-.pressure { flex: 1 1 320px; }
+.pressure { flex: 1 1 320px; min-width: 0; overflow-wrap: anywhere; }
 .replay { color: var(--wb-muted); font-variant-numeric: tabular-nums; white-space: nowrap; }
 .replay b { color: var(--wb-ink); font-weight: 600; } .replay b.warn { color: var(--wb-warn); }
 .replay .bar { width: 120px; margin: 0 8px; }
-.failure { color: var(--wb-bad); font-weight: 600; margin-top: 3px; }
-.past { color: var(--wb-muted); margin-top: 3px; }
+.failure { color: var(--wb-bad); font-weight: 600; margin-top: 3px; overflow-wrap: anywhere; }
+.past { color: var(--wb-muted); margin-top: 3px; overflow-wrap: anywhere; }
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.dashboard import wording
 from workbench.dashboard.late import line
 from workbench.dashboard.watermarks import furthest, lag
+from workbench.durations import MAX_TIME
 from workbench.telemetry.frames import Frame
 
 
@@ -29,12 +30,13 @@ def chain(frame: Frame) -> tuple[str, ...]:
 
 
 def skew_us(frame: Frame, task: str) -> int | None:
-    """How far the channels of a task are apart in event time; None with fewer than two that speak."""
+    """How far the channels of a task are apart in event time; None with fewer than two that speak and go on."""
     marks = [
         channel.currentChannelWatermark
         for channel in frame.channels
         if channel.target == task
         and channel.currentChannelWatermark is not None
+        and channel.currentChannelWatermark < MAX_TIME
         and not (channel.idle or channel.finished)
     ]
     return max(marks) - min(marks) if len(marks) > 1 else None

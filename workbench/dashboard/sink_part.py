@@ -117,7 +117,7 @@ def html(latest: Latest, most: int) -> str:
     lines = []
     for row in reversed(table.to_pylist()):
         cells = "".join(
-            f"<td{_missing(value)} title='{wording.html_text(wording.plain(_shown(value), 300))}'>"
+            f"<td{_missing(value)} title='{wording.html_text(wording.plain(_whole(value), 300))}'>"
             f"{wording.html_text(wording.plain(_shown(value), 60))}</td>"
             for value in row.values()
         )
@@ -129,11 +129,16 @@ def _missing(value: object) -> str:
     return " class='muted'" if value is None else ""
 
 
+def _whole(value: object) -> object:
+    """What is told where somebody points at a cell: every digit of a number."""
+    return value if isinstance(value, float) else _shown(value)
+
+
 def _shown(value: object) -> object:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, float):
-        return f"{value:,.4g}"
+        return wording.number(value)
     return value
 
 

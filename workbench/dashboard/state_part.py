@@ -61,7 +61,8 @@ def sizes(frame: Frame, operator: str) -> list[tuple[str, int]]:
     """Bytes of each subtask that holds the operator in the last complete checkpoint (its whole chain's)."""
     home = next((o.vertex for o in frame.operators if o.uid == operator), None)
     names = {task.name for task in frame.tasks if task.vertex == home}
-    done = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state == "COMPLETED"]
+    known = sorted((*frame.earlier, *frame.checkpoints), key=lambda checkpoint: checkpoint.id)
+    done = [checkpoint for checkpoint in known if checkpoint.state == "COMPLETED"]
     return [(task.task, task.size_bytes) for task in done[-1].subtasks if task.task in names] if done else []
 
 
@@ -74,7 +75,7 @@ def html(held: Held, by: str, most: int) -> str:
         number = figures(value).get(by)
         lines.append(
             f"<tr><th>{wording.html_text(wording.plain(_key(key), 80))}</th>"
-            f"<td class='n'>{wording.NOTHING if number is None else wording.html_text(f'{number:,g}')}</td>"
+            f"<td class='n'>{wording.NOTHING if number is None else wording.html_text(wording.number(number))}</td>"
             f"<td title='{wording.html_text(written(value, 600))}'>{wording.html_text(written(value, 120))}</td></tr>"
         )
     rank = wording.html_text(wording.plain(by, 40) if by else "")

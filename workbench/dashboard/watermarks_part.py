@@ -21,7 +21,9 @@ class WatermarksPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._words = easel.texts.piece("Who holds event time back", css=_WORDS_CSS)
+        self._words = easel.texts.piece(
+            "Who holds event time back", css=_WORDS_CSS + ("" if easel.alone else _ROOM_CSS)
+        )
         self._table = easel.texts.piece("Watermarks of every input channel", css=_CSS)
         self._lags = TimeChart(
             easel.paint, easel.texts, easel.window, LAGS, ticks=SHORT_SECONDS, label="Watermark lag over time",
@@ -57,6 +59,9 @@ _WORDS_CSS = """
 p { font-size: 12px; overflow-wrap: anywhere; }
 p.warn { font-weight: 600; }
 """
+
+_ROOM_CSS = ":host { max-height: 130px; overflow: auto; scrollbar-width: thin; }"
+"""A chain of many tasks scrolls, where it would make the cards beside it as high as itself."""
 
 _CSS = """
 td.in { padding-left: 14px; color: var(--wb-muted); }

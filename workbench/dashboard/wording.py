@@ -32,6 +32,13 @@ def short(value: float | None) -> str:
     raise AssertionError("every number is below infinity")
 
 
+def number(value: float) -> str:
+    """A number from data: at least six digits, and no exponent unless there must be one: ``1,234,567.25``."""
+    if abs(value) < 999_999.5:
+        return f"{value:,.6g}"
+    return f"{value:,.2f}".removesuffix(".00") if abs(value) < 1e15 else f"{value:g}"
+
+
 def size(value: float | None) -> str:
     """Bytes in powers of 1000: ``950 B``, ``12.3 kB``."""
     if value is None:

@@ -24,6 +24,8 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.tasks import ChannelSampler, TaskSampler
 
 EVENTS = 100
+STANDING = frozenset({"RESTARTING", "FINISHED", "FAILED", "CANCELED"})
+"""States in which a job reads nothing, so that the rates of the second before are not its own any more."""
 
 
 class Sampler(JobObserver):
@@ -137,7 +139,7 @@ class Sampler(JobObserver):
             "numberOfCompletedCheckpoints": coordinator.completed,
             "numberOfFailedCheckpoints": coordinator.failed,
             "numberOfRestores": master.restores,
-            **self._tasks.job_rates(master.graph),
+            **self._tasks.job_rates(master.graph, stands=master.state in STANDING),
         }
 
     def _replay(self, master: Master, now: int) -> ReplayFrame | None:

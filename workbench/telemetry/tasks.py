@@ -58,12 +58,12 @@ class TaskSampler:
         reference = _reference_time(execution, now_us)
         return tuple(self._task(task, now_us, reference) for task in execution.tasks)
 
-    def job_rates(self, graph: PhysicalGraph) -> dict[str, float]:
-        """Records per second that the sources read and that the sinks received."""
+    def job_rates(self, graph: PhysicalGraph, stands: bool = False) -> dict[str, float]:
+        """Records per second that the sources read and that the sinks received; none where the job stands."""
         sources = {vertex.name for vertex in graph.vertices if vertex.is_source}
         sinks = {vertex.name for vertex in graph.vertices if any(node.role == "sink" for node in vertex.nodes)}
         rates = {"numRecordsInPerSecond": 0.0, "numRecordsOutPerSecond": 0.0}
-        for name, (rate_in, rate_out) in self._rates.items():
+        for name, (rate_in, rate_out) in ({} if stands else self._rates).items():
             vertex = name[: name.rindex("[")]
             if vertex in sources:
                 rates["numRecordsInPerSecond"] += rate_in
