@@ -102,8 +102,10 @@ def parse_speed(value: str | float, name: str = "speed") -> float:
             raise SettingError(
                 f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'"
             ) from None
-    else:
+    elif isinstance(value, int | float):
         speed = float(value)
+    else:
+        raise SettingError(f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'")
     if math.isnan(speed) or speed <= 0:
         raise SettingError(f"{name} is {value!r}: a replay speed is above zero; use pause to stop a replay")
     return speed

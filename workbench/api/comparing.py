@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.api.scene_view import Comparison
+from workbench.arguments import as_given
 from workbench.durations import format_instant
+from workbench.errors import JobError
 from workbench.telemetry.scene import Scene
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def compare(left: Job, right: Job) -> Comparison:
         left, right: the jobs, for example one and its `Job.fork`.
 
     Raises:
-        JobError: one of them runs live.
+        JobError: one of them runs live, or is no job.
 
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
@@ -34,6 +36,9 @@ def compare(left: Job, right: Job) -> Comparison:
         steps: 0 | 1
         >>> job.cancel(); other.cancel()
     """
+    for job in (left, right):
+        if not hasattr(job, "scene"):
+            raise JobError(f"compare got {as_given(job)}, which is no job: pass two, such as wb.job('a'), wb.job('b')")
     one, other = left.scene(), right.scene()
     settings = [_settings(left), _settings(right)]
     names = sorted({*settings[0], *settings[1]})

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.api.building import expression, located, operator_node
 from workbench.api.connected import ConnectedStreams
+from workbench.arguments import as_given
 from workbench.durations import parse_duration
 from workbench.errors import PlanError, SettingError, WorkbenchError
 from workbench.expressions import Expression
@@ -121,7 +122,8 @@ class StreamJoins:
             if window is not None:
                 spec = WindowJoin(columns, window)
             else:
-                assert between is not None
+                if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
+                    raise PlanError(f"between is {as_given(between)}: write two times, for example ('-5min', '10min')")
                 spec = IntervalJoin(columns, _bound(between[0]), _bound(between[1]))
         except WorkbenchError as error:
             raise located(error, origin) from None

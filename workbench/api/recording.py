@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.api.status import Table
+from workbench.arguments import path_of
 from workbench.durations import format_instant
 from workbench.errors import SettingError
 from workbench.telemetry.frames import Frame
@@ -60,7 +61,7 @@ class Recording:
         Raises:
             SettingError: there is no such file, or it is no whole recording.
         """
-        return Recording(*read_frames(Path(path)))
+        return Recording(*read_frames(path_of(path, "path")))
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, as compressed JSON lines.

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.api.building import located
 from workbench.api.event_time import WatermarksLike, event_time_column, watermark_strategy
+from workbench.arguments import as_given
 from workbench.connectors.base import Source
 from workbench.connectors.file_source import FileSource, FormatName
 from workbench.connectors.generator_source import GeneratorSource
@@ -20,9 +21,9 @@ from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.socket_source import SocketSource
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import HistoryError, PlanError, WorkbenchError
 from workbench.operators.dead_letters import OnError, keeps_dead_letters, side_schemas
-from workbench.operators.user_function import SchemaLike
+from workbench.operators.user_function import SchemaLike, declared_schema
 from workbench.operators.watermarks import EventTimeColumn
 from workbench.origin import caller
 from workbench.plan.logical import Node
@@ -293,6 +294,8 @@ class StreamSources:
         """
         origin = caller()
         for name, stream in (("history", history), ("live", live)):
+            if not isinstance(stream, StreamSources):
+                raise PlanError(f"{name} is {as_given(stream)}: give hybrid two streams just made", origin=origin)
             if stream._node.role != "source":
                 raise PlanError(
                     f"{name} is a stream behind an operator: give hybrid the two sources, and the operators to what"
@@ -331,12 +334,17 @@ def _spec(stream: StreamSources) -> Source:
 
 
 def _as_schema(schema: SchemaLike) -> pa.Schema:
-    return schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
+    return declared_schema(schema, "the source", caller())
 
 
 def _open_log(history: History | ReplayLog | str | Path) -> ReplayLog:
     if isinstance(history, ReplayLog):
         return history
     if isinstance(history, str | Path):
-        return ReplayLog.open(Path(history))
-    return history.log
+        return ReplayLog.open(history)
+    if not isinstance(log := getattr(history, "log", None), ReplayLog):
+        raise HistoryError(
+            f"history is {as_given(history)}: pass a wb.History, or the path of one; wb.History.from_arrow makes one of"
+            " a table, and wb.Stream.from_table streams it as it is"
+        )
+    return log

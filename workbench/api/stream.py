@@ -15,6 +15,7 @@ from workbench.api.pipeline import Pipeline
 from workbench.api.sources import StreamSources
 from workbench.api.transforming import StreamTransforms
 from workbench.api.windowed import WindowedStream
+from workbench.arguments import as_given, whole_number
 from workbench.connectors.base import Sink
 from workbench.durations import parse_duration
 from workbench.errors import ExpressionError, PlanError, SettingError, WorkbenchError, unknown
@@ -154,7 +155,7 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
             >>> counts.side_output("late").columns  # the records themselves
             ['t']
         """
-        if tag not in self._node.side_schemas:
+        if not isinstance(tag, str) or tag not in self._node.side_schemas:
             raise PlanError(unknown("side output", tag, self._node.side_schemas), origin=caller())
         return Stream(self._node, tag=tag)
 
@@ -229,7 +230,7 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
             >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # one reads, four write
             4
         """
-        if parallelism < 1:
+        if whole_number(parallelism, "parallelism", 0) == 0:
             raise SettingError(f"parallelism is {parallelism}: it must be above zero")
         return self._with_node(replace(self._node, parallelism=parallelism))
 
@@ -269,6 +270,11 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
             Pipeline: table -> numbers
         """
         origin = caller()
+        if isinstance(sink, type) or not callable(getattr(sink, "check", None)):
+            raise PlanError(
+                f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')",
+                origin=origin,
+            )
         try:
             sink.check(self.schema)
         except WorkbenchError as error:
@@ -292,6 +298,9 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
         return Stream(self._node, exchange=exchange, tag=self._tag, partitioner=partitioner)
 
     def _then(self, spec: OperatorSpec, origin: Origin | None, *others: Stream) -> Stream:
+        for other in others:
+            if not isinstance(other, Stream):
+                raise PlanError(f"{spec.kind} got {as_given(other)}, which is no stream: pass streams", origin=origin)
         return Stream(operator_node(spec, (self._input(), *(other._input() for other in others)), origin))
 
     def _check_column(self, name: str, origin: Origin | None) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from workbench.api.building import expression
 from workbench.api.preparing import compiling
+from workbench.arguments import as_given
 from workbench.errors import PlanError
 from workbench.expressions import Expression, col
 from workbench.operators.base import OperatorSpec
@@ -174,7 +175,10 @@ class StreamTransforms:
         origin = caller()
         if compiled or keep or takes_columns(function, self.schema):
             of_columns = ColumnFunction("map", function, compiled, origin)
-            spec = MapColumns(of_columns, schema, tuple(keep), on_error=on_error)
+            if not isinstance(keep, Sequence):
+                raise PlanError(f"keep is {as_given(keep)}: name the columns to keep, such as ['cab']", origin=origin)
+            kept = (keep,) if isinstance(keep, str) else tuple(keep)
+            spec = MapColumns(of_columns, schema, kept, on_error=on_error)
             return self._of_columns(spec, origin)
         return self._then(Map(function, schema, origin, on_error), origin)
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any, cast
 
 import pyarrow as pa
 
+from workbench.arguments import as_given, whole_number
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
@@ -87,9 +89,9 @@ def check_rate(rate: float | None) -> None:
     Raises:
         SettingError: with the value.
     """
-    if rate is not None and not 0 < rate < float("inf"):
+    if rate is not None and not (isinstance(rate, Real) and 0 < rate < float("inf")):
         raise SettingError(
-            f"rate is {rate!r}: it counts records per second and is above zero; None reads at full speed"
+            f"rate is {as_given(rate)}: it counts records per second and is above zero; None reads at full speed"
         )
 
 
@@ -99,8 +101,7 @@ def check_count(name: str, value: int) -> None:
     Raises:
         SettingError: with the value.
     """
-    if value < 1:
-        raise SettingError(f"{name} is {value!r}: it is a whole number of at least 1")
+    whole_number(value, name)
 
 
 class BlockReader(SourceReader):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.arguments import path_of
 from workbench.connectors.part_formats import PART_FORMATS, PartFormatName
 from workbench.connectors.part_sink import PartFormat, PartSink
 from workbench.errors import SettingError, unknown
@@ -38,7 +39,8 @@ class FileSink(PartSink):
     format: PartFormatName = "parquet"
 
     def __post_init__(self) -> None:
-        if self.format not in PART_FORMATS:
+        path_of(self.path, "path")
+        if not isinstance(self.format, str) or self.format not in PART_FORMATS:
             raise SettingError(unknown("file format", self.format, PART_FORMATS))
 
     @property

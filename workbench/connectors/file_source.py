@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
+from workbench.arguments import as_given, path_of
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.block_reader import check_event_time, check_rate
 from workbench.connectors.csv_format import CsvFormat
@@ -82,7 +83,7 @@ class FileSource:
         check_rate(self.rate)
         files = _found(self.paths)
         name = self.format or _format_of(files)
-        if name not in FORMATS:
+        if not isinstance(name, str) or name not in FORMATS:
             raise SettingError(unknown("file format", name, FORMATS))
         check_on_error(self.on_error, None)
         if self.on_error != "fail" and name not in _DELIMITERS:
@@ -271,8 +272,12 @@ class LenientFileReader(FileReader):
 
 def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     found: list[Path] = []
+    if not isinstance(paths, str | Path | Sequence) or isinstance(paths, bytes) or not paths:
+        raise SettingError(
+            f"paths is {as_given(paths)}: name a file, a folder, a pattern such as 'data/*.csv', or several"
+        )
     for item in [paths] if isinstance(paths, str | Path) else paths:
-        path = Path(item)
+        path = path_of(item, "a path")
         if path.is_dir():
             own = [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
         elif path.exists():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from workbench.arguments import path_of
 from workbench.connectors.part_formats import encode_parquet
 from workbench.connectors.part_sink import PartFormat, PartSink
 from workbench.errors import SettingError, unknown
@@ -37,6 +38,7 @@ class ParquetSink(PartSink):
     compression: str = "zstd"
 
     def __post_init__(self) -> None:
+        path_of(self.path, "path")
         if self.compression not in _COMPRESSIONS:
             raise SettingError(unknown("compression", self.compression, _COMPRESSIONS))
 

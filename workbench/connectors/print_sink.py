@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.arguments import whole_number
 from workbench.connectors.base import Guarantee
 from workbench.elements import Records
 from workbench.errors import SettingError
@@ -48,7 +49,7 @@ class PrintSink:
     guarantee: ClassVar[Guarantee] = "at-least-once"
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 0:
+        if self.limit is not None and whole_number(self.limit, "limit", -(2**63)) < 0:
             raise SettingError(f"limit is {self.limit}: it counts rows and is not negative; None prints all")
 
     def check(self, schema: pa.Schema) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from workbench.arguments import as_given, path_of
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft
@@ -53,7 +55,7 @@ class ReplayLog:
         Raises:
             HistoryError: no such log, not a log, or one with missing or cut files.
         """
-        folder = Path(path)
+        folder = path_of(path, "path")
         try:
             text = (folder / MANIFEST).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -179,8 +181,7 @@ def write_log(
     Example:
         >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
     """
-    if channels < 1:
-        raise HistoryError(f"channels is {channels}: a replay log has at least 1")
+    check_channels(channels)
     table = (
         data
         if isinstance(data, pa.Table)
@@ -198,7 +199,7 @@ def write_log(
         raise HistoryError(null_arrivals(arrival_time, nulls, f"row {first}"))
     arrivals = event_times(table.column(arrival_time).combine_chunks())
     order = np.argsort(arrivals, kind="stable")
-    draft = LogDraft(Path(path), event_time, arrival_time)
+    draft = LogDraft(path_of(path, "path"), event_time, arrival_time)
     try:
         for channel in range(channels):
             draft.add_channel()
@@ -227,6 +228,16 @@ def log_schema(schema: pa.Schema) -> pa.Schema:
             for column in schema
         ]
     )
+
+
+def check_channels(channels: object) -> None:
+    """Refuse what is no number of channels.
+
+    Raises:
+        HistoryError: with the value.
+    """
+    if isinstance(channels, bool) or not isinstance(channels, Integral) or channels < 1:
+        raise HistoryError(f"channels is {as_given(channels)}: a replay log has at least 1, write a whole number")
 
 
 def null_arrivals(column: str, count: int, first: str) -> str:

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
+from workbench.arguments import text_of, whole_number
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.block_reader import check_event_time
 from workbench.connectors.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
@@ -69,13 +70,14 @@ class SocketSource:
     resettable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.port < 65_536:
+        text_of(self.host, "host", "localhost")
+        if whole_number(self.port, "port", 0) == 0 or self.port > 65_535:
             raise SettingError(f"port is {self.port}: it is between 1 and 65535")
         if self.format not in ("text", "json", "csv"):
             raise SettingError(unknown("line format", self.format, ("text", "json", "csv")))
-        if not self.delimiter:
+        if not text_of(self.delimiter, "delimiter", "\n"):
             raise SettingError("delimiter is empty: name what ends a record, for example '\\n'")
-        if self.retries is not None and self.retries < 0:
+        if self.retries is not None and whole_number(self.retries, "retries", -1) < 0:
             raise SettingError(f"retries is {self.retries}: it is 0 or more; None connects again for ever")
         if self.format == "text" and self.columns is not None and self.columns != TEXT_SCHEMA:
             raise PlanError("lines of text have one column, line: leave schema out, or say format='json' or 'csv'")

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from workbench.arguments import text_of
 from workbench.connectors.part_files import make_folder
 from workbench.errors import SettingError, SinkError, UnfitTableError
 from workbench.redaction import redacted
@@ -103,7 +104,7 @@ class Database:
         Raises:
             SettingError: a URL of another form or of another database; the message hides credentials.
         """
-        match = _URL.fullmatch(url)
+        match = _URL.fullmatch(text_of(url, "url", "sqlite:///delays.db"))
         engine = next((item for item in engines if match is not None and item.name == match["engine"]), None)
         if match is None or engine is None:
             forms = " or ".join(f"{item.name}:///path.db" for item in engines)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
+from workbench.arguments import text_of
 from workbench.connectors.base import Guarantee
 from workbench.connectors.sql_append import AppendLogic, check_none_later
 from workbench.connectors.sql_database import Database, Engine
@@ -72,7 +73,7 @@ class SqlSink:
         self, url: str, table: str, *, mode: Mode = "append", keys: Sequence[str] | None = None, create: bool = True
     ) -> None:
         Database.at(url, ENGINES)
-        if _TABLE.fullmatch(table) is None or table == COMMITS:
+        if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table == COMMITS:
             raise SettingError(
                 f"the table name {table!r} cannot be used: write letters, digits and '_', not starting with a digit, "
                 f"at most 63, and not {COMMITS!r}"

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
+from workbench.arguments import text_of
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import FILES
 from workbench.connectors.latest_rows import LatestRows
@@ -62,7 +63,7 @@ class TableSink:
     guarantee: ClassVar[Guarantee] = "exactly-once"
 
     def __post_init__(self) -> None:
-        if _NAME.fullmatch(self.name) is None:
+        if _NAME.fullmatch(text_of(self.name, "the table name", "delays")) is None:
             raise SettingError(
                 f"the table name {self.name!r} cannot be used: write letters, digits, '_', '-' and '.',"
                 " not starting with a dot"

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.arguments import table_of
 from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 
@@ -23,7 +24,7 @@ class TableSource:
 
     Raises:
         PlanError: no such event-time column, or not of a time type.
-        SettingError: a rate or number of splits that is not above zero.
+        SettingError: no table, or a rate or number of splits that is not above zero.
 
     Example:
         >>> TableSource(pa.table({"t": [1, 2]}), event_time="t").describe()
@@ -38,6 +39,7 @@ class TableSource:
     resettable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        table_of(self.table, "table")
         check_event_time(self.table.schema, self.event_time)
         check_rate(self.rate)
         check_count("splits", self.splits)

@@ -185,6 +185,10 @@ class Expression:
             raise ExpressionError(
                 f"is_in takes a list of values, not the text {values!r}: write is_in([{values!r}])", origin=caller()
             )
+        if not isinstance(values, Iterable):
+            raise ExpressionError(
+                f"is_in takes a list of values, not {values!r}: write is_in([{values!r}])", origin=caller()
+            )
         return Expression(exp.In(this=_operand(self), expressions=[tree_of(value) for value in values]))
 
     def is_null(self) -> Expression:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.arguments import as_given
 from workbench.elements import Int64s
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.state.key_columns import check_keys, is_text
@@ -36,8 +37,10 @@ def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
         right = left
     elif isinstance(on, Mapping):
         left, right = tuple(on), tuple(on.values())
-    else:
+    elif isinstance(on, Sequence):
         left = right = tuple(on)
+    else:
+        raise PlanError(f"on is {as_given(on)}: name the columns that must be equal, for example on='origin'")
     if not left:
         raise PlanError("join needs at least one key column: write for example on='origin'")
     return left, right

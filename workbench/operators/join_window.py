@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.arguments import as_given
 from workbench.connectors.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
@@ -54,6 +55,8 @@ class WindowJoin:
     window: WindowAssigner
 
     def __post_init__(self) -> None:
+        if not isinstance(self.window, WindowAssigner):
+            raise PlanError(f"window is {as_given(self.window)}: write for example window=wb.tumbling('1h')")
         if self.window.bounds == "position":
             raise PlanError(
                 f"a join cannot use {self.window.describe()} windows: which records of two streams have the same "

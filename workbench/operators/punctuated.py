@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from workbench.arguments import as_given
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records, event_times
 from workbench.errors import ExpressionError
@@ -25,6 +26,10 @@ class Punctuated:
     """
 
     mark: str | Expression
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mark, str | Expression):
+            raise ExpressionError(f"punctuated got {as_given(self.mark)}: write an expression, such as 'kind = 1'")
 
     def describe(self) -> str:
         return f"told by {self.mark if isinstance(self.mark, str) else self.mark.sql}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from workbench.connectors.replay_log import Progress, ReplayLog, write_log
+from workbench.arguments import as_given, path_of, table_of
+from workbench.connectors.replay_log import Progress, ReplayLog, check_channels, write_log
 from workbench.durations import format_instant
-from workbench.errors import HistoryError
+from workbench.errors import HistoryError, SettingError
 from workbench.spark.fingerprint import difference, fingerprint
 from workbench.spark.prepare import check_columns, write_with_spark
 from workbench.spark.progress import say, shown
@@ -88,15 +89,17 @@ class History:
             progress: show a progress bar, or call this with the stage, the steps done and the steps in all.
 
         Raises:
-            HistoryError: a time column is unknown or holds no times, an arrival is null, or the folder cannot be
-                written.
+            HistoryError: no Spark frame; a time column is unknown or holds no times, an arrival is null, the folder
+                cannot be written, or another thread writes it.
+            SettingError: what is to be a path or notes is something else.
         """
         check_columns(df, event_time, arrival_time, channels)
+        path, notes = path_of(path, "path"), _sentences(notes)
 
         def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
             return write_with_spark(
                 df,
-                Path(path),
+                path,
                 event_time=event_time,
                 arrival_time=arrival_time,
                 channels=channels,
@@ -130,8 +133,11 @@ class History:
             event_time, arrival_time, channels, notes, overwrite, progress: as for `from_spark`.
 
         Raises:
-            HistoryError: a time column is unknown or holds no times, or an arrival is null.
+            HistoryError: a time column is unknown or holds no times, an arrival is null, or another thread writes it.
+            SettingError: what is to be a table, a path or notes is something else.
         """
+        table, path, notes = table_of(table, "table"), path_of(path, "path"), _sentences(notes)
+        check_channels(channels)
 
         def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
             return write_log(
@@ -212,6 +218,12 @@ class History:
             facts.append(("no event time", f"{log.rows_without_event_time:,} records"))
         facts.append(("columns", ", ".join(f"{column.name} {column.type}" for column in log.schema)))
         return facts + [("note", note) for note in self.notes]
+
+
+def _sentences(notes: object) -> tuple[str, ...]:
+    if isinstance(notes, str) or not isinstance(notes, Iterable):
+        raise SettingError(f"notes is {as_given(notes)}: write a list of sentences, such as ['delays are in minutes']")
+    return tuple(notes)
 
 
 def _range(first_us: int, last_us: int) -> str:

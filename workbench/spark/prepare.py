@@ -8,9 +8,17 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from workbench.arguments import as_given
 from workbench.clock import SystemClock
 from workbench.connectors.replay_draft import LogDraft
-from workbench.connectors.replay_log import ROW_GROUP_ROWS, Progress, ReplayLog, log_schema, null_arrivals
+from workbench.connectors.replay_log import (
+    ROW_GROUP_ROWS,
+    Progress,
+    ReplayLog,
+    check_channels,
+    log_schema,
+    null_arrivals,
+)
 from workbench.errors import HistoryError, unknown
 from workbench.spark.fingerprint import quoted, row_hash
 from workbench.spark.progress import run_job
@@ -27,12 +35,18 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
     """Refuse what cannot become a history, before any job runs.
 
     Raises:
-        HistoryError: a time column is missing or holds no times, names repeat, or there would be no channel.
+        HistoryError: no Spark frame, a time column is missing or holds no times, names repeat, or there is no channel.
     """
     from pyspark.sql.types import DateType, LongType, TimestampNTZType, TimestampType
 
-    if channels < 1:
-        raise HistoryError(f"channels is {channels}: a replay log has at least 1")
+    if not hasattr(df, "sparkSession"):
+        other = "History.from_arrow takes a pyarrow.Table"
+        if type(df).__module__.startswith("pandas."):
+            other += (
+                ", which pyarrow.Table.from_pandas(frame) makes of it, or spark.createDataFrame(frame) a Spark frame"
+            )
+        raise HistoryError(f"df is {as_given(df)}, and has to be a Spark DataFrame: {other}")
+    check_channels(channels)
     strict = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     names = [name if strict else name.lower() for name in df.columns]
     repeated = sorted({name for name, same in zip(df.columns, names, strict=True) if names.count(same) > 1})

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.arguments import whole_number
 from workbench.durations import NO_TIME, format_duration, parse_duration
 from workbench.elements import Int64s
 from workbench.errors import SettingError
@@ -76,7 +77,7 @@ class KeepLast(Evictor):
     n: int
 
     def __post_init__(self) -> None:
-        if self.n <= 0:
+        if whole_number(self.n, "keep_last", 0) == 0:
             raise SettingError(f"keep_last({self.n}): a window keeps one record or more")
 
     def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
+from workbench.arguments import whole_number
 from workbench.durations import format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 from workbench.windows.trigger import Action, Trigger, TriggerContext
@@ -37,7 +38,7 @@ class Schedule:
     purge: bool = False
 
     def __post_init__(self) -> None:
-        if self.records is not None and self.records <= 0:
+        if self.records is not None and whole_number(self.records, "on_count", 0) == 0:
             raise SettingError(f"on_count({self.records}): a window fires after one record or more")
         if self.every_us is not None and self.every_us <= 0:
             raise SettingError(f"the interval of early() is {format_duration(self.every_us)}: it must be above zero")

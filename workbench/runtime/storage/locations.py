@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
+from workbench.arguments import path_of
 from workbench.errors import CheckpointError, UnreadableCheckpointError, told_by
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files, LocalFiles
@@ -22,7 +23,7 @@ def open_files(location: str | Path) -> Files:
     Raises:
         CheckpointError: Arrow does not know such a URI, or lacks what it needs for it.
     """
-    text = str(location)
+    text = str(location if isinstance(location, str) else path_of(location, "the checkpoint directory"))
     if "://" not in text:
         return LocalFiles(Path(location).expanduser())
     if text.startswith("file://"):

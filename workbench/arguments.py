@@ -1,0 +1,106 @@
+"""What a person passes as an argument, refused with a sentence where it is of another kind: the value, then the fix."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from os import PathLike, fspath
+from pathlib import Path
+
+import pyarrow as pa
+
+from workbench.errors import SettingError
+
+_SHOWN_MAX = 60
+
+
+def as_given(value: object) -> str:
+    """A value in a sentence: as Python writes it, or only its type where that is long.
+
+    Example:
+        >>> as_given(3), as_given(pa.table({"n": [1]}))
+        ('3', 'a pyarrow.lib.Table')
+    """
+    text = repr(value)
+    if len(text) <= _SHOWN_MAX and "\n" not in text and " object at 0x" not in text:
+        return text
+    kind = type(value)
+    return f"a {kind.__qualname__}" if kind.__module__ in ("builtins", "__main__") else f"a {_name(kind)}"
+
+
+def _name(kind: type) -> str:
+    """With its package, without the modules between: ``pandas.DataFrame``."""
+    package = kind.__module__ if kind.__module__.startswith("pyarrow") else kind.__module__.partition(".")[0]
+    return f"{package}.{kind.__qualname__}"
+
+
+def path_of(value: object, name: str) -> Path:
+    """A path that is text or an object for one.
+
+    Raises:
+        SettingError: it is something else.
+
+    Example:
+        >>> path_of("flights.log", "path").name
+        'flights.log'
+    """
+    text = fspath(value) if isinstance(value, str | PathLike) else value
+    if not isinstance(text, str) or not text:
+        raise SettingError(f"{name} is {as_given(value)}: write a path, such as 'data/flights'")
+    return Path(text)
+
+
+def whole_number(value: object, name: str, least: int = 1) -> int:
+    """A whole number that is not below `least`.
+
+    Raises:
+        SettingError: it is something else.
+
+    Example:
+        >>> whole_number(2, "channels")
+        2
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise SettingError(f"{name} is {as_given(value)}: write a whole number, such as {max(least, 2)}")
+    if value < least:
+        raise SettingError(f"{name} is {value}: it is a whole number of at least {least}")
+    return int(value)
+
+
+def text_of(value: object, name: str, example: str) -> str:
+    """Text.
+
+    Raises:
+        SettingError: it is something else.
+
+    Example:
+        >>> text_of("delays", "name", "delays")
+        'delays'
+    """
+    if not isinstance(value, str):
+        raise SettingError(f"{name} is {as_given(value)}: write text, such as {example!r}")
+    return value
+
+
+def table_of(value: object, name: str) -> pa.Table:
+    """An Arrow table.
+
+    Raises:
+        SettingError: it is something else; says what makes a table of it.
+
+    Example:
+        >>> table_of(pa.table({"n": [1]}), "table").num_rows
+        1
+    """
+    if isinstance(value, pa.Table):
+        return value
+    package = type(value).__module__.partition(".")[0]
+    fix = {
+        "pandas": "pyarrow.Table.from_pandas(frame) makes one of it",
+        "polars": "frame.to_arrow() makes one of it",
+        "pyspark": "frame.toArrow() makes one of it",
+    }.get(package, "pyarrow.table({'column': [1, 2]}) makes one")
+    if isinstance(value, pa.RecordBatch):
+        fix = "pyarrow.Table.from_batches([batch]) makes one of it"
+    if isinstance(value, list):
+        fix = "pyarrow.Table.from_pylist(rows) makes one of a list of dicts"
+    raise SettingError(f"{name} is {as_given(value)}, and has to be a pyarrow.Table: {fix}")
