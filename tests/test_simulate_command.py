@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -400,6 +401,23 @@ def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
     assert f"In Python: job = workbench.testing.{call}; job.step()" in capsys.readouterr().out
     job = replay(3, pipeline=str(path), faults=("kill",))
     assert {row["task"].partition("[")[0] for row in job.metrics()} == {"table"}
+
+
+def test_what_depends_on_the_process_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    path = tmp_path / "hashed.py"
+    path.write_text(
+        "import pyarrow as pa, workbench as wb\n"
+        "table = wb.Stream.from_table(pa.table({'user': ['a', 'b', 'c']}))\n"
+        "stream = table.map(lambda row: {'place': hash(row['user'])}, {'place': pa.int64()})\n"
+    )
+    seed = os.environ.get("PYTHONHASHSEED")
+    assert main(["simulate", "--pipeline", str(path), "--seeds", "2"]) == 1
+    said = capsys.readouterr().out
+    assert "No seed failed, but another process gives other rows:\n  result: 3 rows of the undisturbed run are" in said
+    assert os.environ.get("PYTHONHASHSEED") == seed
 
 
 def test_the_input_of_a_user_is_not_said_to_be_made_smaller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

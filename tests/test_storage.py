@@ -227,6 +227,22 @@ def test_a_manifest_with_a_right_checksum_and_wrong_values_is_refused(
         assert len(str(caught.value)) < 400 + len(str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "a-0.arrow"])
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    with closing(DirectoryStorage(tmp_path)) as storage:
+        complete(storage, 1)
+        path = tmp_path / "chk-00000001" / name
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(CorruptCheckpointError, match=rf"{name} cannot be read \(it is no file\)"):
+            latest_states(storage)
+
+
+def latest_states(storage: DirectoryStorage) -> list[Any]:
+    (manifest,) = storage.manifests()
+    return [storage.states(manifest, file) for file in manifest.files]
+
+
 def test_checkpoints_with_more_than_eight_digits_are_found_again(tmp_path: Path) -> None:
     with closing(DirectoryStorage(tmp_path)) as storage:
         for number in (99_999_999, 100_000_000):

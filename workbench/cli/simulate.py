@@ -18,7 +18,9 @@ never late, and what an undisturbed run gives is what every other one must give.
 'stream' is a function of the run's folder and they write to it: wb.ParquetSink, wb.FileSink, wb.SqlSink. For
 wb.CallbackSink the file defines 'rows', too, a function of that folder: all that was written, as a table or as a list.
 
-The exit code is 1 when a seed fails, and with '--exhaustive' also when a crash did not happen or a place was not found.
+When no seed has failed, another process runs it once more, where hash() of a text is another number, and must give the
+same rows. The exit code is 1 when a seed fails or those rows differ, and with '--exhaustive' also when a crash did not
+happen or a place was not found.
 """
 
 SEEDS = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +19,7 @@ from workbench.testing.result import SimulationResult
 from workbench.testing.search import Search, run_blocks
 from workbench.testing.shrinking import shrink
 from workbench.testing.simulation import run_scenario
+from workbench.testing.user_pipeline import unlike_elsewhere
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
             headway.advance(block.seeds)
     if failed is not None:
         print_failure(console, failed, search)
+        return 1
+    if options.pipeline.endswith(".py") and (problems := unlike_elsewhere(Path(options.pipeline))):
+        console.print("\n  ".join(["No seed failed, but another process gives other rows:", *problems]))
+        console.print("What a function returns must not depend on hash(), the order of a set, the clock or chance.")
         return 1
     seconds = headway.seconds
     whole = of_all(paces)

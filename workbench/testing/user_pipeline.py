@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -29,6 +32,7 @@ from workbench.testing.user_sinks import ROWS, sinks_of
 
 NAMES = ("stream", "pipeline")
 _RESULT = "result"
+_HASH_SEED = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True)
@@ -117,10 +121,8 @@ def _origin(error: Exception, path: Path) -> Origin | None:
     return Origin(str(path), lines[-1], line_text(str(path), lines[-1])) if lines else None
 
 
-def trial_of(user: UserPipeline) -> DrawTrial:
-    """Draws trials of a pipeline; runs it once, undisturbed, to know what it gives.
-
-    Results must not depend on the order in which records of different channels meet, and so no record may be late.
+def undisturbed(user: UserPipeline) -> Outputs:
+    """What a pipeline gives when nothing happens to it.
 
     Raises:
         SettingError: the pipeline does not end, or fails by itself.
@@ -131,12 +133,9 @@ def trial_of(user: UserPipeline) -> DrawTrial:
         expected.update(outputs)
         return []
 
-    def undisturbed(chance: Random, folder: Path) -> Trial:
-        return user.trial(folder, remember, parallelisms=(1,))
-
     calm = Scenario(
         0,
-        {"undisturbed": undisturbed},
+        {"undisturbed": lambda chance, folder: user.trial(folder, remember, parallelisms=(1,))},
         faults=FaultPlan(),
         actions=(),
         settings=Settings(checkpoint_interval_us=None, buffer_timeout_us=0),
@@ -145,20 +144,58 @@ def trial_of(user: UserPipeline) -> DrawTrial:
     result = run_scenario(calm)
     if not result.ok:
         raise SettingError(f"the pipeline cannot be simulated, undisturbed it does not come to its end: {result}")
+    return expected
 
-    def compare(outputs: Outputs) -> list[str]:
-        problems = []
-        for sink in sorted(expected.keys() | outputs.keys()):
-            rows, found = expected.get(sink, Counter()), outputs.get(sink, Counter())
-            if found != rows:
-                problems.append(
-                    f"{sink}: {(rows - found).total()} rows of the undisturbed run are missing and"
-                    f" {(found - rows).total()} are too many, such as"
-                    f" {min((rows - found) or (found - rows), key=repr)}"
-                )
-        return problems
+
+def trial_of(user: UserPipeline) -> DrawTrial:
+    """Draws trials of a pipeline; runs it once, undisturbed, to know what it gives.
+
+    Results must not depend on the order in which records of different channels meet, and so no record may be late.
+
+    Raises:
+        SettingError: the pipeline does not end, or fails by itself.
+    """
+    expected = undisturbed(user)
 
     def draw(chance: Random, folder: Path) -> Trial:
-        return user.trial(folder, compare)
+        return user.trial(folder, lambda outputs: unlike(expected, outputs))
 
     return draw
+
+
+def unlike(expected: Outputs, outputs: Outputs) -> list[str]:
+    """How rows differ from those of the undisturbed run, a sentence for each sink."""
+    problems = []
+    for sink in sorted(expected.keys() | outputs.keys()):
+        rows, found = expected.get(sink, Counter()), outputs.get(sink, Counter())
+        if found != rows:
+            problems.append(
+                f"{sink}: {(rows - found).total()} rows of the undisturbed run are missing and"
+                f" {(found - rows).total()} are too many, such as"
+                f" {min((rows - found) or (found - rows), key=repr)}"
+            )
+    return problems
+
+
+def unlike_elsewhere(path: Path) -> list[str]:
+    """How rows differ when another process runs a pipeline, undisturbed, as after a kill: there ``hash()`` of a text is
+    another number, and so sets have another order; clock and chance differ anyway.
+
+    Raises:
+        SettingError: the file cannot be simulated.
+    """
+    before = os.environ.get(_HASH_SEED)
+    os.environ[_HASH_SEED] = "1" if before == "0" else "0"
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
+            found = other.submit(_undisturbed_at, path).result()
+    finally:
+        if before is None:
+            del os.environ[_HASH_SEED]
+        else:
+            os.environ[_HASH_SEED] = before
+    return unlike(_undisturbed_at(path), found)
+
+
+def _undisturbed_at(path: Path) -> Outputs:
+    return undisturbed(load_pipeline(path))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -96,6 +98,8 @@ class LocalFiles:
 
     def read(self, path: str, running: RunningChecksum) -> Any:
         source = self.path_of(path)
+        if not stat.S_ISREG(os.stat(source).st_mode):  # a pipe would be waited for
+            raise FileNotFoundError(errno.ENOENT, "it is no file", source)
         with open(source, "rb") as content:  # read, not mapped, so that what the disk cannot read is an error
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
