@@ -291,6 +291,52 @@ def test_a_trigger_with_timers_of_processing_time_and_state_that_survives():
     assert job.spec.describe() == "global, impatient: sum(v)"
 
 
+class Restless(Trigger):
+    """Fires at the end of the window, and after that by timers of both times."""
+
+    def on_record(self, time_us, window, context):
+        for after_us in (-1, 5, 90):
+            context.register_event_timer(window.end + after_us)
+        context.register_processing_timer(1_000_000)
+
+    def on_event_time(self, time_us, window, context):
+        return Action.FIRE
+
+    def on_processing_time(self, time_us, window, context):
+        return Action.FIRE
+
+
+@pytest.mark.parametrize("marks", [(9, 12, 30, 200), (30, 200), (200,), (MAX_TIME,)])
+@pytest.mark.parametrize(("lateness", "firings"), [(0, 1), (20, 2)])
+def test_a_window_that_is_over_is_not_asked_however_far_time_goes_at_once(marks, lateness, firings):
+    job, out = windows_of_ten(Restless(), lateness), Collected()
+    job.process([("a", 1, 3)], out)
+    for mark in marks:
+        job.watermark(mark, out)
+    assert out.rows == [("a", 0, 10, 1)] * firings
+
+
+@pytest.mark.parametrize("moments", [(10, 1_000_000), ()])
+def test_neither_is_one_of_processing_time(moments):
+    job, out = windows_of_ten(AtClocksEnd(), time="processing"), Collected()
+    job.process([("a", 1, 3)], out)
+    for moment in moments:
+        job.advance(moment, out)
+    job.watermark(MAX_TIME, out)  # no window waits for the clock any more
+    assert out.rows == [("a", 0, 10, 1)]
+
+
+class AtClocksEnd(Trigger):
+    """Fires when the clock ends the window, and would after that."""
+
+    def on_record(self, time_us, window, context):
+        context.register_processing_timer(window.end)
+        context.register_processing_timer(window.end + 5)
+
+    def on_processing_time(self, time_us, window, context):
+        return Action.FIRE
+
+
 class Cancelling(Trigger):
     """Moves its timer with each record."""
 

@@ -185,7 +185,8 @@ class StreamSources:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
 
         Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
-        an event time of its own. A recovery goes on at the row where it was.
+        an event time of its own. A recovery goes on at the row where it was. In CSV an empty value, NA, NaN, NULL
+        and their like are null, but in a column of text.
 
         Source: Flink's ``FileSource``.
 

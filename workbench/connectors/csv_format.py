@@ -17,7 +17,8 @@ from workbench.errors import SourceError
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """Comma-separated values; an empty value of a column that is not text is null.
+    """Comma-separated values; in a column that is not text an empty value is null, and so are NA, NaN, NULL and their
+    like.
 
     Attributes:
         delimiter: between values.

@@ -22,8 +22,9 @@ class FileSink(PartSink):
 
     Args:
         path: a folder of the sink's own; created when the job starts.
-        format: ``"csv"`` (the first line names the columns, an empty value is a null), ``"json"`` (an object to a
-            line, in ``.jsonl`` files; instants, dates and decimals as text) or ``"parquet"``.
+        format: ``"csv"`` (the first line names the columns, an empty value is a null; ``from_files`` reads NaN as
+            null, too), ``"json"`` (an object to a line, in ``.jsonl`` files; instants, dates and decimals as text, NaN
+            and the infinities as null) or ``"parquet"``.
 
     Raises:
         SettingError: no such format.

@@ -15,7 +15,7 @@ from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.window_firing import Moment, Round, Waves
 from workbench.operators.window_places import Placement
-from workbench.windows import Action, Trigger, TriggerContext, Window
+from workbench.windows import Action, TimeKind, Trigger, TriggerContext, Window
 
 _Timers = list[tuple[int, int]]
 _Act = tuple[int, bool, bool]  # an entry, whether it fires, whether it is purged
@@ -24,11 +24,19 @@ _Act = tuple[int, bool, bool]  # an entry, whether it fires, whether it is purge
 class ScriptedFiring:
     """Asks a `Trigger`; keeps its context for each entry that has one.
 
-    A window that has no record since it was purged has no result, so it does not fire.
+    A window that has no record since it was purged has no result, so it does not fire. One that is over is not asked
+    for the timers that it has left, however far time goes at once: how often watermarks come decides nothing.
+
+    Args:
+        trigger: asked.
+        end_in: the time whose passing ends a window; None: no window ends because time passes.
+        lateness_us: how long after its end a window goes on.
     """
 
-    def __init__(self, trigger: Trigger) -> None:
+    def __init__(self, trigger: Trigger, end_in: TimeKind | None = None, lateness_us: int = 0) -> None:
         self._trigger = trigger
+        self._end_in = end_in
+        self._lateness_us = lateness_us
         self._empty: set[int] = set()  # entries without a record since they were purged
         self._contexts: dict[int, TriggerContext] = {}
         self._event: _Timers = []  # heaps of (time, entry); one that its context does not know is void
@@ -127,6 +135,8 @@ class ScriptedFiring:
                 if timers is None or time_us not in timers:
                     continue  # taken back, or its window is over
                 timers.discard(time_us)
+                if self._is_over(int(ends[entry]), time_us, is_event, moment):
+                    continue
                 call = self._trigger.on_event_time if is_event else self._trigger.on_processing_time
                 window = Window(int(starts[entry]), int(ends[entry]))
                 action = self._ask(entry, self._context(entry, moment), partial(call, time_us, window))
@@ -135,6 +145,13 @@ class ScriptedFiring:
                 if fires or action.purges:
                     acted.append((entry, fires, action.purges))
         return list(_rounds(acted))
+
+    def _is_over(self, end: int, time_us: int, is_event: bool, moment: Moment) -> bool:
+        """Whether a window had ended when this timer's time came."""
+        if self._end_in == "processing":
+            return not is_event and time_us > end
+        last_us = end - 1 + self._lateness_us
+        return self._end_in == "event" and (time_us if is_event else moment.watermark_us + 1) > last_us
 
     def _note(self, entry: int, action: Action, *, came: bool) -> None:
         if action.purges:

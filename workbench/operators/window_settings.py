@@ -142,7 +142,8 @@ class WindowSettings:
     def firing(self) -> Firing:
         """New logic that decides when windows fire."""
         if isinstance(self.trigger, Trigger):
-            return ScriptedFiring(self.trigger)
+            end_in = self.time if self.window.bounds == "time" else None
+            return ScriptedFiring(self.trigger, end_in, self.allowed_lateness_us)
         schedule = self.trigger
         records = schedule.records
         if isinstance(self.window, CountWindows):
