@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from workbench.api.job_endings import JobEndings
-from workbench.api.job_handle import APPLY_TIMEOUT_S
 from workbench.api.opening import matched
 from workbench.api.restorable import check_restorable
 from workbench.durations import parse_duration
@@ -15,6 +14,10 @@ from workbench.runtime.storage import check_name
 
 if TYPE_CHECKING:
     from workbench.api.job import Job
+
+
+DELETE_TIMEOUT_S = 60.0
+"""What is written before it goes first."""
 
 
 class JobSavepoints(JobEndings):
@@ -71,17 +74,28 @@ class JobSavepoints(JobEndings):
             reasons.append(reason)
             done.set()
 
-        alone = requests.await_savepoint(name, over)
-        try:  # only now: from here on nobody else's of that name can become complete
+        asked = threading.Event()
+
+        def ask() -> None:
+            if not done.is_set():
+                asked.set()
+                self._master.checkpoint("savepoint", name)
+
+        def withdraw() -> None:
+            if not asked.is_set():
+                requests.await_no_more(name, over)
+
+        try:
+            alone = requests.await_savepoint(name, over)
+            # Only now: from here on nobody else's of that name can become complete.
             if self._master.storage.savepoint(name) is not None:
                 raise JobError(f"the savepoint {name!r} exists already: choose another name")
             if not alone:
                 raise JobError(f"the savepoint {name!r} is being taken already: wait for it, or choose another name")
-        except BaseException:
-            if alone:
-                requests.await_no_more(name)
+            self._apply(ask)
+        except BaseException:  # an interrupt comes anywhere: it is asked for by then, or never
+            self._master.call(withdraw)
             raise
-        self._apply(lambda: self._master.checkpoint("savepoint", name))
         self._driver.wait_for(done, seconds)
         manifest = self._master.storage.savepoint(name)
         if manifest is not None:
@@ -109,7 +123,8 @@ class JobSavepoints(JobEndings):
             name: of the savepoint.
 
         Raises:
-            JobError: there is none of that name, a failed job would go on from it, or the job has ended.
+            JobError: there is none of that name, a failed job would go on from it, the job has ended, or it is not
+                deleted within a minute.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.DiscardSink())
@@ -123,7 +138,6 @@ class JobSavepoints(JobEndings):
             'CANCELED'
         """
         self._check_running()
-        master = self._master
         names = self.savepoints()
         if name not in names:
             raise JobError(unknown("savepoint", name, names))
@@ -136,7 +150,7 @@ class JobSavepoints(JobEndings):
             done.set()
 
         def delete() -> None:
-            place = f"savepoints/{name}"
+            place, master = f"savepoints/{name}", self._master
             start = master.restart_point
             if start is not None and start.place == place:
                 problems.append(f"the job would go on from {name!r} after a failure: let it take a checkpoint first")
@@ -144,8 +158,10 @@ class JobSavepoints(JobEndings):
             else:
                 self._driver.submit(lambda: master.storage.discard(place), discarded)
 
-        master.call(delete)
-        self._driver.wait_for(done, APPLY_TIMEOUT_S)
+        self._master.call(delete)
+        if not self._driver.wait_for(done, DELETE_TIMEOUT_S):
+            self._check_running()
+            problems.append(f"the savepoint {name!r} is not deleted yet: a checkpoint may still be being written")
         if problems:
             raise JobError(problems[0])
 

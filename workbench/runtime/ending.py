@@ -14,17 +14,14 @@ from workbench.plan.physical import PhysicalGraph
 class Ending:
     """How far one job is on its way to the end.
 
-    Args:
-        stopping: somebody has asked the job's master before this one for it.
-
     Attributes:
         stopping: somebody has asked for it; a failure on the way does not change that.
         agreed: the last checkpoint is complete; nothing but the end comes now.
         all_committed: that checkpoint covers everything that there was to read.
     """
 
-    def __init__(self, *, stopping: bool = False) -> None:
-        self.stopping = stopping
+    def __init__(self) -> None:
+        self.stopping = False
         self.agreed = False
         self.all_committed = False
         self._drained: set[str] = set()

@@ -91,10 +91,12 @@ class Master(MasterFacts):
             self.sources = SourceControl(logical, services, self.life)
             self._restarts = Restarts(settings.restart, services.job)
             self._inbox: deque[Callable[[], None]] = deque()
+            self._ending, self.requests = Ending(), CheckpointRequests(coordinator)
         else:
             self.life, self.sources = predecessor.life, predecessor.sources
             self._restarts = predecessor._restarts
             self._inbox = predecessor._inbox  # a command that came too late for that one is not lost
+            self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
         self._attempts = Attempts(
             services,
             storage,
@@ -110,8 +112,6 @@ class Master(MasterFacts):
         self._standby = standby
         self._succeeds = predecessor is not None
         self.begin: Callable[[], None] | None = self._begin_attempt
-        self._ending: Ending = Ending(stopping=predecessor is not None and predecessor._ending.stopping)
-        self.requests = CheckpointRequests(coordinator, stopping=self._ending.stopping)
         self._inquiry = Inquiry(stage)
         coordinator.on_savepoint = self.requests.tell
         coordinator.on_complete = self._checkpoint_complete

@@ -46,15 +46,16 @@ _STOP = Request("manual", last=True)
 class CheckpointRequests:
     """The queue of requests of one job.
 
+    They belong to the job and not to its master: what is asked for while another one is looked for is done by that one.
+
     Args:
         coordinator: takes the checkpoints.
-        stopping: the job is being stopped, with a last checkpoint.
     """
 
-    def __init__(self, coordinator: CheckpointCoordinator, *, stopping: bool = False) -> None:
+    def __init__(self, coordinator: CheckpointCoordinator) -> None:
         self._coordinator = coordinator
-        self._stopping = stopping
-        self._queue: list[Request] = [_STOP] if stopping else []
+        self._stopping = False
+        self._queue: list[Request] = []
         self._begun: dict[int, Request] = {}
         self._last_failures = 0
         self._waiters: dict[str, Callable[[str], None]] = {}
@@ -62,6 +63,11 @@ class CheckpointRequests:
     def ask(self, request: Request) -> None:
         """Take a checkpoint as soon as one more may be in progress."""
         self._queue.append(request)
+
+    def succeeded_by(self, coordinator: CheckpointCoordinator) -> CheckpointRequests:
+        """Another coordinator takes the checkpoints from now on; these requests."""
+        self._coordinator = coordinator
+        return self
 
     def stop(self) -> None:
         """Take the last checkpoint; when an attempt fails before the job has ended with it, the next one takes it."""
@@ -75,9 +81,10 @@ class CheckpointRequests:
         """
         return self._waiters.setdefault(name, done) is done
 
-    def await_no_more(self, name: str) -> None:
-        """The savepoint of that name is not asked for after all."""
-        self._waiters.pop(name, None)
+    def await_no_more(self, name: str, done: Callable[[str], None]) -> None:
+        """The savepoint of that name is not asked for after all, if it is `done` that waits for it."""
+        if self._waiters.get(name) is done:
+            del self._waiters[name]
 
     def trigger(self, settings: Settings, now_us: int) -> Request | None:
         """Begin the next one that was asked for, if it is its turn; the one that was begun."""
@@ -127,10 +134,10 @@ class CheckpointRequests:
         for request in self._queue:
             if request.rescale is not None:
                 request.rescale.done(reason)
-        self._queue.clear()
+        self._queue = [_STOP] if self._stopping else []  # should another master go on
         records = [] if completing else self._coordinator.in_progress.values()
         kept = {record.savepoint for record in records if record.completing}
-        for name in [name for name in self._waiters if name not in kept]:
+        for name in [name for name in list(self._waiters) if name not in kept]:  # others may come meanwhile
             self._waiters.pop(name)(reason)
 
     def _taken(self, record: CheckpointRecord) -> Request | None:
