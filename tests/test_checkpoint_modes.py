@@ -86,6 +86,26 @@ def test_at_least_once_counts_twice_what_came_too_early_and_says_how_much() -> N
     assert totals(job) == {0: TOTALS[0] + 2, 1: TOTALS[1] + 1 + 3}
 
 
+def test_what_goes_back_to_one_checkpoint_several_times_is_counted_twice_and_not_thrice() -> None:
+    job = stepped(two_numbers(), checkpoint_mode="at-least-once")
+    step = job.driver.step_task
+    job.checkpoint()
+    for _ in range(3):
+        step("table[0]")
+    while received(job, "union[0]") < 3:
+        step("union[0]")
+    assert job.driver.next_checkpoint()
+    for _ in range(3):
+        job.fail("union[0]")
+        assert job.driver.run_until(lambda: job.state == "RESTARTING")
+        assert job.driver.run_until(lambda: job.state == "RUNNING")
+        job.step(20)
+    assert job.status()["restarts"] == 3
+    assert job.wait() == "FINISHED"
+    assert totals(job) == {0: TOTALS[0] + 2, 1: TOTALS[1] + 1 + 3}  # 1, 2 and 3 again, once
+    assert [(row["task"], row["records"]) for row in job.audit()] == [("union[0]", 3)]
+
+
 def test_at_least_once_without_a_failure_is_exact() -> None:
     job = stepped(two_numbers(), checkpoint_mode="at-least-once", checkpoint_interval="1ms", guarantee="at-least-once")
     assert job.wait() == "FINISHED"

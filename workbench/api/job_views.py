@@ -98,6 +98,9 @@ class JobViews(JobHandle):
     def audit(self) -> Table:
         """What failures made the job count twice: for each task and restore, the records that reached it a second time.
 
+        The sum of a task's records is what its state counts twice now. A job that goes back to one checkpoint several
+        times has one row for it, of the last time: each restore undoes what came of those before.
+
         Empty as long as the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's
         snapshot holds records that came behind a barrier, and a job that goes on from it gets them again.
 

@@ -30,10 +30,11 @@ class CountedTwice:
 
 
 class Audit:
-    """The restores of one job, as far as they made it count something twice.
+    """The restores of one job, as far as its present state counts something twice because of them.
 
     Attributes:
-        found: oldest first.
+        found: oldest first; of several restores of a task from one checkpoint the last one, because each undoes what
+            came of those before. So the sum is what is counted twice.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,12 @@ class Audit:
             states: what it holds of the tasks themselves.
             only: the tasks that go on from it; None: all.
         """
+        # What came of an earlier restore from here, or from later, is undone by this one.
+        self.found = tuple(
+            each
+            for each in self.found
+            if each.checkpoint_id < checkpoint_id or (only is not None and each.task not in only)
+        )
         early = {task: n for task, n in early_records(states).items() if only is None or task in only}
         self.found += tuple(CountedTwice(time_us, checkpoint_id, task, n) for task, n in sorted(early.items()))
         return sum(early.values())

@@ -3,7 +3,8 @@ ran the job has died and this one stood by.
 
 The new master knows the program, which is in this process, and finds the latest checkpoint where checkpoints are kept.
 What the old one had in its memory is gone: the history of checkpoints, and whatever it had been asked when it failed
-and had not done yet. What is asked from then on is done by the new one, and so is stopping the job. The job's state, its log, its restarts and what a person has set live on.
+and had not done yet. What is asked from then on is done by the new one, and so is stopping the job. The
+job's state, its log, its restarts and what a person has set live on.
 """
 
 from __future__ import annotations
