@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
+
+import workbench as wb
+from workbench.cli.scratch import scratch_folder
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 60.0
@@ -113,3 +117,23 @@ def test_a_benchmark_removes_its_folder(
     _, told = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, told) == (code, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_end_before_their_folder_is_removed() -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(1_000_000)}), rate=1_000).sink_to(wb.DiscardSink())
+    other = numbers.run("of-a-notebook")
+    folders: list[Path] = []
+
+    def interrupted() -> None:
+        with scratch_folder("workbench-test-") as folder:
+            folders.append(Path(folder))
+            numbers.run("interrupted", checkpoint_dir=folders[0] / "checkpoints", checkpoint_interval="1ms")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert wb.job("interrupted").over
+    assert not folders[0].exists()
+    assert not other.over
+    other.cancel()
+    other.wait("60s")

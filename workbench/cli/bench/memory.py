@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.cli.bench.grouping import Grouping
+from workbench.cli.scratch import scratch_folder
 
 SECONDS = 600
 PERIOD_S = 10.0
@@ -112,7 +112,7 @@ def watch(
     work = Grouping(keys, PARALLELISM, 0)
     counts = work.counts(None)
     pipeline = counts.sink_to(work.sink()) + counts.sink_to(wb.TableSink(TABLE, upsert=["key"]))
-    with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
+    with scratch_folder("workbench-bench-") as folder:
         begin = time.perf_counter()
         job = pipeline.run(
             "bench-memory",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from workbench.api import Job, Pipeline
 from workbench.cli.bench.blocks import Emitted
 from workbench.cli.bench.latencies import Percentiles
 from workbench.cli.bench.measure import Meter, Result
+from workbench.cli.scratch import scratch_folder
 
 WARM_UP = 0.4
 """Share of the time that is not measured."""
@@ -87,7 +87,7 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
         setting: how it is run.
         on_progress: is told how far it is.
     """
-    with pinned(setting.parallelism), tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
+    with pinned(setting.parallelism), scratch_folder("workbench-bench-") as folder:
         checkpoints = Path(folder) / "checkpoints" if setting.checkpoint_s else None
         work = make()
         if work.fires_at_end:
