@@ -1,4 +1,5 @@
-"""The dataflow graph in a real browser: a box is taken apart by a click on it, wherever it stands by then."""
+"""A served dashboard in a real browser: a box of the graph is taken apart by a click on it, wherever it stands by then;
+sliders have names; a long name hides nothing."""
 
 from __future__ import annotations
 
@@ -59,6 +60,32 @@ def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(monkeypat
             assert page.problems == []
     finally:
         both_clicked.set()
+        pages.stop()
+        job.cancel()
+        job.wait("30s")
+
+
+def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
+    numbers = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0)
+    job = numbers.sink_to(wb.DiscardSink()).run("n" * 80)
+    pages = wb.serve(job)
+    try:
+        with chromium() as browser:
+            for view in ("", "&view=controls"):
+                page = opened(browser, f"{pages.url}{view}")
+                for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
+                    page.get_by_role("slider", name=name, exact=True).wait_for()
+                page.set_viewport_size({"width": 240, "height": 1000})
+                badge = page.locator(".badge")
+                badge.wait_for()
+                inside = (
+                    "badge => { const r = badge.getBoundingClientRect(); return 0 < r.left && r.right < innerWidth }"
+                )
+                assert badge.evaluate(inside)
+                name = page.locator(f"b[title={'n' * 80}]")
+                assert name.evaluate("name => name.getBoundingClientRect().right < innerWidth")
+                assert page.problems == []
+    finally:
         pages.stop()
         job.cancel()
         job.wait("30s")

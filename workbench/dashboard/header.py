@@ -99,7 +99,8 @@ def slim_html(frame: Frame, name: str) -> str:
     colour, sign = BADGES[frame.state]
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
-        f"<div class='next'><b>{wording.html_text(name)}</b> <span class='badge {colour}'>{sign} {frame.state}</span>"
+        f"<div class='next'><b class='name' title='{wording.html_text(name)}'>{wording.html_text(name)}</b> "
+        f"<span class='badge {colour}'>{sign} {frame.state}</span>"
         f"{paused}<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>"
     )
 
@@ -119,9 +120,11 @@ class HeaderView:
 
 _CSS = """
 .top { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 22px; }
-.who { flex: 1 1 auto; display: flex; align-items: center; gap: 12px; min-width: 200px; }
+.who { flex: 1 1 auto; display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px;
+  min-width: min(200px, 100%); }
 .who > b { font-size: 20px; font-weight: 650; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  max-width: 420px; }
+  max-width: min(420px, 100%); }
+.next > .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 100%; }
 .badge { font-size: 12px; font-weight: 650; letter-spacing: .02em; padding: 2px 10px; border-radius: 999px;
   border: 1.5px solid currentColor; white-space: nowrap; }
 .figs { display: flex; flex-wrap: wrap; gap: 2px 22px; }

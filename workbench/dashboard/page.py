@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJS, Plot
+from bokeh.models import ColumnDataSource, CustomJS, Plot, Slider
 
 from workbench.dashboard.calm import CALM
 from workbench.dashboard.html import Texts
@@ -47,7 +47,8 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
     pieces = [[name, div, choices.get(name)] for name, div in texts.divs.items()]
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
-        "painted": paint.painted, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
+        "sliders": list(root.select({"type": Slider})), "painted": paint.painted, "seen": pulse.seen,
+        "answer_ms": 1e3 * ANSWER_S,
         "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
     }  # fmt: skip
     return CustomJS(args=args, code=CALM + ROWS + _PAGE)
@@ -134,6 +135,13 @@ const write_soon = () => {
   due = true
   queueMicrotask(() => requestAnimationFrame(() => { due = false; write() }))
 }
+// The handle is what gets the focus, and BokehJS names only what is around it.
+const name_handles = () => {
+  for (const slider of sliders) {
+    const {el} = cb_context.index.find_one(slider) ?? {}
+    el?.shadowRoot?.querySelector(".noUi-handle")?.setAttribute("aria-label", el.getAttribute("aria-label"))
+  }
+}
 let answered_at = -Infinity, painted_ms = 0, frames = 0
 const listen = () => {
   heard = Date.now()
@@ -170,6 +178,7 @@ const timer = setInterval(() => {
   }
   const silent = pulse.get_column("live")[0] === 1 && Date.now() - heard > 6000
   if (silent !== quiet) { quiet = silent; classes() }
+  name_handles()
   write_soon()  // what a pointer has kept waiting
 }, 1000)
 """
