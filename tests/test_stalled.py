@@ -84,7 +84,7 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate) -> None:
         with pytest.raises(wb.JobError, match=CALL + r".*; job.cancel\(\) ends the job without waiting for it"):
             question()
     shown = run_verb(["stop", "stalled"])
-    assert "'stalled' ends when that returns, or at once by wb.job('stalled').cancel(): ask[0] has been in" in shown
+    assert "'stalled' ends when that returns, or without it by wb.job('stalled').cancel(): ask[0] has been in" in shown
     assert "'ask'" in job.status()["stalled"]
     gate.opened.set()
     assert job.wait("60s") == "CANCELED"  # stopped: it has not read everything

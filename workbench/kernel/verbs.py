@@ -192,7 +192,7 @@ def _stop(job: Any, words: Sequence[str]) -> Any:
     stalled = None if job.over else job.status()["stalled"]
     if stalled is None:
         return answer
-    return Advice(f"{job.name!r} ends when that returns, or at once by wb.job({job.name!r}).cancel(): {stalled}")
+    return Advice(f"{job.name!r} ends when that returns, or without it by wb.job({job.name!r}).cancel(): {stalled}")
 
 
 def _restore(job: Any, words: Sequence[str]) -> Any:
