@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -55,6 +56,12 @@ def _what_is_imported_is_set_apart() -> None:
     if not gc.get_freeze_count():
         gc.collect()  # so that no garbage is set apart
         gc.freeze()
+
+
+def pytest_configure() -> None:
+    """A shell's process in the background ignores interrupts, and so would all that it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:

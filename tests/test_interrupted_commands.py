@@ -119,6 +119,15 @@ def test_a_benchmark_removes_its_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_soak_removes_its_folder(start: Start, tmp_path: Path) -> None:
+    process = start("soak", "--seconds", "60")
+    wait_for(process, lambda: list(tmp_path.glob("workbench-soak-*/checkpoints/chk-*")))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, told) == (130, "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_jobs_end_before_their_folder_is_removed() -> None:
     numbers = wb.Stream.from_table(pa.table({"n": range(1_000_000)}), rate=1_000).sink_to(wb.DiscardSink())
     other = numbers.run("of-a-notebook")

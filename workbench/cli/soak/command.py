@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from workbench.cli.command import Parser, count, folder, say
+from workbench.cli.scratch import scratch_folder
 from workbench.cli.soak.faults import KINDS
 from workbench.cli.soak.resources import malloc_gives_back
 from workbench.cli.soak.result import Suffered
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _folder(wanted: Path | None, stack: ExitStack) -> Path:
     if wanted is None:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workbench-soak-")))
+        return Path(stack.enter_context(scratch_folder("workbench-soak-")))
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError as error:
