@@ -27,8 +27,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
     made.run_cell("import pyarrow as pa\nimport workbench as wb")
     yield made
     for job in wb.jobs().values():
-        job.cancel()
-        job.wait("60s")
+        if not job.over:
+            job.cancel()
+            job.wait("60s")
     unload_ipython_extension(made)
 
 
