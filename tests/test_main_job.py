@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from io import FileIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pytest
 
 import workbench as wb
 from workbench import col
+from workbench.runtime.storage import DirectoryStorage, HeldError, holding
 
 pytestmark = pytest.mark.spark  # the history is written by Spark
 
@@ -159,3 +162,55 @@ def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
     committed = pa.parquet.read_table(sorted((tmp_path / "out").glob("part-*.parquet")))
     assert_equals_oracle(committed, delays_oracle)
     assert_equals_oracle(pa.parquet.read_table(tmp_path / "table.parquet"), delays_oracle)
+
+
+# jobs that cannot be started -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lacking", ["space", "heartbeat", "writer", "master"])
+def test_a_job_that_could_not_be_started_leaves_its_name_and_directory_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    def run() -> wb.Job:
+        rows = wb.Stream.from_table(pa.table({"n": range(10)}))
+        return rows.sink_to(wb.TableSink("out")).run("again", checkpoint_dir=tmp_path, resume=True)
+
+    started = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.endswith(lacking):
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    def keep(self: DirectoryStorage, name: str, content: bytes) -> None:
+        raise wb.SinkError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        if lacking == "space":
+            patch.setattr(DirectoryStorage, "keep", keep)
+        with pytest.raises((RuntimeError, wb.SinkError), match=r"No space left|can't start"):
+            run()
+    assert "again" not in wb.jobs()
+    for thread in threading.enumerate():
+        if thread.name.startswith(("again", "workbench-heartbeat")):
+            thread.join(5)
+            assert not thread.is_alive()
+    assert run().wait("60s") == "FINISHED"
+
+
+def test_a_directory_is_locked_where_there_is_no_space_to_say_by_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    class Full(FileIO):
+        write = full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(holding, "FileIO", Full)
+        owner = DirectoryStorage(tmp_path)
+    with pytest.raises(HeldError, match="in use by another job"):
+        DirectoryStorage(tmp_path)
+    owner.close()

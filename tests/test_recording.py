@@ -6,7 +6,9 @@ import gzip
 import json
 import re
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -49,6 +51,55 @@ def test_a_recording_is_json_lines(recording: Recording, tmp_path: Path) -> None
         "format": "workbench recording", "version": 1, "job": "recorded", "frames": len(recording.frames)
     }  # fmt: skip
     assert [json.loads(line)["sequence"] for line in lines] == [frame.sequence for frame in recording.frames]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_is_not_written_to_its_end_leaves_what_was_there(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    writes: tuple[Callable[[Path], Path], ...] = (recording.save, recording.report)
+    places = [tmp_path / "run.recording", tmp_path / "run.html"]
+    for place in places if there else ():
+        place.write_text("kept")
+
+    def stopped(self: Path, *_: object, **__: object) -> None:
+        self.touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "dumps", stopped_after(json.dumps, 3))
+        patch.setattr(Path, "write_text", stopped)
+        for write, place in zip(writes, places, strict=True):
+            with pytest.raises(KeyboardInterrupt):
+                write(place)
+    assert sorted(tmp_path.iterdir()) == (sorted(places) if there else [])
+    assert all(place.read_text() == "kept" for place in places if there)
+    for write, place in zip(writes, places, strict=True):
+        write(place)
+    assert sorted(tmp_path.iterdir()) == sorted(places)
+
+
+def stopped_after(function: Callable[..., str], calls: int) -> Callable[..., str]:
+    left = [calls]
+
+    def called(*args: Any, **kwargs: Any) -> str:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return function(*args, **kwargs)
+
+    return called
+
+
+def test_a_file_is_written_where_a_link_leads_and_an_error_names_it(recording: Recording, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "run.recording")
+    recording.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert wb.Recording.open(tmp_path / "folder" / "run.recording").frames == recording.frames
+    for wrong in (tmp_path / "nowhere" / "run.recording", tmp_path / "folder"):
+        with pytest.raises(OSError, match=f"'{wrong}'"):
+            recording.save(wrong)
 
 
 def test_what_is_no_recording_is_refused_with_its_name(

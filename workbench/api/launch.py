@@ -14,7 +14,7 @@ from workbench.api.job_record import RECORD, JobRecord, known_directories, start
 from workbench.api.opening import Beginning, keep_held, matched, open_storage
 from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import settings_of
-from workbench.api.registry import check_free, register
+from workbench.api.registry import check_free, forget, register
 from workbench.api.repeating import unrepeatable
 from workbench.api.sink_places import check_sinks, check_tables
 from workbench.api.standing_by import stand_by
@@ -311,12 +311,18 @@ def _start(
     sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, cell)
     if start.known:
         register(job)
-    begins(begin)
-    if held is not None:
-        sampler.standby = stand_by(name, held.holder, driver, claim, goes_on)
-    driver.run(master)
-    if sampler.standby is not None:
-        sampler.standby.start()
+    try:
+        begins(begin)
+        if held is not None:
+            sampler.standby = stand_by(name, held.holder, driver, claim, goes_on)
+        driver.run(master)
+        if sampler.standby is not None:
+            sampler.standby.start()
+    except Exception:
+        forget(job)
+        if sampler.heartbeat is not None:
+            sampler.heartbeat.stop()
+        raise
     if master.state == "FAILED" and not master.life.has_run:
         driver.ended.wait()  # by then the directory is free again
         raise _not_started(name, master.failure)

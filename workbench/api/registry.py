@@ -58,3 +58,9 @@ def register(job: Job) -> None:
     """Make a job known; it takes the place of an ended one of the same name."""
     _jobs.pop(job.name, None)
     _jobs[job.name] = job
+
+
+def forget(job: Job) -> None:
+    """Make a job unknown that could not be started, so that its name is free."""
+    if _jobs.get(job.name) is job:
+        del _jobs[job.name]

@@ -18,6 +18,7 @@ from workbench.dashboard.playback import PlaybackView
 from workbench.dashboard.show import PANELS_SCRIPT
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.whole_file import replaced
 
 MOMENTS = 40
 """So many moments can be looked at in a report; a recording has all frames."""
@@ -78,7 +79,8 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
         template_variables={"about": f"{_STYLE}<h1>Job {escape(name)}</h1>", "tables": _tables(frames)},
         suppress_callback_warning=True,
     )
-    path.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
+    with replaced(path) as draft:
+        draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
     return path
 
 

@@ -16,6 +16,7 @@ from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Pump
 from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View, check_part
+from workbench.telemetry.whole_file import replaced
 
 PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
 """Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
@@ -100,7 +101,8 @@ class Dashboard:
         document.js_on_event("document_ready", view.script)
         html = file_html(document, INLINE, title=title, suppress_callback_warning=True)
         target = Path(path)
-        target.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
+        with replaced(target) as draft:
+            draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
         return target
 
     def _follow(self, display: Display, job: Watched) -> None:

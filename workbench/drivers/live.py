@@ -75,8 +75,12 @@ class LiveDriver:
             threading.Thread(target=target, name=f"{self._name} {role}", daemon=True)
             for role, target in targets.items()
         )
-        for thread in self._office:
-            thread.start()
+        try:
+            for thread in self._office:
+                thread.start()
+        except RuntimeError:  # the system has no thread left
+            self._work.put(None)  # which ends the one that has begun
+            raise
         end_with_process(self)
         self._begun.wait()
 

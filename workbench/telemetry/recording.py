@@ -15,6 +15,7 @@ from typing import Any, TextIO, Union, get_args, get_origin, get_type_hints
 from workbench.errors import SettingError
 from workbench.from_json import made, parsed
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.whole_file import replaced
 
 FORMAT = "workbench recording"
 VERSION = 1
@@ -28,7 +29,7 @@ def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=5) as lines:
+    with replaced(path) as draft, gzip.open(draft, "wt", encoding="utf-8", compresslevel=5) as lines:
         lines.write(json.dumps({"format": FORMAT, "version": VERSION, "job": job, "frames": len(frames)}) + "\n")
         for frame in frames:
             lines.write(json.dumps(asdict(frame), ensure_ascii=False, separators=(",", ":")) + "\n")

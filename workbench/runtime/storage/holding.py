@@ -135,10 +135,11 @@ class LocalHold:
         return FileIO(self._place, mode, opener=open_no_link)
 
     def _name(self) -> None:
-        """Say in the locked file who has locked it."""
+        """Say in the locked file who has locked it; it is locked also where there is no space for that."""
         assert self._lock is not None
-        self._lock.truncate(0)
-        self._lock.write(self.holder.write().encode())
+        with suppress(OSError):
+            self._lock.truncate(0)
+            self._lock.write(self.holder.write().encode())
 
     def _look(self) -> None:
         """See that the file under the lock's name is the one that is locked; raises an OSError where there is none."""
