@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 from rich.table import Table
@@ -123,7 +124,7 @@ def print_failure(console: Console, failed: SimulationResult, search: Search) ->
     actions = ", ".join(map(str, result.actions)) or "nobody does anything"
     rows = "" if scenario.rows_max is None else f"; at most {scenario.rows_max} records in each input"
     console.print(f"It still fails with: {result.plan}; {actions}{rows}. Then: {result.violations[0]}")
-    console.print(f"See it again with 'workbench simulate{_again(search)} --replay {failed.seed}'.")
+    console.print(f"See it again with: workbench simulate{_again(search)} --replay {failed.seed}")
 
 
 def show(console: Console, search: Search, seed: int) -> int:
@@ -154,5 +155,5 @@ def _step_by_hand(console: Console, job: Job) -> None:
 
 
 def _again(search: Search) -> str:
-    pipeline = f" --pipeline {search.pipeline}" if search.pipeline else ""
-    return pipeline + "".join(f" --fault '{name}'" for name in search.only)
+    pipeline = f" --pipeline {quote(search.pipeline)}" if search.pipeline else ""
+    return pipeline + "".join(f" --fault {quote(name)}" for name in search.only)
