@@ -255,6 +255,15 @@ def test_the_status_has_all_its_keys_before_anything_was_sampled(monkeypatch: py
     assert (status["records_in"], status["committed_rows"]) == (2, {"all": 2})
 
 
+def test_the_status_counts_pipelines_that_exchange_nothing() -> None:
+    alone = [source(rows).uid(f"{rows}").sink_to(wb.TableSink(f"of-{rows}")) for rows in (10, 20)]
+    exchanging = source(5).uid("5").rebalance().filter("n >= 0").sink_to(wb.TableSink("of-5"))
+    for pipeline, rows in ((alone[0] + alone[1], 30), (alone[0] + exchanging, 15)):
+        job = stepped(pipeline)
+        assert job.wait() == "FINISHED"
+        assert (job.status()["records_in"], job.status()["records_out"]) == (rows, rows)
+
+
 def test_what_is_asked_of_a_job_at_its_very_end_is_not_waited_for() -> None:
     job = source(10).sink_to(wb.TableSink("out")).run("ended")
     assert job.wait("60s") == "FINISHED"

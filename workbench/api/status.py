@@ -44,10 +44,9 @@ def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, f
 
 
 def _progress(frame: Frame) -> dict[str, Any]:
-    sources = {edge.source for edge in frame.edges} - {edge.target for edge in frame.edges}
-    inputs = [v for v in frame.vertices if v.id in sources or len(frame.vertices) == 1]
-    ends = {edge.target for edge in frame.edges} - {edge.source for edge in frame.edges}
-    outputs = [v for v in frame.vertices if v.id in ends or len(frame.vertices) == 1]
+    receivers, senders = {edge.target for edge in frame.edges}, {edge.source for edge in frame.edges}
+    inputs = [v for v in frame.vertices if v.id not in receivers]
+    outputs = [v for v in frame.vertices if v.id not in senders]
     watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
     known = [int(w) for w in watermarks if w is not None]
     return {
