@@ -15,12 +15,12 @@ _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 class Status(dict[str, Any]):
     """A dictionary with a readable form.
 
-    Keys: job, state, paused; the settings parallelism, buffer_timeout, buffer_size, checkpoint_interval, speed, rate;
-    position and watermark (UTC text); records_in, records_out (received by the sinks); records_in_per_second,
-    records_out_per_second; late_records; restarts; restart_due (UTC text, while the next attempt
-    is waited for); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure; failure;
-    stalled (which task is in a call that has not returned for two seconds or more, since when and where); lease (who
-    holds the checkpoint directory, since when).
+    Keys: job, state, paused; the settings in force, by the names of ``wb.SETTINGS``, and restart (speed and rate are
+    None where no source has one); slow_down and stall while somebody does that; position and watermark (UTC text);
+    records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second; late_records;
+    restarts; restart_due (UTC text, while the next attempt is waited for); last_checkpoint (id), checkpoints
+    (complete); committed_rows (by table); backpressure; failure; stalled (which task is in a call that has not returned
+    for two seconds or more, since when and where); lease (who holds the checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:
@@ -91,15 +91,18 @@ class Table(list[dict[str, Any]]):
 
     def __repr__(self) -> str:
         return (
-            "\n".join(", ".join(f"{name}={_show(value)}" for name, value in row.items()) for row in self) or "no tasks"
+            "\n".join(", ".join(f"{name}={_show(value)}" for name, value in row.items()) for row in self) or "no rows"
         )
 
     def _repr_html_(self) -> str:
         if not self:
-            return "<i>no tasks yet</i>"
-        head = "".join(f"<th style='{_CELL}'>{escape(name)}</th>" for name in self[0])
+            return "<i>no rows</i>"
+        columns = list(dict.fromkeys(name for row in self for name in row))  # not every row has all of them
+        head = "".join(f"<th style='{_CELL}'>{escape(name)}</th>" for name in columns)
         body = "".join(
-            "<tr>" + "".join(f"<td style='{_CELL}'>{escape(_show(value))}</td>" for value in row.values()) + "</tr>"
+            "<tr>"
+            + "".join(f"<td style='{_CELL}'>{escape(_show(row[name])) if name in row else ''}</td>" for name in columns)
+            + "</tr>"
             for row in self
         )
         return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table></div>"

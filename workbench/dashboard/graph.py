@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +45,8 @@ _WORST = (
 """What Flink writes into a box: of the subtask that is worst off, and how unevenly records are spread over them."""
 
 _MARKS = (("Low Watermark", "currentInputWatermark"), ("currentOutputWatermark", "currentOutputWatermark"))
+_INPUT = re.compile(r"currentInput\d+Watermark")
+"""Event time of one of several inputs."""
 
 Columns = dict[str, list[Any]]
 
@@ -120,7 +123,7 @@ def details(vertex: VertexFrame) -> str:
     for title, name, unit in _WORST:
         if (value := vertex.metrics.get(name)) is not None:
             lines.append(f"{title}: {wording.percent(float(value) / unit)}")
-    for title, name in _MARKS:
+    for title, name in (*_MARKS, *((name, name) for name in vertex.metrics if _INPUT.fullmatch(name))):
         if name in vertex.metrics:
             mark = vertex.metrics[name]
             lines.append(f"{title}: {wording.instant(None if mark is None else int(mark))}")

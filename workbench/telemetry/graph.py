@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from workbench.plan.physical import PhysicalGraph, Vertex
@@ -15,7 +16,7 @@ _WORST = (
     ("maxBusyTimeMsPerSecond", "busyTimeMsPerSecond"),
     ("maxBackPressuredTimeMsPerSecond", "backPressuredTimeMsPerSecond"),
 )
-_MINIMA = ("currentInputWatermark", "currentOutputWatermark")
+_MINIMA = re.compile(r"current(Input\d*|Output)Watermark")
 
 
 def vertex_frames(graph: PhysicalGraph, tasks: Sequence[TaskFrame]) -> tuple[VertexFrame, ...]:
@@ -79,7 +80,7 @@ def _vertex(vertex: Vertex, tasks: Sequence[TaskFrame]) -> VertexFrame:
             metrics[name] = sum(values) / len(tasks)
         elif name in _MAXIMA:
             metrics[name] = max(values)
-        elif name in _MINIMA:
+        elif _MINIMA.fullmatch(name):
             metrics[name] = min(values) if len(values) == len(tasks) else None
         else:
             metrics[name] = sum(values)

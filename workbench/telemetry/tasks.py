@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
@@ -104,6 +104,7 @@ class TaskSampler:
             received = sum(min(channel.queued_buffers, channel.credit) for channel in channels)
             metrics["inputQueueLength"] = received
             metrics["inPoolUsage"] = received / sum(channel.credit for channel in channels)
+            metrics.update(_watermarks_of_inputs(task.gate.channels))
             watermark = _time(task.valve.output_us)
             holder = None if task.valve.holder is None else task.valve.holder.channel.source
         elif isinstance(task, SourceTask):
@@ -226,6 +227,22 @@ def _counts(task: Task, now_us: int) -> _Counts:
         load.idle_us + (0 if busy or pressed else since_us),
         load.backpressured_us + (since_us if pressed else 0),
     )
+
+
+def _watermarks_of_inputs(channels: Sequence[InputChannel]) -> Metrics:
+    """Event time of each input of an operator that has several, counted from 1: the minimum over its channels."""
+    inputs: dict[int, list[InputChannel]] = {}
+    for channel in channels:
+        inputs.setdefault(channel.port, []).append(channel)
+    if len(inputs) < 2:
+        return {}
+    return {f"currentInput{port + 1}Watermark": _watermark_of(own) for port, own in sorted(inputs.items())}
+
+
+def _watermark_of(channels: Sequence[InputChannel]) -> int | None:
+    """As far as all channels that speak; where none does, as far as the furthest was."""
+    speaking = [channel.watermark_us for channel in channels if not (channel.idle or channel.finished)]
+    return _time(min(speaking) if speaking else max(channel.watermark_us for channel in channels))
 
 
 def _state(task: Task) -> str:
