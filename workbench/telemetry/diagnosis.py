@@ -17,24 +17,37 @@ def level(back_pressured_ms_per_second: float) -> str:
 
 
 def explain(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame]) -> str:
-    """One sentence that names the cause of backpressure, or says that there is none.
+    """A sentence for each cause of backpressure, with those that wait for it; or that there is none.
 
     Args:
         vertices: in topological order.
         edges: between them.
     """
-    pressed = {v.id: v for v in vertices if level(_share(v, "backPressuredTimeMsPerSecond")) != "OK"}
+    pressed = {v.id for v in vertices if level(_share(v, "backPressuredTimeMsPerSecond")) != "OK"}
     if not pressed:
         return "No backpressure."
-    last = [v for v in vertices if v.id in pressed][-1]
-    followers = [v for v in vertices if any(e.source == last.id and e.target == v.id for e in edges)]
-    if not followers:
-        return f"{last.name} is back-pressured."
-    culprit = max(followers, key=lambda v: _share(v, "busyTimeMsPerSecond"))
-    busy = _share(culprit, "busyTimeMsPerSecond") / 10
-    names = ", ".join(v.name for v in pressed.values())
-    verb = "is" if len(pressed) == 1 else "are"
-    return f"{culprit.name} is the cause ({busy:.0f} % busy): {names} {verb} back-pressured, waiting for it."
+    causes: dict[str, set[str]] = {}
+    for vertex in reversed(vertices):
+        if vertex.id in pressed:
+            followers = [v for v in vertices if any(e.source == vertex.id and e.target == v.id for e in edges)]
+            held = [causes[v.id] for v in followers if v.id in pressed]
+            busiest = max(followers, key=_busy, default=vertex)
+            causes[vertex.id] = set().union(*held) if held else {busiest.id}
+    named = set().union(*causes.values())
+    return " ".join(
+        _sentence(cause, [v.name for v in vertices if cause.id in causes.get(v.id, ())], cause.id in pressed)
+        for cause in vertices
+        if cause.id in named
+    )
+
+
+def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
+    told = f"{', '.join(waiting)} {'is' if len(waiting) == 1 else 'are'} back-pressured"
+    return f"{told}." if pressed else f"{cause.name} is the cause ({_busy(cause):.0f} % busy): {told}, waiting for it."
+
+
+def _busy(vertex: VertexFrame) -> float:
+    return _share(vertex, "busyTimeMsPerSecond") / 10
 
 
 def _share(vertex: VertexFrame, name: str) -> float:
