@@ -146,6 +146,19 @@ def test_the_magics_do_the_same():
     job.cancel()
 
 
+def test_a_sink_that_is_called_like_its_job_is_stalled_and_let_go():
+    """Which is what ``%%stream counts`` makes of a stream without a sink."""
+    job = stepping("counts")
+    run_verb(["stall", "counts", "on"])
+    assert job.status()["stall"] == "counts"
+    run_verb(["stall", "counts", "off"])
+    assert "stall" not in job.status()
+    run_verb(["stall", "counts", "aggregate"])
+    run_verb(["stall", "counts", "counts", "on"])
+    assert job.status()["stall"] == "aggregate, counts"
+    job.cancel()
+
+
 def test_a_live_job_with_a_slow_operator_finishes_with_the_same_result():
     table = pa.table({"k": [row % 3 for row in range(3000)], "t": range(3000)})
     counts = wb.Stream.from_table(table, event_time="t").key_by("k").aggregate(n=wb.count())

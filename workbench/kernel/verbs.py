@@ -24,6 +24,7 @@ class Verb:
         takes: the words after the job's name, as help shows them.
         least, most: how many of them there are.
         flag: a word that may stand anywhere among them; the verb gets it behind them. Empty: there is none.
+        last: words that may stand last, behind those that there must be: what is before them is no job's name then.
     """
 
     run: Callable[[Any, Sequence[str]], Any]
@@ -32,6 +33,7 @@ class Verb:
     least: int = 0
     most: int = 0
     flag: str = ""
+    last: tuple[str, ...] = ()
 
     def split(self, verb: str, words: Sequence[str], jobs: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
         """The job that is meant and the verb's own words; the job's name may be left out.
@@ -43,7 +45,8 @@ class Verb:
         words = [word for word in words if word not in flags]
         if len(words) > self.most + 1:
             raise JobError(f"%stream {verb} takes {self.usage(verb)}, not {len(words)} words")
-        named = len(words) > self.most or (len(words) > self.least and words[0] in jobs)
+        least = self.least + (len(words) > 0 and words[-1].lower() in self.last)
+        named = len(words) > self.most or (len(words) > least and words[0] in jobs)
         name, rest = (words[0], words[1:]) if named else (None, words)
         if len(rest) < self.least:
             raise JobError(f"%stream {verb} needs {self.takes}: write '%stream {self.usage(verb)}'")
@@ -204,7 +207,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
     "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
-    "pause": Verb(lambda job, words: job.pause(), "stop replaying; everything stays where it is"),
+    "pause": Verb(lambda job, words: job.pause(), "stop reading; what is in flight is still processed"),
     "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
     "step": Verb(_step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
@@ -236,7 +239,7 @@ VERBS: dict[str, Verb] = {
     "slow-down": Verb(
         lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
     ),
-    "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2),
+    "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2, last=("on", "off")),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
     "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
     "late": Verb(
