@@ -156,7 +156,7 @@ class JobViews(JobHandle):
 
     def view(self, name: str, carrier: str | None = None) -> Any:
         """One part of the dashboard alone, to be displayed in a cell: graph, subtasks, watermarks, latency, buffers,
-        checkpoints, state, sink, events or controls.
+        checkpoints, state, sink, events or controls; of a job with ``driver="stepping"`` also stepper.
 
         Source: Flink's web dashboard.
 
