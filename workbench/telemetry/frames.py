@@ -109,8 +109,8 @@ class TaskFrame:
             a source takes nothing from a channel and a sink gives nothing to one), busyTimeMsPerSecond,
             idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to 1000), isBackPressured, inPoolUsage,
             outPoolUsage (0 to 1), inputQueueLength, outputQueueLength, usedMemorySegments, totalMemorySegments
-            (buffers of the output pool, used and allowed), currentInputWatermark, currentOutputWatermark (us or None), of
-            operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None),
+            (buffers of the output pool, used and allowed), currentInputWatermark, currentOutputWatermark (us or None),
+            of operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None),
             numLateRecordsDropped, numRecordsWithoutTimestamp (our name), numRecordsInErrors, numFiredTimers, and of
             sources pendingRecords, sourceIdleTime.
             In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
