@@ -97,6 +97,29 @@ def test_early_results_by_the_watermark():
     assert out.rows[1:] == [("a", 0, 100, 7)]
 
 
+def test_the_result_of_a_timer_in_event_time_has_the_time_of_the_timer():
+    class At(Trigger):
+        def on_record(self, time_us, window, context):
+            context.register_event_timer(time_us + 30)
+            context.register_event_timer(window.end - 1)
+
+        def on_event_time(self, time_us, window, context):
+            return Action.FIRE
+
+    for marks in ([31, 36, 80], [10, 60, 80], [80]):
+        job, out = windows_of_ten(At(), window=global_window()), Collected()
+        job.process([("a", 1, 1), ("b", 2, 6)], out)
+        for mark in marks:
+            job.watermark(mark, out)
+        job.watermark(MAX_TIME, out)  # no time for a record
+        assert sorted(zip(out.rows, out.times, strict=True)) == [
+            (("a", 1), 31),
+            (("a", 1), 81),
+            (("b", 2), 36),
+            (("b", 2), 81),
+        ]
+
+
 def test_early_results_that_purge_are_parts_of_the_whole():
     job, out = windows_of_ten(purging(early("2us")), window=Tumbling(100)), Collected()
     job.process([("a", 1, 3)], out)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from test_windows import RUNNING, WHOLE, results, whole_results
 from window_model import SCHEMA, Collected, Running, records
 
+import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import SettingError
@@ -85,6 +86,7 @@ def test_count_windows_give_what_counting_by_hand_gives(keys, length, slide, tri
     seen: dict[tuple, int] = {}
     latest: dict[tuple, int] = {}
     ordered = True
+    reached = NO_TIME
     for action, argument in actions:
         out = Collected()
         wanted, times = [], []
@@ -105,11 +107,12 @@ def test_count_windows_give_what_counting_by_hand_gives(keys, length, slide, tri
                         seen[at] = 0
                         windows[at] = windows[at][-(last or 99) :]
                         wanted.append((*([group] if keys else []), start, start + length, *of(windows[at])))
-                        times.append(latest[at])
+                        times.append(NO_TIME if latest[at] == NO_TIME else max(latest[at], reached + 1))
                         if trigger.purge:
-                            windows[at] = []
+                            windows[at], latest[at] = [], NO_TIME
         elif action == "watermark":
             running.watermark(argument, out)
+            reached = max(reached, argument)
         else:
             ordered = ordered and argument == 1
             snapshots = [operator.snapshot(1) for operator in running.operators]
@@ -174,7 +177,7 @@ def test_the_global_window_fires_when_the_input_ends():
     running.restore(2)
     assert out.rows == []
     running.watermark(MAX_TIME, out)
-    assert sorted(zip(out.rows, out.times, strict=True)) == [(("a", 4), 5), (("b", 2), 9)]
+    assert sorted(zip(out.rows, out.times, strict=True)) == [(("a", 4), 10**15 + 1), (("b", 2), 10**15 + 1)]
     assert running.spec.output_schema([SCHEMA]).names == ["k", "sum"]
 
 
@@ -188,6 +191,69 @@ def test_the_global_window_fires_by_count_with_all_records_so_far_or_only_the_ne
         assert out.times == [2, 4, 6]
         running.watermark(MAX_TIME, out)
         assert len(out.rows) == 3
+
+
+GLOBAL_SUM = (("sum", agg.sum("v")),)
+
+
+def test_a_result_is_not_late_because_of_when_its_window_fires():
+    """Those behind know the watermark that was sent on before: nothing at or before it would be taken."""
+    running, out = Running(WindowAggregate(("k",), global_window(), GLOBAL_SUM)), Collected()
+    running.process([("a", 1, 5), ("b", 2, 50)], out)
+    running.watermark(30, out)
+    running.restore(2)
+    running.watermark(40, out)
+    running.watermark(MAX_TIME, out)
+    assert sorted(zip(out.rows, out.times, strict=True)) == [(("a", 1), 41), (("b", 2), 50)]
+
+    running, out = Running(WindowAggregate((), count_tumbling(2), GLOBAL_SUM)), Collected()
+    running.process([(None, 1, 5)], out)
+    running.watermark(30, out)
+    running.process([(None, 2, 20), (None, 3, NO_TIME), (None, 4, NO_TIME)], out)  # late, and without a time
+    assert list(zip(out.rows, out.times, strict=True)) == [((0, 2, 3), 31), ((2, 4, 7), NO_TIME)]
+
+
+def test_a_window_that_fires_at_a_moment_of_event_time_has_a_result_of_that_moment_however_often_watermarks_come():
+    for marks in ([99], [40, 70, 98, 99], [150], [40, MAX_TIME]):
+        spec = WindowAggregate((), global_window(), GLOBAL_SUM, trigger=purging(early("100us", "event")))
+        running, out = Running(spec), Collected()
+        running.process([(None, 1, 5), (None, 2, 20)], out)
+        for mark in marks:
+            running.watermark(mark, out)
+        assert list(zip(out.rows, out.times, strict=True)) == [((3,), 99)]
+
+
+def test_the_result_of_a_window_that_forgets_is_not_as_late_as_the_records_that_it_has_forgotten():
+    spec = WindowAggregate((), global_window(), GLOBAL_SUM, trigger=purging(on_count(2)))
+    running, out = Running(spec), Collected()
+    running.process([(None, 1, 5), (None, 2, 80), (None, 3, 7), (None, 4, 6)], out)
+    assert list(zip(out.rows, out.times, strict=True)) == [((3,), 80), ((7,), 7)]
+
+
+def test_a_window_of_the_clock_has_results_that_are_not_late_where_event_time_is_further():
+    spec = WindowAggregate((), tumbling("10us"), GLOBAL_SUM, time="processing")
+    running, out = Running(spec), Collected()
+    running.process([(None, 1, 500)], out)
+    running.advance(10, out)
+    running.watermark(400, out)
+    running.process([(None, 2, 500)], out)
+    running.advance(20, out)
+    assert list(zip(out.rows, out.times, strict=True)) == [((0, 10, 1), 9), ((10, 20, 2), 401)]
+
+
+def test_windows_behind_a_global_window_take_all_its_results():
+    times = pa.array([0, 1, 2, 100, 200, 300], pa.timestamp("s"))
+    table = pa.table({"k": list("ababbb"), "v": [1, 2, 3, 4, 5, 6], "t": times})
+    for trigger in (None, wb.early("50s", "event"), wb.on_count(3)):
+        numbers = wb.Stream.from_table(table, event_time="t", rate=1)
+        totals = numbers.key_by("k").window(wb.global_window(), trigger=trigger)
+        again = totals.aggregate(total=wb.sum("v")).key_by("k").window(wb.tumbling("10s")).aggregate(n=wb.count())
+        seen, behind = totals.aggregate(total=wb.sum("v")), again.sink_to(wb.TableSink("behind"))
+        first = seen.sink_to(wb.TableSink("first")).run("seen", driver="stepping", buffer_size=1)
+        job = behind.run("taken", driver="stepping", buffer_size=1)
+        assert first.wait("1h") == job.wait("1h") == "FINISHED"
+        assert sum(job.table("behind")["n"].to_pylist()) == first.table("first").num_rows > 0
+        assert job.status()["late_records"] == 0
 
 
 def test_a_count_window_may_show_what_it_has_before_it_is_full():

@@ -35,7 +35,10 @@ from workbench.windows import (
 class WindowAggregate:
     """Aggregates per key and window; a result has the event time ``window_end`` - 1 microsecond.
 
-    Results of count windows and of the global window have the latest event time of their window's records instead.
+    Results of count windows and of the global window have the latest event time of their window's records instead, or
+    that of the moment in event time at which the trigger fires. Where event time is already further than that, as it is
+    for the global window at the end of the input, they have the first time that is not late; so have those of windows
+    in processing time.
 
     Attributes:
         keys: the key columns; none means one group.

@@ -65,11 +65,13 @@ class Round:
     Attributes:
         entries: shape (r,), distinct, in the order of their results.
         fires, purges: shape (r,), what.
+        moments: shape (r,), the event time for which each was planned; NO_TIME where none was.
     """
 
     entries: Int64s
     fires: Mask
     purges: Mask
+    moments: Int64s
 
 
 class Firing(Protocol):
@@ -199,6 +201,8 @@ class ScheduledFiring:
             at_end = pending & (ends <= moment.passed_end(self._end_in))
         entries = np.flatnonzero(at_end | ((early < MAX_TIME) & (early <= moment.passed_end(self._every_in))))
         entries = entries[np.argsort(ends[entries], kind="stable")]
+        planned = (early[entries] < MAX_TIME) & (self._every_in == "event")
+        moments = np.where(planned, early[entries] - 1, NO_TIME)
         pending[at_end] = False
         early[entries] = MAX_TIME
         if self._purge:
@@ -207,7 +211,7 @@ class ScheduledFiring:
         self._next_early = int(early.min(initial=MAX_TIME))
         if len(entries) == 0:
             return []
-        return [Round(entries, np.ones(len(entries), np.bool_), np.full(len(entries), self._purge))]
+        return [Round(entries, np.ones(len(entries), np.bool_), np.full(len(entries), self._purge), moments)]
 
     def next_time_us(self) -> int | None:
         due = MAX_TIME

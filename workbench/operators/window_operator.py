@@ -59,6 +59,7 @@ class WindowOperator(Operator):
         self._entries = WindowEntries(settings, keys, schema, contents)
         self._contents = contents
         self._moment = Moment()
+        self._passed_us = NO_TIME  # the watermark that those behind know
         self.tells_event_time = isinstance(settings.window, Session) and settings.time == "event"
         self._timed = True  # whether records have event times
         self._arrived = 0
@@ -171,12 +172,16 @@ class WindowOperator(Operator):
                 result, which = self._results(entries, keys[entries], placement.starts[fires], placement.ends[fires])
                 results.append((result, fires[which]))
             if len(purges):
-                self._contents.purge(placement.entries[purges])
+                self._purge(placement.entries[purges])
         _emit_in_order(results, out)
 
     def _move(self, moves: Int64s) -> None:
         if len(moves):
             self._contents.move(np.ascontiguousarray(moves[:, 2]), np.ascontiguousarray(moves[:, 1]))
+
+    def _purge(self, entries: Int64s) -> None:
+        self._contents.purge(entries)
+        self._entries.latest[entries] = NO_TIME
 
     def _note_latest(self, entries: Int64s, times: Int64s | None) -> None:
         if times is not None and self._settings.window.bounds != "time":
@@ -192,6 +197,7 @@ class WindowOperator(Operator):
             if watermark_us == MAX_TIME:
                 self._moment.now_us = MAX_TIME  # the input has ended: no window waits for the clock any more
             self._pass(out)
+            self._passed_us = watermark_us
         if self.tells_event_time:
             cast("EventTimeOutput", out).emit_watermark(watermark_us)
 
@@ -226,13 +232,16 @@ class WindowOperator(Operator):
             entries = some.entries[some.fires]
             if len(entries):
                 self._context.counters.numFiredTimers += len(entries)
-                out.emit(self._results(entries, keys[entries], starts[entries], ends[entries])[0])
+                moments = some.moments[some.fires]
+                out.emit(self._results(entries, keys[entries], starts[entries], ends[entries], moments)[0])
             if some.purges.any():
-                self._contents.purge(some.entries[some.purges])
+                self._purge(some.entries[some.purges])
 
     # results -----------------------------------------------------------------------------------------------------
 
-    def _results(self, entries: Int64s, keys: Int64s, starts: Int64s, ends: Int64s) -> tuple[Records, Int64s]:
+    def _results(
+        self, entries: Int64s, keys: Int64s, starts: Int64s, ends: Int64s, moments: Int64s | None = None
+    ) -> tuple[Records, Int64s]:
         """The results of windows (by entry, key code and bounds), and for each row which of the windows it is of."""
         fired = Fired(entries, self._entries.index.keys_table(keys), starts, ends)
         results = self._contents.results(fired)
@@ -240,11 +249,24 @@ class WindowOperator(Operator):
         columns = [*fired.keys.columns, *self._bounds(starts, ends).values()]
         if results.which is not None:
             columns = [column.take(pa.array(which)) for column in columns]
-        times: Int64s | None = ends - 1
-        if self._settings.window.bounds != "time":
-            times = self._entries.latest[entries] if self._timed else None
+        times = self._times(entries, ends, moments)
         batch = pa.RecordBatch.from_arrays([*columns, *results.columns], schema=self._output_schema)
         return Records(batch, None if times is None else times[which]), which
+
+    def _times(self, entries: Int64s, ends: Int64s, moments: Int64s | None) -> Int64s | None:
+        """The event times of results. No trigger makes one late: only windows in event time know theirs beforehand."""
+        times: Int64s = ends - 1
+        if self._settings.window.bounds != "time":
+            if not self._timed:
+                return None
+            times = self._entries.latest[entries]
+            if moments is not None:
+                planned = (times != NO_TIME) & (moments < MAX_TIME - 1)  # the end of time is no time for a record
+                times = np.where(planned, np.maximum(times, moments), times)
+        elif self._settings.time == "event":
+            return times
+        first_us = min(self._passed_us, MAX_TIME - 1) + 1
+        return np.where(times == NO_TIME, NO_TIME, np.maximum(times, first_us))
 
     def _bounds(self, starts: Int64s, ends: Int64s) -> dict[str, pa.Array]:
         """The columns ``window_start`` and ``window_end``, as far as such windows have them."""
@@ -274,7 +296,7 @@ class WindowOperator(Operator):
         return {**self._entries.snapshot(), **about}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        self._moment.watermark_us = self._past.restore(snapshots)
+        self._moment.watermark_us = self._passed_us = self._past.restore(snapshots)
         self._timed = all(snapshot["timed"] for snapshot in snapshots)
         for snapshot in snapshots:
             arrived = snapshot["arrived"]

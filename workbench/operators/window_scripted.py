@@ -18,7 +18,7 @@ from workbench.operators.window_places import Placement
 from workbench.windows import Action, TimeKind, Trigger, TriggerContext, Window
 
 _Timers = list[tuple[int, int]]
-_Act = tuple[int, bool, bool]  # an entry, whether it fires, whether it is purged
+_Act = tuple[int, bool, bool, int]  # an entry, whether it fires, whether it is purged, the event time of the timer
 
 
 class ScriptedFiring:
@@ -143,7 +143,7 @@ class ScriptedFiring:
                 fires = action.fires and entry not in self._empty
                 self._note(entry, action, came=False)
                 if fires or action.purges:
-                    acted.append((entry, fires, action.purges))
+                    acted.append((entry, fires, action.purges, time_us if is_event else NO_TIME))
         return list(_rounds(acted))
 
     def _is_over(self, end: int, time_us: int, is_event: bool, moment: Moment) -> bool:
@@ -218,5 +218,10 @@ def _rounds(acted: Sequence[_Act]) -> Iterable[Round]:
             rounds.append([])
         rounds[at].append(act)
     for some in rounds:
-        entries, fires, purges = zip(*some, strict=True)
-        yield Round(np.array(entries, np.int64), np.array(fires, np.bool_), np.array(purges, np.bool_))
+        entries, fires, purges, moments = zip(*some, strict=True)
+        yield Round(
+            np.array(entries, np.int64),
+            np.array(fires, np.bool_),
+            np.array(purges, np.bool_),
+            np.array(moments, np.int64),
+        )
