@@ -24,6 +24,7 @@ from workbench.clock import VirtualClock
 from workbench.connectors import file_format
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.file_source import FileSource
+from workbench.connectors.json_lines import parse_json
 from workbench.errors import CheckpointError, PlanError, SettingError, SourceError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("t", pa.timestamp("us"))])
@@ -188,6 +189,61 @@ def test_a_file_of_many_blocks(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert first + [row["n"] for row in drain(after)] == list(range(300))
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "csv.gz"])
+def test_rows_that_are_longer_than_a_block(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("csv_format", "json_lines"):
+        monkeypatch.setattr(f"workbench.connectors.{module}.BLOCK_BYTES", 200)
+    long = {0: "x" * 1_200_000, 4: "y" * 5_000, 30: "z" * 70_000}
+    names = pa.array([long.get(n, f"name {n}") for n in range(60)])
+    table = rows(0, 60).set_column(1, "name", names)
+    WRITERS[kind](table, tmp_path / f"long.{kind.partition('.')[0]}")
+    source = FileSource(tmp_path)
+    assert source.schema == table.schema
+    (reader,) = readers(source, 1)
+    first: list[dict[str, Any]] = []
+    while len(first) < 20:
+        fetched = reader.poll(7)
+        assert isinstance(fetched, Fetched)
+        first += fetched.records.batch.to_pylist()
+    state = reader.snapshot()
+    reader.close()
+    (after,) = readers(source, 1)
+    after.restore([state])
+    assert first + drain(after) == table.to_pylist()
+
+
+def test_a_row_without_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.connectors.csv_format.BLOCK_BYTES", 200)
+    monkeypatch.setattr("workbench.connectors.csv_format.LARGEST_BLOCK_BYTES", 1_000)
+    (tmp_path / "a.csv").write_text('n\n1\n"' + "2\n" * 1_000)
+    source = FileSource(tmp_path / "a.csv", pa.schema([("n", pa.int64())]))
+    with pytest.raises(SourceError, match=r"a\.csv cannot be read: a row has more than 1,000 bytes, or a quote is not"):
+        drain(readers(source, 1)[0])
+
+
+def test_a_name_of_a_column_may_have_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbf"n\nm",name\r\n1,a\r\n')
+    (reader,) = readers(FileSource(tmp_path / "a.csv"), 1)
+    assert drain(reader) == [{"n\nm": 1, "name": "a"}]
+
+
+def test_a_bad_line_is_found_without_reading_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ['{"n": 1}'] * 30_000
+    lines[20_123] = lines[25_000] = '{"n": "x"}'
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    source = FileSource(tmp_path / "a.jsonl", pa.schema([("n", pa.int64())]))
+    calls: list[int] = []
+
+    def counted(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        calls.append(len(block))
+        return parse_json(block, schema)
+
+    monkeypatch.setattr("workbench.connectors.json_lines.parse_json", counted)
+    with pytest.raises(SourceError, match=r"a\.jsonl, line 20124, is not a record"):
+        drain(readers(source, 1)[0])
+    assert len(calls) < 30
+
+
 def test_the_rate_is_that_of_the_whole_source(tmp_path: Path) -> None:
     clock = VirtualClock()
     made = readers(FileSource(folder_of(tmp_path, "parquet", [200, 200]), rate=100), 2, clock)
@@ -223,9 +279,12 @@ def test_absent_values_are_null(tmp_path: Path) -> None:
     assert drain(reader) == [{"n": None, "name": None}, {"n": None, "name": "b"}]
 
 
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff"])
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_an_empty_file_has_no_rows(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("")
+def test_an_empty_file_has_no_rows(name: str, text: str, tmp_path: Path) -> None:
+    if text == "\ufeff" and name == "a.jsonl":
+        pytest.skip("JSON has no mark of the order of bytes")
+    (tmp_path / name).write_text(text)
     (reader,) = readers(FileSource(tmp_path / name, SCHEMA), 1)
     assert drain(reader) == []
 
