@@ -10,7 +10,7 @@ import pytest
 from workbench.elements import Records, Watermark
 from workbench.runtime.channel import Channel, Waker
 from workbench.runtime.output import EdgeOutput
-from workbench.runtime.partial import SMALLEST_BUFFER
+from workbench.runtime.partial import SMALLEST_BUFFER, Partial
 from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"key": pa.int64()})
@@ -128,3 +128,21 @@ def test_a_channel_of_which_nothing_is_known_takes_little_memory_and_grows_when_
     assert [partial.size for partial in sender.output.partials] == [16_384, 16_384]
     sender.output.buffer_size = 100
     assert [partial.size for partial in sender.output.partials] == [100, 100]
+
+
+def test_what_cannot_be_one_buffer_is_several() -> None:
+    # As parts whose text is more than two gigabytes together: these dictionaries have more values than their codes.
+    kind = pa.dictionary(pa.int8(), pa.string())
+    parts = [pa.array([f"{part}-{at}" for at in range(50)]).cast(kind) for part in range(5)]
+    channel = Channel("e", "a[0]", "b[0]", 2, Waker(), Waker())
+    partial = Partial(channel, 250, 0)
+    partial.parts.extend(Records(pa.record_batch([part], ["word"])) for part in parts)
+    partial.rows, partial.since_us = 250, 1
+    partial.push_buffer()
+    assert (partial.rows, partial.since_us) == (150, 1)
+    partial.ship()
+    assert (partial.rows, partial.since_us) == (0, 0)
+    found = [element for element in iter(channel.poll, None) if isinstance(element, Records)]
+    assert [len(records) for records in found] == [100, 50, 100]
+    words = [word for records in found for word in records.batch.column("word").to_pylist()]
+    assert words == [word for part in parts for word in part.to_pylist()]

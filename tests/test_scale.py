@@ -66,6 +66,17 @@ def test_nested_columns_weigh_what_arrow_says():
     assert Scale(batch.schema).weigh(Records(batch)) == 6 * 8 + column.slice(3, 6).nbytes + words.slice(3, 6).nbytes
 
 
+def test_an_extension_of_a_type_weighs_what_that_does():
+    text = pa.array(["{}", "[1]", "2"] * 4)
+    pairs = pa.array([[1, 2], [3, 4], [5, 6]] * 4, pa.list_(pa.int32(), 2))
+    ids = pa.array([b"0123456789abcdef"] * 12, pa.binary(16))
+    kinds = [pa.json_(), pa.fixed_shape_tensor(pa.int32(), [2]), pa.uuid()]
+    held = [text, pairs, ids]
+    extended = [pa.ExtensionArray.from_storage(kind, column) for kind, column in zip(kinds, held, strict=True)]
+    plain, batch = (pa.record_batch(columns, ["a", "b", "c"]).slice(3, 6) for columns in (held, extended))
+    assert Scale(batch.schema).weigh(Records(batch)) == Scale(plain.schema).weigh(Records(plain)) == plain.nbytes
+
+
 def test_what_has_columns_of_one_width_is_not_looked_at():
     assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_(), "n": pa.null()})).is_flat
     assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_()})).row_bits == 65

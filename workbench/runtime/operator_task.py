@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+
+import pyarrow as pa
 
 from workbench.elements import (
     CheckpointBarrier,
@@ -84,7 +87,11 @@ class OperatorTask(Task):
             senders.append(channel.channel.source)
             rows += len(element)
         self._sender.names = tuple(senders)
-        outcome = self._take_records(first, Records.concat(parts))
+        with suppress(pa.ArrowInvalid):  # together they may be more than a column of text can hold
+            parts = [Records.concat(parts)]
+        outcome = Outcome.PROGRESSED
+        for part in parts:
+            outcome = self._take_records(first, part)
         return outcome if behind is None else self._take(*behind, now_us)
 
     def _take(self, channel: InputChannel, element: Element, now_us: int) -> Outcome:

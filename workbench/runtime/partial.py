@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
+import pyarrow as pa
+
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.operators.partials import is_partial
 from workbench.runtime.channel import Channel
@@ -92,12 +94,26 @@ class Partial:
                 part, length = part.slice(0, size), size
             taken.append(part)
             rows += length
+        buffer = self._put_together(taken)
         if self._turns and (not self.parts or self._turned(taken[0], self.parts[0])):
             self._turns -= 1
-        self.channel.push(Records.concat(taken))
-        self.rows -= rows
+        self.channel.push(buffer)
+        self.rows -= len(buffer)
         if not self.rows:
             self.since_us = 0
+
+    def _put_together(self, taken: list[Records]) -> Records:
+        """One buffer of the first of these parts, of all as a rule; the others are put back.
+
+        No column of text holds more than two gigabytes, and not all dictionaries can become one.
+        """
+        while True:
+            try:
+                return Records.concat(taken)
+            except pa.ArrowInvalid:
+                half = len(taken) // 2
+                self.parts.extendleft(reversed(taken[half:]))
+                del taken[half:]
 
     def _turned(self, before: Records, behind: Records) -> bool:
         return self._turns > 0 and is_partial(before.batch) is not is_partial(behind.batch)

@@ -39,6 +39,8 @@ class Scale:
         texts: list[tuple[int, int]] = []
         nested: list[int] = []
         for at, kind in enumerate(schema.types):
+            if isinstance(kind, pa.BaseExtensionType):
+                kind = kind.storage_type
             if offset := _offset_bytes(kind):
                 texts.append((at, offset))
                 self.row_bits += 8 * offset
