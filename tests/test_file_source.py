@@ -193,7 +193,7 @@ def test_a_file_of_many_blocks(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_rows_that_are_longer_than_a_block(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("csv_format", "json_lines"):
         monkeypatch.setattr(f"workbench.connectors.{module}.BLOCK_BYTES", 200)
-    long = {0: "x" * 1_200_000, 4: "y" * 5_000, 30: "z" * 70_000}
+    long = {0: "x" * 2_500_000, 4: "y" * 5_000, 30: "z" * 70_000}
     names = pa.array([long.get(n, f"name {n}") for n in range(60)])
     table = rows(0, 60).set_column(1, "name", names)
     WRITERS[kind](table, tmp_path / f"long.{kind.partition('.')[0]}")
