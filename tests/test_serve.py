@@ -59,6 +59,7 @@ def test_only_who_knows_the_token_gets_a_page(served):
     status, text = fetch(served.url)
     assert status == 200
     assert "<title>served: dashboard</title>" in text
+    assert "@media (prefers-color-scheme: dark) { body { background" in text
 
 
 def test_a_single_view_has_an_address_of_its_own(served):

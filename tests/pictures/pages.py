@@ -92,7 +92,7 @@ def _picture(
         sleep(0.05)
     view.update(job.recorder.latest())
     shown = Dashboard(job, part)
-    shown.view = lambda: view  # type: ignore[method-assign]
+    shown.view = lambda hears=True: view  # type: ignore[method-assign]
     return _shot(browser, shown.save("page.html"), name, scheme, size, tab)
 
 

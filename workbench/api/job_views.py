@@ -58,10 +58,10 @@ class JobViews(JobHandle):
         """The last records that were dropped as late, oldest first: at most 20 of each subtask of an operator.
 
         Each row tells the operator and the task that dropped the record, its key, its event time and the watermark then
-        (UTC text), how far it was behind that, the task that sent it (several where small buffers of theirs were
-        processed together), and the record itself as JSON text, with the columns that the operator needs. Those that
-        ``side_output("late")`` takes are not dropped. It is up to a second old; `metrics` has the number of all,
-        ``numLateRecordsDropped``.
+        (UTC text), how far it was behind that (None once event time was at its end), the task that sent it (several
+        where small buffers of theirs were processed together), and the record itself as JSON text, with the columns
+        that the operator needs. Those that ``side_output("late")`` takes are not dropped. It is up to a second old;
+        `metrics` has the number of all, ``numLateRecordsDropped``.
 
         Source: late events that are dropped or logged, in the book's chapter on stream processing; see F2-5.
 
@@ -86,7 +86,8 @@ class JobViews(JobHandle):
                 {
                     "operator": late.operator, "task": task.name, "key": late.key,
                     "event_time": format_instant(late.event_time_us), "watermark": format_instant(late.watermark_us),
-                    "behind": format_duration(late.behind_us), "source": late.source,
+                    "behind": None if late.behind_us is None else format_duration(late.behind_us),
+                    "source": late.source,
                     "record": late.record,
                 }
                 for task in tasks

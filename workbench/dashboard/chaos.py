@@ -11,7 +11,7 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Ran
 from bokeh.plotting import figure
 from bokeh.resources import INLINE
 
-from workbench.dashboard.theme import Paint
+from workbench.dashboard.theme import ON_WHITE, Paint
 from workbench.dashboard.time_chart import SHORT_NUMBER
 
 WIDTH, HEIGHT = 720, 230
@@ -78,5 +78,5 @@ def _throughput(run: ChaosRun, paint: Paint) -> figure:
 
 def chaos_page(runs: Sequence[ChaosRun]) -> str:
     """An HTML page with the figures that needs no network."""
-    page: str = file_html(column(*chaos_figures(runs)), INLINE, title="Failures")
+    page: str = file_html(column(*chaos_figures(runs)), INLINE, title="Failures", template=ON_WHITE)
     return page

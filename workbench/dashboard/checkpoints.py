@@ -56,6 +56,8 @@ def progress_html(frame: Frame) -> str:
             f"{newest.acknowledged}/{newest.total} acknowledged {counts}</p><p class='wait'>{wait}</p>"
         )
     over = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state != "IN_PROGRESS"]
+    if not over and frame.state in OVER:
+        return "<p class='line'>None was taken.</p><p class='wait'></p>"
     if not over:
         interval = str(frame.settings.get("checkpoint_interval") or "disabled")
         hint = "checkpoints are disabled" if interval == "disabled" else f"every {wording.html_text(interval)}"

@@ -10,7 +10,7 @@ from bokeh.plotting import figure
 from workbench.dashboard.html import Texts
 from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.theme import Paint
-from workbench.dashboard.time_chart import SPACING_MS, WINDOW_MS, TimeWindow
+from workbench.dashboard.time_chart import LOW_PX, SPACING_MS, WINDOW_MS, TimeWindow
 from workbench.dashboard.watermarks import furthest
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.reached import reached
@@ -49,7 +49,7 @@ class EventTimeChart:
         hover = HoverTool(mode="vline", renderers=[next(iter(lines.values()))], tooltips=tips)
         hover.formatters = {"@t": "datetime", **{f"@{{{name}}}": "datetime" for name in LINES}}
         self.figure.add_tools(hover)
-        self.figure.yaxis.ticker.desired_num_ticks = 3
+        self.figure.yaxis.ticker.desired_num_ticks = 3 if pixels >= LOW_PX else 2
         self.figure.xaxis.ticker.desired_num_ticks = 4
         self.figure.xaxis.formatter = DatetimeTickFormatter(
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),

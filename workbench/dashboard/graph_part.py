@@ -78,7 +78,8 @@ class GraphPart(Part):
         for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
             renderer.selection_glyph = renderer.nonselection_glyph = None
         hint = easel.texts.piece("How to read the graph", css=_HINT_CSS, role="note")
-        hint.write("click a box to take it apart into its subtasks; drag to pan, Ctrl + wheel to zoom")
+        taps = "click a box to take it apart into its subtasks; " if easel.hears else ""
+        hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
         bar = Row(
             children=[self.modes, hint.div], sizing_mode="stretch_width", margin=0,
             stylesheets=[InlineStyleSheet(css=_BAR_CSS)],

@@ -55,6 +55,13 @@ def replay_html(replay: ReplayFrame) -> str:
     )
 
 
+def failure_html(frame: Frame) -> str:
+    """What has brought the job down; empty where nothing has."""
+    if not frame.failure or frame.state not in ("FAILED", "FAILING"):
+        return ""
+    return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
+
+
 def html(frame: Frame, name: str) -> str:
     """The whole head."""
     colour, sign = BADGES[frame.state]
@@ -63,13 +70,9 @@ def html(frame: Frame, name: str) -> str:
         for label, value, unit in figures(frame)
     )
     replay = "" if frame.replay is None else replay_html(frame.replay)
-    failure = ""
-    if frame.failure:
-        over = frame.state in ("FAILED", "FAILING")
-        said = wording.html_text(frame.failure)
-        failure = f"<p class='past'>last failure: {said}</p>"
-        if over:
-            failure = f"<p class='failure' role='alert'>✗ {said}</p>"
+    failure = failure_html(frame)
+    if not failure and frame.failure:
+        failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
     pressure = wording.html_text(frame.backpressure)
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
@@ -95,13 +98,14 @@ def _float(value: float | int | str | None) -> float | None:
 
 
 def slim_html(frame: Frame, name: str) -> str:
-    """The head of a part that stands alone: one line."""
+    """The head of a part that stands alone: one line, and why the job has failed."""
     colour, sign = BADGES[frame.state]
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
     return (
         f"<div class='next'><b class='name' title='{wording.html_text(name)}'>{wording.html_text(name)}</b> "
         f"<span class='badge {colour}'>{sign} {frame.state}</span>"
         f"{paused}<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>"
+        f"{failure_html(frame)}"
     )
 
 

@@ -12,13 +12,13 @@ from workbench.telemetry.frames import Frame
 def chain(frame: Frame) -> tuple[str, ...]:
     """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
 
-    Empty before the first watermark.
+    Empty before the first watermark, and where event time is at its end.
     """
     tasks = {task.name: task for task in frame.tasks}
     senders = {channel.source for channel in frame.channels}
     last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
     known = [(int(mark), task.name) for task in last if (mark := task.metrics.get("currentInputWatermark")) is not None]
-    if not known:
+    if not known or min(known)[0] == MAX_TIME:
         return ()
     names = [min(known)[1]]
     while names[-1] in tasks:

@@ -34,8 +34,7 @@ TITLE_CSS = """
 h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var(--wb-ink); display: flex; gap: 10px;
   align-items: baseline; }
 h3 span { white-space: nowrap; }
-h3 small { font-weight: 400; font-size: 11px; color: var(--wb-muted); overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }
+h3 small { font-weight: 400; font-size: 11px; line-height: 16px; color: var(--wb-muted); }
 .bk-clearfix { display: block; width: 100%; }
 h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 8px; }
 h3 b:first-child { margin-left: 0; }

@@ -21,9 +21,10 @@ def line(frame: Frame) -> str:
         return ""
     task, late = found[0]
     key = f"<b>{wording.html_text(wording.plain(late.key, 24))}</b> " if late.key else ""
+    behind = "after the end" if late.behind_us is None else f"{wording.span(late.behind_us)} behind"
     return (
         f"<p title='{wording.html_text(late.record)}'>the last: {key}of {wording.instant(late.event_time_us)}, "
-        f"{wording.span(late.behind_us)} behind, {_channel(task, late)}</p>"
+        f"{behind}, {_channel(task, late)}</p>"
     )
 
 

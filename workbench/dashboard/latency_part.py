@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from workbench.dashboard import wording
+from workbench.dashboard.job_port import OVER
 from workbench.dashboard.latency import PERCENTILES, RATES, Change, Sample, changes, percentiles, sample, throughput
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER, SPACING_MS, WINDOW_MS, TimeChart
@@ -13,8 +14,10 @@ from workbench.telemetry.frames import Frame
 LISTED, LISTED_ALONE = 4, 8
 
 
-def changes_html(found: list[Change], most: int) -> str:
-    """The latest tunings, newest first, with latency and throughput before and after each."""
+def changes_html(found: list[Change], most: int, over: bool = False) -> str:
+    """The latest tunings, newest first, with latency and throughput before and after each; `over`: no more come."""
+    if not found and over:
+        return "<p class='none'>Nothing was tuned in these two minutes.</p>"
     if not found:
         return "<p class='none'>Tune something: latency and throughput before and after it will stand here.</p>"
     lines = []
@@ -63,7 +66,7 @@ class LatencyPart(Part):
     def update(self, frame: Frame) -> None:
         self._latency.mark(frame.events)
         self._rates.mark(frame.events)
-        self._changes.write(changes_html(changes(self._samples, frame.events), self._most))
+        self._changes.write(changes_html(changes(self._samples, frame.events), self._most, frame.state in OVER))
 
 
 _CSS = """

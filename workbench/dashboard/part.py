@@ -24,7 +24,7 @@ class Easel:
         errands: does what takes time, such as a savepoint.
         alone: whether the view shows one part, which then has room for more.
         follow: has the view show another job from now on.
-        hears: whether the kernel hears what somebody chooses; nobody does behind a report.
+        hears: whether the kernel hears what somebody chooses; nobody does behind a report or a saved page.
     """
 
     job: Watched

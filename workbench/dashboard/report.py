@@ -16,6 +16,7 @@ from panel.io.model import diff
 from workbench.api.status import Table
 from workbench.dashboard.playback import PlaybackView
 from workbench.dashboard.show import PANELS_SCRIPT
+from workbench.dashboard.theme import PAGE_STYLE
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.whole_file import replaced
@@ -24,13 +25,13 @@ MOMENTS = 40
 """So many moments can be looked at in a report; a recording has all frames."""
 
 _STYLE = """<style>
-body{font:14px/1.5 system-ui,sans-serif;max-width:1500px;margin:0 auto;padding:0 12px;color:#1f2328;background:#f6f8fa}
-@media (prefers-color-scheme:dark){body{color:#e8eaed;background:#14171b}}
+body{font:14px/1.5 system-ui,sans-serif;max-width:1500px;margin:0 auto;padding:0 12px}
 section{overflow-x:auto} section table{border-collapse:collapse;font-size:13px}
 section td,section th{text-align:left;padding:2px 14px 2px 0;border-bottom:1px solid #8884}
 </style>"""
 
 _TEMPLATE = """
+{% block preamble %}{{ ground | safe }}{% endblock %}
 {% block contents %}{{ about | safe }}{{ super() }}{{ tables | safe }}{% endblock %}
 """
 
@@ -59,12 +60,8 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
         The path.
     """
     moments = chosen(frames)
-    view = PlaybackView(_Recorded(name, tuple(frames)), moments)
-    view.easel.hears = False
+    view = PlaybackView(_Recorded(name, tuple(frames)), moments, hears=False)
     view.show_moment(len(moments) - 1)
-    for item in view.inputs:
-        if item is not view.slider and "disabled" in item.properties():
-            item.disabled = True  # there is nobody to answer
     document = view.document()
     back, forth = _patches(view, document)
     view.slider.js_on_change(
@@ -76,7 +73,11 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
         INLINE,
         title=f"Job {name}",
         template=_TEMPLATE,
-        template_variables={"about": f"{_STYLE}<h1>Job {escape(name)}</h1>", "tables": _tables(frames)},
+        template_variables={
+            "ground": PAGE_STYLE,
+            "about": f"{_STYLE}<h1>Job {escape(name)}</h1>",
+            "tables": _tables(frames),
+        },
         suppress_callback_warning=True,
     )
     with replaced(path) as draft:

@@ -30,6 +30,7 @@ from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pace import Share
 from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.served_line import ServedLine
+from workbench.dashboard.theme import PAGE_TEMPLATE
 from workbench.dashboard.view import PARTS, View
 from workbench.errors import SettingError, unknown
 
@@ -117,6 +118,7 @@ class ServedPages:
         self._loop.close(all_fds=True)
 
     def _page(self, document: Document) -> None:
+        document.template = PAGE_TEMPLATE
         jobs = self._jobs()
         arguments = document.session_context.request.arguments
         name, view = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in ("job", "view"))

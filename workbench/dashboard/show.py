@@ -14,6 +14,7 @@ from workbench.dashboard.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pump import Pump
+from workbench.dashboard.theme import PAGE_TEMPLATE
 from workbench.dashboard.transport import Line
 from workbench.dashboard.view import View, check_part
 from workbench.telemetry.whole_file import replaced
@@ -65,9 +66,9 @@ class Dashboard:
         part = f", {self._part}" if self._part else ""
         return f"<Dashboard of job {self._job.name!r}{part}: {frame.state if frame else 'no frame yet'}>"
 
-    def view(self) -> View:
-        """A fresh set of figures, filled with what is known now."""
-        return View(self._job, self._job.recorder.frames(), self._part)
+    def view(self, hears: bool = True) -> View:
+        """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
+        return View(self._job, self._job.recorder.frames(), self._part, hears=hears)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         if self._carrier == WIDGET:
@@ -94,12 +95,12 @@ class Dashboard:
         Returns:
             The path of the file.
         """
-        view = self.view()
+        view = self.view(hears=False)
         view.pulse.beat(over=True)
         title = f"{self._job.name}: dashboard"
         document = view.document()
         document.js_on_event("document_ready", view.script)
-        html = file_html(document, INLINE, title=title, suppress_callback_warning=True)
+        html = file_html(document, INLINE, title=title, template=PAGE_TEMPLATE, suppress_callback_warning=True)
         target = Path(path)
         with replaced(target) as draft:
             draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")

@@ -185,8 +185,8 @@ class SinkPart(Part):
         self.figure.xaxis.ticker.desired_num_ticks = 4
         self._times = DatetimeTickFormatter(
             **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
-            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
-        )
+            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"), days="%b %d", months="%b %Y", years="%Y",
+        )  # fmt: skip
         self._places = CustomJSTickFormatter(code=SHORT_NUMBER)
         self.figure.add_tools(HoverTool(tooltips=[("value", "@y{0,0.[000]}")], mode="mouse"))
         easel.paint.plot(self.figure)

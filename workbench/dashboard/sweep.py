@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 from bokeh.resources import INLINE
 
 from workbench.dashboard.latency import PERCENTILES
-from workbench.dashboard.theme import Paint
+from workbench.dashboard.theme import ON_WHITE, Paint
 from workbench.dashboard.time_chart import SHORT_MS, SHORT_NUMBER
 
 WIDTH, HEIGHT = 720, 260
@@ -86,7 +86,7 @@ def sweep_figures(points: Sequence[SweepPoint], rate: int) -> list[figure]:
 
 def sweep_page(points: Sequence[SweepPoint], rate: int) -> str:
     """An HTML page with the figures that needs no network."""
-    page: str = file_html(column(*sweep_figures(points, rate)), INLINE, title="Buffer timeout")
+    page: str = file_html(column(*sweep_figures(points, rate)), INLINE, title="Buffer timeout", template=ON_WHITE)
     return page
 
 

@@ -43,6 +43,19 @@ ROOT_CSS = f"""
 :host(.wb-quiet) {{ --wb-silence: block; }}
 """
 
+PAGE_STYLE = """<style>
+:root { color-scheme: light dark; }
+body { background: #f6f8fa; color: #1f2328; }
+@media (prefers-color-scheme: dark) { body { background: #14171b; color: #e8eaed; } }
+</style>"""
+"""Of a page that is ours alone: what is around the cards follows the browser's theme, as they do."""
+
+PAGE_TEMPLATE = f"{{% block preamble %}}{PAGE_STYLE}{{% endblock %}}"
+"""For Bokeh's page of a document."""
+
+ON_WHITE = "{% block preamble %}<style>body { background: #fff; }</style>{% endblock %}"
+"""For Bokeh's page of figures in their light colours: without a ground it would show that of a dark notebook."""
+
 GROUP_CSS = """
 .bk-btn-group { margin: 0; }
 .bk-btn { font-size: 11px; padding: 0 10px; height: 24px; line-height: 22px; color: var(--wb-ink) !important;

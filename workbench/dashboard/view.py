@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bokeh.document import Document
-from bokeh.models import Column, Div, InlineStyleSheet
+from bokeh.models import Button, Column, Div, InlineStyleSheet
 
 from workbench.dashboard.buffers import BuffersPart
 from workbench.dashboard.checkpoints_part import CheckpointsPart
@@ -70,6 +70,8 @@ class View:
         part: one of `PARTS` that is shown alone; None: all of them.
         follow: called with the job that goes on in this one's place after a restore.
         parts: those of the whole dashboard that are shown; None: all that the job has.
+        hears: whether the kernel hears what somebody does on the page; if not, what would ask it does nothing and looks
+            so.
     """
 
     def __init__(
@@ -79,9 +81,10 @@ class View:
         part: str | None = None,
         follow: Callable[[Watched], None] = lambda job: None,
         parts: Sequence[str] | None = None,
+        hears: bool = True,
     ) -> None:
         self.pulse = Pulse()
-        self.easel = easel = Easel(job, alone=part is not None, follow=follow)
+        self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
         whole = list(parts) if parts is not None else [*(() if job.live else (STEPPER,)), *WHOLE]
         names = whole if part is None else [check_part(part)]
@@ -101,6 +104,10 @@ class View:
         if history:
             self._show(history[-1])
         easel.texts.settle()
+        if not hears:
+            for one in (*self.inputs, *self.root.select({"type": Button})):
+                if "disabled" in one.properties():
+                    one.disabled = True
 
     def update(self, frame: Frame) -> None:
         """Show a frame, on the parts that are seen and have not shown another one just now."""

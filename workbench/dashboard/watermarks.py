@@ -101,6 +101,8 @@ def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
         return "finished"
     if inputs and all(mark.note for mark in inputs):
         return f"all inputs {'finished' if all(mark.note == 'finished' for mark in inputs) else 'idle'}"
+    if _metric(task, "currentInputWatermark") == MAX_TIME:
+        return "all inputs ended"
     if task.watermarkHolder is not None:
         return f"waits for {task.watermarkHolder}"
     if any(mark.watermark_us is None and not mark.note for mark in inputs):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 
 JobState = Literal[
@@ -88,9 +89,10 @@ class LateFrame:
     record: str
 
     @property
-    def behind_us(self) -> int:
-        """How far it was behind the time that had been reached: a watermark is the microsecond before it."""
-        return self.watermark_us + 1 - self.event_time_us
+    def behind_us(self) -> int | None:
+        """How far it was behind the time that had been reached: a watermark is the microsecond before it; None behind
+        the last one, which is after all time."""
+        return None if self.watermark_us == MAX_TIME else self.watermark_us + 1 - self.event_time_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from workbench.plan.logical import Node
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.deployment import Execution
 from workbench.telemetry.frames import OperatorFrame, OperatorInput
-from workbench.telemetry.tasks import HORIZON_US
+from workbench.telemetry.tasks import HORIZON_US, runs
 
 _COUNTS = ("numRecordsIn", "numRecordsOut", "numLateRecordsDropped", "numFiredTimers")
 
@@ -30,6 +30,9 @@ class OperatorSampler:
             self._attempt = execution.number
             self._past.clear()
         totals = _totals(execution)
+        alive = {
+            link.uid for task in (() if execution is None else execution.tasks) if runs(task) for link in task.links
+        }
         logical = graph.logical
         frames = []
         for node in logical.nodes:
@@ -37,7 +40,9 @@ class OperatorSampler:
             vertex = graph.vertex_of(uid)
             assert vertex is not None, "every node is in a vertex"
             counts = totals.get(uid, dict.fromkeys(_COUNTS, 0))
-            rate_in, rate_out = self._rates(uid, counts["numRecordsIn"], counts["numRecordsOut"], now_us)
+            rate_in, rate_out = 0.0, 0.0
+            if uid in alive:
+                rate_in, rate_out = self._rates(uid, counts["numRecordsIn"], counts["numRecordsOut"], now_us)
             x, y = self._places[node]
             frames.append(
                 OperatorFrame(

@@ -24,8 +24,16 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.tasks import ChannelSampler, TaskSampler
 
 EVENTS = 100
-STANDING = frozenset({"RESTARTING", "FINISHED", "FAILED", "CANCELED"})
-"""States in which a job reads nothing, so that the rates of the second before are not its own any more."""
+
+
+def told(state: str) -> str:
+    """What is said of a job that does not run, in the place of what holds it back.
+
+    Example:
+        >>> told("FAILED"), told("RESTARTING")
+        ('The job has failed.', 'The job is restarting.')
+    """
+    return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}."
 
 
 class Sampler(JobObserver):
@@ -100,7 +108,7 @@ class Sampler(JobObserver):
             events=tuple(self._events),
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
             paused=master.paused,
-            backpressure=explain(vertices, edges) if running else f"The job is {master.state.lower()}.",
+            backpressure=explain(vertices, edges) if running else told(master.state),
             failure=None if master.failure is None else redacted(str(master.failure)),
             operators=self._operators.sample(master.graph, execution, now),
             earlier=self._checkpoints.earlier(master.coordinator, now),
@@ -139,7 +147,7 @@ class Sampler(JobObserver):
             "numberOfCompletedCheckpoints": coordinator.completed,
             "numberOfFailedCheckpoints": coordinator.failed,
             "numberOfRestores": master.restores,
-            **self._tasks.job_rates(master.graph, stands=master.state in STANDING),
+            **self._tasks.job_rates(master.graph),
         }
 
     def _replay(self, master: Master, now: int) -> ReplayFrame | None:

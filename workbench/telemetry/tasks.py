@@ -58,12 +58,12 @@ class TaskSampler:
         reference = _reference_time(execution, now_us)
         return tuple(self._task(task, now_us, reference) for task in execution.tasks)
 
-    def job_rates(self, graph: PhysicalGraph, stands: bool = False) -> dict[str, float]:
-        """Records per second that the sources read and that the sinks received; none where the job stands."""
+    def job_rates(self, graph: PhysicalGraph) -> dict[str, float]:
+        """Records per second that the sources read and that the sinks received."""
         sources = {vertex.name for vertex in graph.vertices if vertex.is_source}
         sinks = {vertex.name for vertex in graph.vertices if any(node.role == "sink" for node in vertex.nodes)}
         rates = {"numRecordsInPerSecond": 0.0, "numRecordsOutPerSecond": 0.0}
-        for name, (rate_in, rate_out) in ({} if stands else self._rates).items():
+        for name, (rate_in, rate_out) in self._rates.items():
             vertex = name[: name.rindex("[")]
             if vertex in sources:
                 rates["numRecordsInPerSecond"] += rate_in
@@ -78,6 +78,8 @@ class TaskSampler:
     def _task(self, task: Task, now_us: int, reference_us: int) -> TaskFrame:
         counts = _counts(task, now_us)
         past = self._past.setdefault(task.name, deque())
+        if not runs(task):
+            past.clear()
         while len(past) > 1 and now_us - past[0].time_us > HORIZON_US:
             past.popleft()
         first = past[0] if past else None
@@ -160,17 +162,17 @@ class ChannelSampler:
             self._attempt = execution.number
             self._past.clear()
         inputs = {
-            id(item.channel): item
+            id(item.channel): (item, runs(task))
             for task in execution.tasks
             if isinstance(task, OperatorTask)
             for item in task.gate.channels
         }
         return tuple(
-            self._channel(place, channel, inputs[id(channel)], now_us)
+            self._channel(place, channel, *inputs[id(channel)], now_us)
             for place, channel in enumerate(execution.channels)
         )
 
-    def _channel(self, place: int, channel: Channel, item: InputChannel, now_us: int) -> ChannelFrame:
+    def _channel(self, place: int, channel: Channel, item: InputChannel, receives: bool, now_us: int) -> ChannelFrame:
         queued = channel.queued_buffers
         barriers = channel.barriers_ahead()
         return ChannelFrame(
@@ -189,7 +191,7 @@ class ChannelSampler:
             barrier_records=tuple(records for _, records, _ in barriers),
             barrier_buffers=tuple(buffers for _, _, buffers in barriers),
             blocked_us=(item.blocked_us or None) if item.blocked else None,
-            records_per_second=self._rate(place, channel.records_received, now_us),
+            records_per_second=self._rate(place, channel.records_received, now_us) if receives else 0.0,
         )
 
     def _rate(self, place: int, received: int, now_us: int) -> float:
@@ -199,6 +201,11 @@ class ChannelSampler:
         past.append((now_us, received))
         seconds = (now_us - past[0][0]) / 1e6
         return (received - past[0][1]) / seconds if seconds else 0.0
+
+
+def runs(task: Task) -> bool:
+    """Whether it still does something: what it did in the second before it ended is no rate of its any more."""
+    return _state(task) == "RUNNING"
 
 
 def _counts(task: Task, now_us: int) -> _Counts:

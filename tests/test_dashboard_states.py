@@ -1,0 +1,112 @@
+"""What a view says in each state of a job, and of a page that no kernel answers: nothing that is not so any more."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from bokeh.models import Button, Select, Slider, TextInput
+from test_dashboard_live import Job
+from test_dashboard_picture import FRAME, SIX, text_of
+
+import workbench as wb
+from workbench.dashboard import checkpoints, header, holders, late, latency_part, watermarks
+from workbench.dashboard.chaos import ChaosRun, chaos_page
+from workbench.dashboard.show import Dashboard
+from workbench.dashboard.sweep import sweep_page
+from workbench.dashboard.view import View
+from workbench.durations import MAX_TIME
+from workbench.telemetry.frames import Frame, LateFrame
+
+PER_SECOND = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond", "busyTimeMsPerSecond")
+GROUND = "@media (prefers-color-scheme: dark) { body { background: #14171b;"
+
+
+def rates(frame: Frame) -> list[float]:
+    """All that a frame tells per second."""
+    told = [item.metrics[name] for item in (*frame.tasks, *frame.vertices) for name in PER_SECOND]
+    told += [item.metrics[name] for item in frame.operators for name in PER_SECOND[:2]]
+    told += [item.records_per_second for item in (*frame.channels, *frame.edges)]
+    return [float(rate or 0) for rate in (*told, *(frame.metrics[name] for name in PER_SECOND[:2]))]
+
+
+@pytest.mark.parametrize("end", ["FINISHED", "FAILED"])
+def test_no_part_of_a_job_that_has_ended_still_has_a_rate(end: str) -> None:
+    def last(record: dict[str, int]) -> dict[str, int]:
+        if end == "FAILED" and record["n"] == 199:
+            raise ValueError("boom")
+        return record
+
+    numbers = wb.Stream.from_table(pa.table({"n": list(range(200))}), rate=400).map(last).key_by("n")
+    job = numbers.aggregate(n_times=wb.count()).sink_to(wb.TableSink("n")).run(f"rates-{end}", restart="none")
+    with suppress(wb.JobError):  # that it has failed
+        job.wait("60s")
+    frame = job.recorder.latest()
+    assert frame is not None
+    assert frame.state == end
+    assert not any(rates(frame))
+    assert [task.metrics["idleTimeMsPerSecond"] for task in frame.tasks] == [1000.0] * len(frame.tasks)
+    assert frame.backpressure == f"The job {'has' if end == 'FAILED' else 'is'} {end.lower()}."
+
+
+def test_a_view_alone_tells_why_the_job_has_failed() -> None:
+    failed = replace(FRAME, state="FAILED", failure="aggregate[1]: <b>boom</b>")
+    assert "role='alert'>✗ aggregate[1]: &lt;b&gt;boom&lt;/b&gt;</p>" in header.slim_html(failed, "delays")
+    assert "boom" not in header.slim_html(replace(failed, state="RUNNING"), "delays")
+
+
+def test_nothing_is_awaited_of_a_job_that_is_over() -> None:
+    bare = replace(FRAME, checkpoints=())
+    assert text_of(checkpoints.progress_html(bare)).strip() == "None yet: every 5s."
+    assert text_of(checkpoints.progress_html(replace(bare, state="FAILED"))).strip() == "None was taken."
+    assert "will stand here" in latency_part.changes_html([], 4)
+    assert "will stand here" not in latency_part.changes_html([], 4, over=True)
+
+
+def test_behind_the_end_of_event_time_is_no_length_of_time() -> None:
+    record = LateFrame("aggregate", "JFK", SIX, MAX_TIME, "source[0]", "{}")
+    tasks = tuple(
+        replace(task, late=(record,) if task.name == "aggregate[0]" else (), splits={})
+        for task in FRAME.tasks
+    )  # fmt: skip
+    ended = replace(
+        FRAME,
+        tasks=tuple(
+            replace(task, metrics={**task.metrics, "currentInputWatermark": MAX_TIME, "currentOutputWatermark": None})
+            for task in tasks
+        ),
+        channels=tuple(replace(channel, currentChannelWatermark=MAX_TIME) for channel in FRAME.channels),
+    )
+    assert "the last: JFK of 2013-07-01 06:00:00, after the end, source[0] → aggregate[0]" in text_of(late.line(ended))
+    assert record.behind_us is None
+    assert holders.chain(ended) == ()
+    assert {marks.sentence for marks in watermarks.table(ended)} == {"all inputs ended"}
+    assert LateFrame("aggregate", "JFK", SIX, SIX + 4, None, "{}").behind_us == 5
+
+
+def test_what_would_ask_a_kernel_looks_dead_on_a_page_that_has_none() -> None:
+    kinds = (Button, Select, Slider, TextInput)
+    for hears in (True, False):
+        view = View(Job(FRAME), [FRAME], hears=hears)
+        asking = [one for kind in kinds for one in view.root.select({"type": kind})]
+        assert len(asking) > 30
+        assert (all if not hears else any)(one.disabled for one in asking)
+        assert any(one.disabled for one in asking if isinstance(one, Button)) is not hears
+        texts = "".join(view.easel.texts.source.data[name][0] for name in view.easel.texts.divs)
+        assert ("click a box" in texts) is hears
+        assert ("data-choose" in texts) is hears
+
+
+def test_a_page_of_its_own_has_the_ground_of_its_theme(tmp_path) -> None:
+    job = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("n")).run("ground")
+    assert job.wait("60s") == "FINISHED"
+    saved = Dashboard(job).save(tmp_path / "saved.html").read_text(encoding="utf-8")
+    assert saved.count(GROUND) == 1
+    assert job.report(tmp_path / "run.html").read_text(encoding="utf-8").count(GROUND) == 1
+
+
+def test_pictures_in_light_colours_bring_their_ground_into_a_dark_notebook() -> None:
+    for page in (sweep_page([], 1000), chaos_page([ChaosRun("a", "b", [], [1.0], [2.0], [3.0], [0])])):
+        assert "<style>body { background: #fff; }</style>" in page
