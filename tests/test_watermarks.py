@@ -557,6 +557,12 @@ TABLE = pa.table({"t": pa.array([1], pa.int64()), "name": ["x"]})
             "the time of reading never goes back",
         ),
         (lambda: wb.Stream.from_table(TABLE, watermarks=wb.monotonous()), PlanError, "name its column with event_time"),
+        (
+            lambda: wb.Stream.from_table(TABLE, out_of_orderness="5s", idle_after="1s"),
+            PlanError,
+            "out_of_orderness and idle_after are about event time: name its column with event_time",
+        ),
+        (lambda: wb.Stream.from_table(TABLE, idle_after="1s"), PlanError, "idle_after is about event time"),
         (lambda: wb.Stream.from_table(TABLE, event_time="t", align="g"), SettingError, "give both or none"),
         (
             lambda: wb.Stream.from_table(TABLE, event_time="t", watermarks="mark"),  # type: ignore[arg-type]

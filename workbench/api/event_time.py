@@ -99,8 +99,11 @@ def watermark_strategy(
     """
     bound_us = parse_duration(out_of_orderness, "out_of_orderness")
     idle_us = None if idle_after is None else parse_duration(idle_after, "idle_after")
-    if event_time is None and (watermarks is not None or align is not None):
-        raise PlanError("watermarks and align are about event time: name its column with event_time=...")
+    about = {"out_of_orderness": bound_us or None, "watermarks": watermarks, "idle_after": idle_after, "align": align}
+    given = [name for name, value in about.items() if value is not None]
+    if event_time is None and given:
+        verb = "is" if len(given) == 1 else "are"
+        raise PlanError(f"{' and '.join(given)} {verb} about event time: name its column with event_time=...")
     if bound_us and watermarks is not None:
         raise SettingError("out_of_orderness and watermarks are two ways to tell event time: leave one of them out")
     if event_time is INGESTION and (bound_us or watermarks is not None or align is not None):

@@ -109,7 +109,7 @@ class StreamSources:
             max_drift: of event time, for example ``"30s"``.
 
         Raises:
-            PlanError: no such event-time column, or not of a time type.
+            PlanError: no such event-time column, not of a time type, or none where the rest is about event time.
             SettingError: a rate or duration that cannot be.
 
         Example:
