@@ -1,5 +1,5 @@
-"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted, 143
-terminated."""
+"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted, 129
+hung up, 143 terminated."""
 
 from __future__ import annotations
 

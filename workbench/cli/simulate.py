@@ -47,7 +47,7 @@ def declare(parser: Parser) -> None:
     parser.add_argument("--pipeline", metavar="FILE", help="a Python file that defines 'stream'")
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show one seed step by step")
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
-    parser.add_argument("--pairs", action="store_true", help="with --exhaustive: all pairs of crashes in five tasks")
+    parser.add_argument("--pairs", action="store_true", help="all pairs of crashes in a graph of five tasks")
     parser.add_argument("--pace", action="store_true", help="tell how fast each pipeline was simulated")
     parser.add_argument("--jobs", type=count("--jobs"), metavar="N", help="processes that share the work (default: 1)")
 

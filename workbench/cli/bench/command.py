@@ -66,7 +66,7 @@ def declare(parser: Parser) -> None:
         type=int,
         choices=KEYS,
         metavar="N",
-        help=f"of grouping: only these, {KEYS[0]} or {KEYS[1]} (default: both)",
+        help=f"of grouping and checkpoint: only these, {KEYS[0]} or {KEYS[1]} (default: both; memory: {KEYS[0]})",
     )
     parser.add_argument(
         "--parallelism", type=count("--parallelism"), metavar="N", help="only these runs (default: all)"
