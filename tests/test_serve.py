@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
+from bokeh.document import Document
 from browsing import CHROMIUM, chromium, opened
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.ioloop import IOLoop
@@ -17,6 +18,7 @@ from tornado.websocket import websocket_connect
 
 import workbench as wb
 from workbench.cli import main
+from workbench.dashboard.serve import _list
 from workbench.errors import SettingError
 
 SEEN = """((window.Bokeh?.documents ?? []).flatMap((document) => [...document._all_models.values()])
@@ -101,6 +103,13 @@ def test_it_listens_on_loopback_alone_and_stops(served):
     with pytest.raises(OSError, match=r"(?i)refused"):
         http.client.HTTPConnection("localhost", served.port, timeout=5).connect()
     assert repr(served) == "<ServedPages, stopped>"
+
+
+def test_the_list_of_jobs_takes_nothing_for_a_formula():
+    """BokehJS would fetch what draws formulas from a network."""
+    document = Document()
+    _list(document, {}, "unknown job '$$x$$'")
+    assert [(root.disable_math, "$$x$$" in root.text) for root in document.roots] == [(True, True)]
 
 
 def test_a_port_that_is_taken_is_a_sentence(served):

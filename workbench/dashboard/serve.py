@@ -161,7 +161,8 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
         for name, job in jobs.items()
     ]
     lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
-    document.add_root(Div(text="<h1>Streaming Workbench</h1>" + "".join(lines), sizing_mode="stretch_width"))
+    text = "<h1>Streaming Workbench</h1>" + "".join(lines)
+    document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
 
 
 def _show(document: Document, job: Watched, share: Share, part: str | None) -> None:
