@@ -51,6 +51,7 @@ class JobControls(JobViews):
         self._check_running()
         tuning = Tuning.of(self._master, settings)
         if tuning.parallelism is not None:
+            self._check_outside()
             plan_for(self._name, self._master, tuning.parallelism)
         self._apply(lambda: tuning.apply(self._master))
         return self.status() if tuning.parallelism is None else self.rescale(tuning.parallelism)
@@ -70,9 +71,11 @@ class JobControls(JobViews):
             SettingError: not a whole number above zero, or a timeout that is no duration.
             PlanError: the pipeline cannot run at this parallelism.
             JobError: the job has ended or is about to, it is starting again after a failure, a source cannot be read
-                again from a position, or the checkpoint failed or was not complete in time.
+                again from a position, the checkpoint failed or was not complete in time, or one of the job's own
+                functions calls.
         """
         self._check_running()
+        self._check_outside()
         master = self._master
         wanted = master.settings.with_value("parallelism", parallelism).parallelism
         graph = plan_for(self._name, master, wanted)

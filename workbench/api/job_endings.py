@@ -52,9 +52,12 @@ class JobEndings(JobHandle):
 
         Raises:
             SettingError: a timeout that is no duration.
-            JobError: the job failed, or has not ended within `timeout`.
+            JobError: the job failed, or has not ended within `timeout`; or one of the job's own functions, sinks or
+                sources waits, for which the job waits in turn.
         """
         seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
+        if not self.over:
+            self._check_outside()
         if not self._driver.wait_for(self._driver.ended, seconds):
             raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}{self._held_up()}")
         if self.state == "FAILED":

@@ -95,6 +95,14 @@ class JobHandle:
                 f"{self._holder() or 'another process'}: cancel() ends the waiting"
             )
 
+    def _check_outside(self) -> None:
+        """Refuse to wait for the job within one of its steps, for which the job waits."""
+        if self._driver.within():
+            raise JobError(
+                f"this call waits for the job {self._name!r}, and comes from one of its functions, sinks or sources, "
+                "for which the job waits in turn: make it where the job is run, or on a thread of your own"
+            )
+
     def _hand_over(self, master: Master) -> None:
         """Another master runs the job from now on."""
         self._master = master

@@ -49,7 +49,8 @@ class JobSavepoints(JobEndings):
         Raises:
             CheckpointError: the name cannot be a file name.
             SettingError: a timeout that is no duration.
-            JobError: it exists or is being taken already, failed, was not complete in time, or the job ended before.
+            JobError: it exists or is being taken already, failed, was not complete in time, the job ended before, or
+                one of the job's own functions calls.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
@@ -67,6 +68,7 @@ class JobSavepoints(JobEndings):
         """
         self._check_running()
         check_name(name, "savepoint")
+        self._check_outside()
         seconds = parse_duration(timeout, "timeout") / 1e6
         requests, done, reasons = self._master.requests, threading.Event(), []
 
@@ -186,6 +188,7 @@ class JobSavepoints(JobEndings):
             WorkbenchError: the job cannot start from it for another reason; see `Pipeline.run`.
             JobError: there is no such savepoint, or it is in memory only.
         """
+        self._check_outside()
         manifest = self._master.storage.savepoint(savepoint)
         if manifest is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")

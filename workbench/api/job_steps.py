@@ -217,6 +217,7 @@ class JobSteps(JobHandle):
             >>> job.cancel()
         """
         driver = self.driver
+        self._check_outside()
         with driver.lock:
             twin = self._at(max(0, driver.taken - count), self._name)
             self._close()
@@ -247,6 +248,7 @@ class JobSteps(JobHandle):
             >>> job.cancel(); other.cancel()
         """
         driver = self.driver
+        self._check_outside()
         with driver.lock:
             at = driver.taken if step is None else step
             if not 0 <= at <= driver.taken:

@@ -40,6 +40,10 @@ class Driver(Stage, Background, Protocol):
         """Which task is in a step that does not end, since when and where; empty: none is."""
         ...
 
+    def within(self) -> bool:
+        """Whether the caller is on a thread that is in one of the job's steps: called by a function, sink or source."""
+        ...
+
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the job go on until `event` is set, for at most so many seconds of its clock; whether it is set."""
         ...

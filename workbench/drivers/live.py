@@ -165,6 +165,10 @@ class LiveDriver:
         """Run `work` on the writer's thread, `done` on the master's."""
         self._work.put(answered(work, done, self.master.call))
 
+    def within(self) -> bool:
+        """Whether this is a thread of one of the job's slots."""
+        return threading.current_thread() in self._threads
+
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set.
 

@@ -82,6 +82,7 @@ class SteppingDriver(SerialDriver):
         self.choices: dict[int, str] = {}
         self.digests = array("L")
         self.stop_at: int | None = None
+        self._stepping: int | None = None  # the thread that is in a task's step
         self._listen: Callable[[Execution], None] | None = None
         self._deaf: list[Callable[[], None]] = []  # what ends the listening
 
@@ -116,6 +117,7 @@ class SteppingDriver(SerialDriver):
     def step(self) -> Step | None:
         """Take the next step that does something; None when nothing can happen: the job is over or paused."""
         with self.lock:
+            self._check_outside()
             if self.ended.is_set():
                 return None
             self._check_stop()
@@ -128,6 +130,7 @@ class SteppingDriver(SerialDriver):
             JobError: no such task, or it has finished or failed.
         """
         with self.lock:
+            self._check_outside()
             tasks = {task.name: task for task in self._tasks()}
             if name not in tasks:
                 raise JobError(unknown("task", name, tasks))
@@ -273,6 +276,17 @@ class SteppingDriver(SerialDriver):
             listen(self.execution)
         return heard
 
+    def within(self) -> bool:
+        """Whether this thread is in a task's step."""
+        return self._stepping == threading.get_ident()
+
+    def _check_outside(self) -> None:
+        if self.within():
+            raise JobError(
+                "a function of the job, or a sink or source, asks for a step of the job, and is part of one: a step"
+                " within a step would lose records; ask where the job is run"
+            )
+
     def _check_stop(self) -> None:
         if self.stop_at is not None and self.taken >= self.stop_at:
             raise ReachedError
@@ -311,7 +325,11 @@ class SteppingDriver(SerialDriver):
         outs = [channel for output in task.outputs for channel in output.channels]
         before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
         lengths = [len(channel.elements) for channel in outs]
-        outcome = self._step_task(task)
+        self._stepping = threading.get_ident()
+        try:
+            outcome = self._step_task(task)
+        finally:
+            self._stepping = None
         took = [
             Move(channel.source, seen.head)
             for channel, seen in zip(ins, before, strict=True)
