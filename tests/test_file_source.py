@@ -320,6 +320,12 @@ def test_a_parquet_file_of_other_columns_is_named(tmp_path: Path) -> None:
         readers(FileSource(tmp_path), 1)
 
 
+def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table([[1], [2]], names=["n", "n"]), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"a\.parquet has 2 columns 'n': write it again with a name for each"):
+        readers(FileSource(tmp_path), 1)
+
+
 def test_which_files_are_meant(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv.gz", "_SUCCESS", ".hidden.csv"):
         (tmp_path / name).write_bytes(gzip.compress(b"n\n1\n") if name.endswith(".gz") else b"n\n1\n")

@@ -32,6 +32,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
             lambda: wb.Stream.from_table(FRAME),
             "table is a pandas.DataFrame, and has to be a pyarrow.Table: pyarrow.Table.f",
         ),
+        (lambda: wb.Stream.from_table(pa.table({})), "the table has no columns, so it has no records: give it one"),
         (
             lambda: wb.Stream.from_table([{"n": 1}]),
             "table is [{'n': 1}], and has to be a pyarrow.Table: pyarrow.Table.from",

@@ -319,6 +319,10 @@ class StreamSources:
 
     @classmethod
     def _begun(cls, source: Source, strategy: WatermarkStrategy, parallelism: int | None = None) -> Self:
+        if not len(source.schema):
+            raise PlanError(
+                f"the {source.kind} has no columns, so it has no records: give it one at least", origin=caller()
+            )
         tells = source.event_time is not None or strategy.by_ingestion
         origin = caller()
         try:

@@ -19,6 +19,7 @@ from workbench.connectors.file_format import FileFormat, Part
 from workbench.connectors.json_lines import JsonLines
 from workbench.connectors.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.parquet_format import ParquetFormat
+from workbench.connectors.plain_types import plain_schema
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
@@ -91,7 +92,7 @@ class FileSource:
         object.__setattr__(self, "files", files)
         object.__setattr__(self, "_places", tuple(file.absolute() for file in files))
         object.__setattr__(self, "format", name)
-        object.__setattr__(self, "schema", self.columns or FORMATS[name].schema(files[0]))
+        object.__setattr__(self, "schema", self.columns or plain_schema(FORMATS[name].schema(files[0])))
         check_event_time(self.schema, self.event_time)
 
     def describe(self) -> str:

@@ -42,6 +42,8 @@ def _check(path: Path, found: pa.Schema, wanted: pa.Schema) -> None:
                 f"{path} has no column {field.name!r} (it has {', '.join(found.names)}): read files of one kind, or"
                 " name the columns that all have with schema=..."
             )
+        if (count := found.names.count(field.name)) > 1:
+            raise SourceError(f"{path} has {count} columns {field.name!r}: write it again with a name for each")
         kind = found.field(field.name).type
         if kind != field.type:
             try:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from workbench.arguments import table_of
 from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
+from workbench.connectors.plain_types import plain_table
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TableSource:
     resettable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        table_of(self.table, "table")
+        object.__setattr__(self, "table", plain_table(table_of(self.table, "table")))
         check_event_time(self.table.schema, self.event_time)
         check_rate(self.rate)
         check_count("splits", self.splits)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from workbench.connectors.plain_types import plain_table
 from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.kernels import order_by_code
@@ -42,6 +43,7 @@ class LookupJoin:
     table: pa.Table
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "table", plain_table(self.table))
         if self.columns.how == "outer":
             raise SettingError(
                 "a join with a table can be 'inner' or 'left', not 'outer': a stream has no end to wait for"
