@@ -138,6 +138,50 @@ def test_what_is_no_recording_is_refused_with_its_name(
         wb.Recording("none", [])
 
 
+def changed(recording: Recording, path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The recording's file with something else in its last frame."""
+    head, *lines = gzip.decompress(recording.save(path).read_bytes()).decode().splitlines()
+    last = json.loads(lines[-1])
+    change(last)
+    path.write_bytes(gzip.compress("\n".join([head, *lines[:-1], json.dumps(last)]).encode()))
+    return path
+
+
+def test_fields_that_a_later_version_has_are_left_out(recording: Recording, tmp_path: Path) -> None:
+    def add(frame: dict[str, Any]) -> None:
+        for part in (frame, frame["tasks"][0], frame["checkpoints"][-1]["subtasks"][0]):
+            part["of_later"] = {"nobody": ["knows"]}
+
+    assert wb.Recording.open(changed(recording, tmp_path / "later", add)).frames == recording.frames
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"state": "RUNING"}, "it.state is 'RUNING', where one of 'CREATED', 'INITIALIZING', "),
+        ({"sequence": "5"}, "it.sequence is '5', where an int belongs"),
+        ({"paused": 1}, "it.paused is 1, where a bool belongs"),
+        ({"tables": {"out": 1.5}}, "it.tables is 1.5, where an int belongs"),
+        ({"checkpoints": [{"id": 1}]}, r"it.checkpoints\[0\] has no state"),
+    ],
+)
+def test_a_recording_that_says_what_cannot_be_is_refused(
+    recording: Recording, tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    path = changed(recording, tmp_path / "wrong", lambda frame: frame.update(change))
+    with pytest.raises(SettingError, match=f"is no recording, or a torn one .{told}"):
+        wb.Recording.open(path)
+
+
+def test_a_whole_number_may_stand_for_a_float(recording: Recording, tmp_path: Path) -> None:
+    def cut(frame: dict[str, Any]) -> None:
+        frame["vertices"][0]["x"] = 0
+        frame["checkpoints"][-1]["duration_ms"] = 7
+
+    last = wb.Recording.open(changed(recording, tmp_path / "whole", cut)).frames[-1]
+    assert (last.vertices[0].x, last.checkpoints[-1].duration_ms) == (0, 7)
+
+
 def test_the_slider_shows_the_moment_as_it_was(recording: Recording) -> None:
     view = PlaybackView(recording)
     assert tuple(view.parts) == SHOWN

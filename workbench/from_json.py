@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 _INT64 = 2**63
 _SHOWN = 60
 Made = TypeVar("Made")
+_Maker = Callable[[Any], Any]
+"""Gives what a value of JSON's is to be, or raises `_UnfitError`."""
 
 
 def parsed(text: str | bytes) -> Any:
@@ -30,10 +32,16 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def made(kind: type[Made], value: object, name: str = "it") -> Made:
+def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool = False) -> Made:
     """`value`, which JSON said, as an instance of `kind`: dataclasses in dataclasses, tuples instead of lists.
 
-    Fields with a default may be missing. Whole numbers have at most 64 bits.
+    Fields with a default may be missing. Whole numbers have at most 64 bits; they may stand for floats.
+
+    Args:
+        kind: a type: of JSON's, a dataclass, or a tuple, mapping, union or literal of such.
+        value: what `parsed` gives.
+        name: of the value, for errors.
+        ignore_unknown: leave out the fields that the dataclasses do not have, as a later version may write them.
 
     Raises:
         ValueError: it is something else, says which part of it and what it is.
@@ -46,61 +54,136 @@ def made(kind: type[Made], value: object, name: str = "it") -> Made:
         ...
         ValueError: it[1] is '2', where an int belongs
     """
-    return cast(Made, _made(kind, value, name))
+    try:
+        return cast(Made, _maker(cast(Any, kind), ignore_unknown)(value))
+    except _UnfitError as unfit:
+        raise ValueError(f"{name}{unfit.place} {unfit.fact}") from None
 
 
-def _made(kind: Any, value: object, name: str) -> object:
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _object(kind, _as(dict, value, name), name)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        items = _as(list, value, name)
-        kinds = arguments[:1] * len(items) if Ellipsis in arguments else arguments
-        if len(items) != len(kinds):
-            raise ValueError(f"{name} has {len(items)} parts instead of {len(kinds)}")
-        return tuple(
-            _made(part, item, f"{name}[{at}]") for at, (part, item) in enumerate(zip(kinds, items, strict=True))
-        )
-    if origin in (dict, Mapping):
-        return {_as(str, key, name): _made(arguments[1], item, name) for key, item in _as(dict, value, name).items()}
-    if origin in (Union, types.UnionType):
-        fits = next((part for part in arguments if _fits(part, value)), arguments[0])
-        return None if value is None and fits is types.NoneType else _made(fits, value, name)
-    return _as(kind, value, name)
+class _UnfitError(ValueError):
+    """A part of a value is not what it has to be; its place is put together on the way out, so what fits needs none."""
 
+    def __init__(self, fact: str, place: str = "") -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.place = place
 
-def _fits(part: Any, value: object) -> bool:
-    return type(value) is (dict if is_dataclass(part) else get_origin(part) or part)
-
-
-def _object(kind: type, value: Mapping[str, object], name: str) -> object:
-    known = _fields(kind)
-    if unknown := [field for field in value if field not in known]:
-        raise ValueError(f"{name} has {_shown(unknown[0])}, which nothing takes")
-    if missing := [field for field, (_, needed) in known.items() if needed and field not in value]:
-        raise ValueError(f"{name} has no {missing[0]}")
-    return kind(**{field: _made(known[field][0], item, f"{name}.{field}") for field, item in value.items()})
+    def within(self, place: str) -> _UnfitError:
+        return _UnfitError(self.fact, place + self.place)
 
 
 @cache
-def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Of each field that is told apart from others: its type, and whether it has no default."""
+def _maker(kind: Any, ignore_unknown: bool) -> _Maker:
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _of_object(kind, ignore_unknown)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return _of_words(arguments)
+    if origin in (dict, Mapping):
+        return _of_mapping(_maker(arguments[1], ignore_unknown))
+    parts = [_maker(part, ignore_unknown) for part in arguments if part is not Ellipsis]
+    if origin is tuple:
+        return _of_items(parts[0]) if Ellipsis in arguments else _of_parts(parts)
+    if origin in (Union, types.UnionType):
+        return _of_one_of(arguments, parts)
+    return _of_plain(kind)
+
+
+def _of_object(kind: type, ignore_unknown: bool) -> _Maker:
     hints = get_type_hints(kind)
-    return {
-        field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
-        for field in fields(kind)
-        if field.compare
-    }
+    told_apart = [field for field in fields(kind) if field.compare]
+    makers = {field.name: _maker(hints[field.name], ignore_unknown) for field in told_apart}
+    needed = [f.name for f in told_apart if f.default is MISSING and f.default_factory is MISSING]
+
+    def make(value: Any) -> Any:
+        given = _DICT(value)
+        if not ignore_unknown and (unknown := given.keys() - makers):
+            raise _UnfitError(f"has {_shown(min(unknown))}, which nothing takes")
+        if missing := [name for name in needed if name not in given]:
+            raise _UnfitError(f"has no {missing[0]}")
+        arguments, name = {}, ""
+        try:
+            for name, maker in makers.items():
+                if name in given:
+                    arguments[name] = maker(given[name])
+        except _UnfitError as unfit:
+            raise unfit.within(f".{name}") from None
+        return kind(**arguments)
+
+    return make
 
 
-def _as(kind: type, value: object, name: str) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{name} is {_shown(value)}, where {'an' if kind is int else 'a'} {kind.__name__} belongs")
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise ValueError(f"{name} has more than 64 bits")
-    if isinstance(value, str):
-        value.encode()  # half a surrogate pair is no text: nothing could be written or named by it
-    return value
+def _of_items(maker: _Maker) -> _Maker:
+    def make(value: Any) -> Any:
+        items, made = _LIST(value), []
+        try:
+            for item in items:
+                made.append(maker(item))
+        except _UnfitError as unfit:
+            raise unfit.within(f"[{len(made)}]") from None
+        return tuple(made)
+
+    return make
+
+
+def _of_parts(makers: Sequence[_Maker]) -> _Maker:
+    def make(value: Any) -> Any:
+        items = _LIST(value)
+        if len(items) != len(makers):
+            raise _UnfitError(f"has {len(items)} parts instead of {len(makers)}")
+        made: list[Any] = []
+        try:
+            for maker, item in zip(makers, items, strict=True):
+                made.append(maker(item))
+        except _UnfitError as unfit:
+            raise unfit.within(f"[{len(made)}]") from None
+        return tuple(made)
+
+    return make
+
+
+def _of_mapping(maker: _Maker) -> _Maker:
+    return lambda value: {_STR(key): maker(item) for key, item in _DICT(value).items()}
+
+
+def _of_one_of(kinds: Sequence[Any], makers: Sequence[_Maker]) -> _Maker:
+    by_type = {_type_in_json(kind): maker for kind, maker in zip(reversed(kinds), reversed(makers), strict=True)}
+    if float in by_type:
+        by_type.setdefault(int, by_type[float])
+    return lambda value: by_type.get(type(value), makers[0])(value)
+
+
+def _type_in_json(kind: Any) -> type:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return type(get_args(kind)[0])
+    return dict if is_dataclass(kind) or origin is Mapping else list if origin is tuple else origin or kind
+
+
+def _of_words(words: Sequence[object]) -> _Maker:
+    def make(value: Any) -> Any:
+        if value not in words:
+            raise _UnfitError(f"is {_shown(value)}, where one of {', '.join(map(repr, words))} belongs")
+        return value
+
+    return make
+
+
+def _of_plain(kind: type) -> _Maker:
+    def make(value: Any) -> Any:
+        is_int = type(value) is int
+        if type(value) is not kind and not (kind is float and is_int):
+            raise _UnfitError(f"is {_shown(value)}, where {'an' if kind is int else 'a'} {kind.__name__} belongs")
+        if is_int and not -_INT64 <= value < _INT64:
+            raise _UnfitError("has more than 64 bits")
+        if type(value) is str and not value.isascii():
+            value.encode()  # half a surrogate pair is no text: nothing could be written or named by it
+        return value
+
+    return make
+
+
+_DICT, _LIST, _STR = _of_plain(dict), _of_plain(list), _of_plain(str)
 
 
 def _shown(value: object) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import types
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, is_dataclass
-from functools import cache
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO, Union, get_args, get_origin, get_type_hints
+from typing import TextIO
 
 from workbench.errors import SettingError
 from workbench.from_json import made, parsed
@@ -48,7 +46,7 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
             if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
                 raise SettingError(f"{str(path)!r} is no recording of version {VERSION}: see job.recording")
             job, expected = made(str, head.get("job")), made(int, head.get("frames"))
-            frames = tuple(_made(Frame, parsed(line)) for line in lines)
+            frames = tuple(made(Frame, parsed(line), ignore_unknown=True) for line in lines)
     except FileNotFoundError:
         raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -64,27 +62,3 @@ def _lines(file: TextIO) -> Iterator[str]:
         if len(line) == _LINE_MAX:
             raise ValueError(f"a line has more than {_LINE_MAX:,} characters")
         yield line
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _made(kind: Any, value: Any) -> Any:
-    """What JSON holds, as what a frame's field is declared to be: frames in frames, and tuples instead of lists."""
-    if value is None:
-        return None
-    if is_dataclass(kind):
-        hints = _hints(kind)  # type: ignore[arg-type]
-        known = {field.name for field in fields(kind)}
-        return kind(**{name: _made(hints[name], item) for name, item in value.items() if name in known})  # type: ignore[operator]
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_made(arguments[0], item) for item in value)
-        return tuple(_made(part, item) for part, item in zip(arguments, value, strict=True))
-    if origin in (Union, types.UnionType):
-        made = [part for part in arguments if is_dataclass(part)]
-        return _made(made[0], value) if made else value
-    return value
