@@ -1,6 +1,6 @@
 """What several test files share: the flights as a replay log (written by Spark once per process), an object store, job
-cleaning, how examples are searched for, which files one process takes where several test, and what the garbage
-collector looks at."""
+cleaning, an IPython shell, how examples are searched for, which files one process takes where several test, and what
+the garbage collector looks at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +18,9 @@ from hypothesis import settings
 from pyarrow import fs
 
 import workbench as wb
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 settings.register_profile("workbench", deadline=None)  # how long an example took tells of the machine, not of the code
 settings.load_profile("workbench")
@@ -125,3 +128,24 @@ def _no_job_outlives_its_test() -> Iterator[None]:
         if not job.over:
             job.cancel()
             job.wait("20s")
+
+
+@pytest.fixture(scope="module")
+def bare_shell() -> InteractiveShell:
+    """One IPython shell for the tests of a file, as a process has one; it keeps no history file."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    return InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+
+
+@pytest.fixture
+def shell(bare_shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """The shell with the extension loaded and nothing in its namespace, in a folder of the test's own."""
+    from workbench.kernel import load_ipython_extension, unload_ipython_extension
+
+    monkeypatch.chdir(tmp_path)
+    bare_shell.reset(new_session=False)
+    load_ipython_extension(bare_shell)
+    yield bare_shell
+    unload_ipython_extension(bare_shell)

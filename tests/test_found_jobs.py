@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 from conftest import SECRET
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 import workbench as wb
 from workbench.api import registry
@@ -227,17 +225,6 @@ def test_directories_are_kept_once_without_secrets_and_forgotten_when_they_are_g
 
 
 # in a kernel ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    monkeypatch.chdir(tmp_path)
-    config = Config()
-    config.HistoryManager.enabled = False
-    made = InteractiveShell(config=config)
-    load_ipython_extension(made)
-    yield made
-    unload_ipython_extension(made)
 
 
 def run(shell: InteractiveShell, cell: str) -> str:

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,6 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 import workbench
 from workbench.dashboard.view import PARTS
@@ -131,20 +130,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> dict[str, RecordingJob]:
     return registry
 
 
-@pytest.fixture(scope="module")
-def bare() -> InteractiveShell:
-    """One shell for all tests, as a process has one; it keeps no history file."""
-    return InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-
-
 @pytest.fixture
-def shell(bare: InteractiveShell, jobs: dict[str, RecordingJob]) -> Iterator[InteractiveShell]:
-    """A shell with the extension loaded and nothing in its namespace but a stream and a pipeline."""
-    bare.reset(new_session=False)
-    load_ipython_extension(bare)
-    bare.user_ns.update(stream=RecordingStream(), pipeline=RecordingPipeline())
-    yield bare
-    unload_ipython_extension(bare)
+def shell(jobs: dict[str, RecordingJob], shell: InteractiveShell) -> InteractiveShell:
+    """With a stream and a pipeline in its namespace."""
+    shell.user_ns.update(stream=RecordingStream(), pipeline=RecordingPipeline())
+    return shell
 
 
 def run(shell: InteractiveShell, cell: str) -> Any:
@@ -567,8 +557,8 @@ def test_completion_leaves_other_lines_alone(shell: InteractiveShell) -> None:
     assert "savepoint" not in completions(shell, "savep")
 
 
-def test_unloading_takes_everything_back(bare: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
-    shell = bare
+def test_unloading_takes_everything_back(bare_shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
+    shell = bare_shell
     before = (
         sys.getswitchinterval(),
         shell.custom_exceptions,

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
+from waiting import until
 
 import workbench as wb
-from workbench.kernel.extension import load_ipython_extension, unload_ipython_extension
 
-BODY = "\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    monkeypatch.chdir(tmp_path)
-    config = Config()
-    config.HistoryManager.enabled = False
-    made = InteractiveShell(config=config)
-    load_ipython_extension(made)
-    made.run_cell("import pyarrow as pa\nimport workbench as wb")
-    yield made
-    for job in wb.jobs().values():
-        if not job.over:
-            job.cancel()
-            job.wait("60s")
-    unload_ipython_extension(made)
+BODY = "\nimport pyarrow as pa, workbench as wb\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
 
 
 def run(shell: InteractiveShell, line: str) -> str:
@@ -58,8 +37,8 @@ def test_a_job_runs_on_when_its_replacement_is_refused(
 ) -> None:
     run(shell, f"--checkpoint-dir kept --checkpoint-interval {interval}")
     job = wb.job("replaced")
-    while interval == "50ms" and not job.checkpoints():
-        time.sleep(0.01)
+    if interval == "50ms":
+        until(job.checkpoints)
     assert sentence in run(shell, f"--checkpoint-dir kept --replace {options}")
     assert wb.job("replaced") is job
     assert job.state == "RUNNING"

@@ -1,0 +1,22 @@
+"""Waiting for what another thread or process does, however slow the machine is."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+
+PATIENCE_S = 60.0
+"""After which something does not come at all; no test says how long it may take."""
+
+
+def until(reached: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+    """Return once `reached` gives something true.
+
+    The test fails when that does not happen, or when the process that is to make it happen ends before.
+    """
+    end_s = time.monotonic() + PATIENCE_S
+    while not reached():
+        assert process is None or process.poll() is None, f"the process has ended: {process.communicate()}"
+        assert time.monotonic() < end_s, f"it has not happened within {PATIENCE_S:.0f} seconds"
+        time.sleep(0.005)
