@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from packaging.requirements import Requirement
+from waiting import until
 
 from workbench.cli import demo, main
 from workbench.cli.checks import machine, packages
@@ -363,14 +364,6 @@ def complete_checkpoints(folder: Path) -> int:
     return len(list((folder / "checkpoints").glob("chk-*/manifest.json")))
 
 
-def wait_for_checkpoints(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 60
-    while complete_checkpoints(folder) < number:
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def assert_output(folder: Path, oracle: pa.Table) -> None:
     """The Parquet files hold exactly the oracle's rows."""
     found = duckdb.sql(
@@ -402,7 +395,7 @@ def test_kill_9_and_the_same_command_again(headless: Demo, tmp_path: Path, delay
     options = ("--speed", "6000000x", "--checkpoint-interval", "100ms")
     folder = tmp_path / "data"
     process = headless(*options)
-    wait_for_checkpoints(folder, 2, process)
+    until(lambda: complete_checkpoints(folder) >= 2, process)
     process.kill()
     process.communicate()
     assert not RunFolder(folder).is_finished
@@ -419,10 +412,7 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
 ) -> None:
     folder = tmp_path / "data"
     process = headless("--speed", "3000000x", "--checkpoint-interval", "disabled")
-    until = time.monotonic() + 60
-    while not (folder / "checkpoints" / "lock").exists():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until((folder / "checkpoints" / "lock").exists, process)
     time.sleep(0.5)
     process.send_signal(number)
     printed = finished(process, code=code)

@@ -18,6 +18,7 @@ from bokeh.document import Document
 from bokeh.models import Axis, Button, ColumnDataSource, Div, PrintfTickFormatter, Slider
 from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
+from waiting import until
 
 from workbench.dashboard import dashboard, display, pace, steps, transport
 from workbench.dashboard.buffers import columns
@@ -479,13 +480,6 @@ def test_values_are_the_same_however_they_are_written():
 # the pump ---------------------------------------------------------------------------------------------------------
 
 
-def await_true(condition):
-    deadline = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_a_long_history_is_thinned_out_before_it_is_drawn():
     history = [later(FRAME, step) for step in range(3000)]
     shown_ = spaced(history)
@@ -506,10 +500,10 @@ def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
         one.line._telemetry.init()
     job.ring.append(later(FRAME, backpressure="seen by both"))
     for one in (first, second):
-        await_true(lambda one=one: any("seen by both" in text for text in one.line._telemetry.sent))
+        until(lambda one=one: any("seen by both" in text for text in one.line._telemetry.sent))
     assert sum(thread.name == "dashboard pump" for thread in threading.enumerate()) == 1
     board.close()
-    await_true(lambda: not feeder.is_running)
+    until(lambda: not feeder.is_running)
 
 
 def test_the_pump_shows_the_last_frame_and_ends():
@@ -517,7 +511,7 @@ def test_the_pump_shows_the_last_frame_and_ends():
     Dashboard(job, pump=feeder)._repr_mimebundle_()
     (shown_,) = feeder.displays
     shown_.line._telemetry.init()
-    await_true(lambda: not feeder.is_running)
+    until(lambda: not feeder.is_running)
     assert any('"live",[0]' in text.replace(" ", "") for text in shown_.line._telemetry.sent)
     assert feeder.displays == ()
 
@@ -527,7 +521,7 @@ def test_a_display_shown_after_the_end_starts_the_pump_again():
     for _ in range(2):
         Dashboard(job, pump=feeder)._repr_mimebundle_()
         feeder.displays[0].line._telemetry.init()
-        await_true(lambda: not feeder.is_running)
+        until(lambda: not feeder.is_running)
 
 
 def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
@@ -539,10 +533,10 @@ def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
     broken.view.update = lambda frame: 1 / 0
     for one in (broken, whole):
         one.line._telemetry.init()
-    await_true(lambda: feeder.displays == (whole,))
+    until(lambda: feeder.displays == (whole,))
     assert "failed and is closed" in caplog.text
     board.close()
-    await_true(lambda: not feeder.is_running)
+    until(lambda: not feeder.is_running)
 
 
 def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():

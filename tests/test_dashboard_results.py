@@ -6,7 +6,8 @@ import re
 
 import pyarrow as pa
 import pytest
-from test_dashboard_live import Comms, Page, await_true
+from test_dashboard_live import Comms, Page
+from waiting import until
 
 import workbench as wb
 from workbench.dashboard import transport
@@ -52,9 +53,9 @@ def test_the_last_rows_of_a_job_are_shown_when_it_has_ended(board):
     job = numbers(600, rate=400).sink_to(wb.TableSink("numbers")).run("ends", checkpoint_interval="50ms")
     page, _, pump = board(job)
     assert job.wait("60s") == "FINISHED"
-    await_true(lambda: "<b>600</b> rows" in text(page))
+    until(lambda: "<b>600</b> rows" in text(page))
     assert re.search(r"<tr><td[^>]*>599</td></tr><tr><td[^>]*>598</td></tr>", text(page))
-    await_true(lambda: not pump.is_running)
+    until(lambda: not pump.is_running)
 
 
 def test_a_table_that_is_chosen_after_the_end_is_read(board):
@@ -63,11 +64,11 @@ def test_a_table_that_is_chosen_after_the_end_is_read(board):
     job = both.run("two-tables")
     assert job.wait("60s") == "FINISHED"
     page, view, pump = board(job)
-    await_true(lambda: "<b>20</b> rows" in text(page))
-    await_true(lambda: not pump.is_running)
+    until(lambda: "<b>20</b> rows" in text(page))
+    until(lambda: not pump.is_running)
     page.change(view.parts["sink"].table, "value", "few")
-    await_true(lambda: "<b>7</b> rows" in text(page))
-    await_true(lambda: not pump.is_running)
+    until(lambda: "<b>7</b> rows" in text(page))
+    until(lambda: not pump.is_running)
 
 
 def test_results_that_come_into_sight_after_the_end_are_read(board):
@@ -75,13 +76,13 @@ def test_results_that_come_into_sight_after_the_end_are_read(board):
     page, view, pump = board(job, None)
     page.change(view.pulse.seen, "data", {"part": ["graph"]})
     assert job.wait("60s") == "FINISHED"
-    await_true(lambda: not pump.is_running)
+    until(lambda: not pump.is_running)
     page.change(view.pulse.seen, "data", {"part": ["graph", "sink"]})
-    await_true(lambda: "<b>20</b> rows" in text(page))
+    until(lambda: "<b>20</b> rows" in text(page))
 
 
 def test_rows_that_take_the_place_of_others_are_shown(board):
-    pairs = wb.Stream.from_table(pa.table({"k": [n % 2 for n in range(600)], "n": list(range(600))}), rate=100)
+    pairs = wb.Stream.from_table(pa.table({"k": [n % 2 for n in range(60_000)], "n": range(60_000)}), rate=100)
     table = wb.TableSink("latest", upsert=["k"])
     job = pairs.partition_by("k").sink_to(table).run("upserts", checkpoint_interval="50ms", parallelism=1)
     try:
@@ -93,7 +94,7 @@ def test_rows_that_take_the_place_of_others_are_shown(board):
             seen.update(found.groups() if found else ())
             return len(seen) > 2
 
-        await_true(changes)
+        until(changes)
     finally:
         job.cancel()
         job.wait("60s")
@@ -111,7 +112,7 @@ def test_a_job_that_stands_still_shows_the_rows_of_its_last_step(board):
             job.step(3)
         rows = job.table("numbers").num_rows
         assert rows > 1
-        await_true(lambda: f"<b>{rows}</b> rows" in text(page))
+        until(lambda: f"<b>{rows}</b> rows" in text(page))
     finally:
         job.cancel()
         job.wait("60s")

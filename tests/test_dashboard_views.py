@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from bokeh.models import Button
-from test_dashboard_live import Comms, Job, Page, await_true, display_of, later
+from test_dashboard_live import Comms, Job, Page, display_of, later
 from test_dashboard_picture import FRAME, text_of
+from waiting import until
 
 import workbench as wb
 from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, subtasks, transport, wording
@@ -175,15 +176,15 @@ def test_where_a_channel_needs_more_room_than_there_is_its_subtasks_are_still_to
 
 def test_an_errand_is_done_elsewhere_and_told_when_asked():
     errands, gate, told = Errands(), threading.Event(), []
-    assert errands.run("one", lambda: gate.wait(5), lambda result, problem: told.append((result, problem)))
+    assert errands.run("one", lambda: gate.wait(60), lambda result, problem: told.append((result, problem)))
     assert not errands.run("one", lambda: None, lambda result, problem: None), "one of a name at a time"
     for number in range(MOST - 1):
-        assert errands.run(str(number), lambda: gate.wait(5), lambda result, problem: None)
+        assert errands.run(str(number), lambda: gate.wait(60), lambda result, problem: None)
     assert not errands.run("too many", lambda: None, lambda result, problem: None)
     errands.settle()
     assert told == []
     gate.set()
-    await_true(lambda: not errands.is_running("one"))
+    until(lambda: not errands.is_running("one"))
     errands.settle()
     assert told == [(True, None)]
 
@@ -196,7 +197,7 @@ def test_what_goes_wrong_on_an_errand_is_told_in_a_sentence():
 
     errands.run("ours", refuse, lambda result, problem: told.append(problem))
     errands.run("other", lambda: 1 / 0, lambda result, problem: told.append(problem))
-    await_true(lambda: not errands.is_running("ours") and not errands.is_running("other"))
+    until(lambda: not errands.is_running("ours") and not errands.is_running("other"))
     errands.settle()
     assert sorted(told) == [
         "ZeroDivisionError: division by zero",
@@ -215,7 +216,7 @@ def press(view, label):
 
 def settled(view):
     errands = view.view.easel.errands
-    await_true(lambda: not errands._running)
+    until(lambda: not errands._running)
     view.job.ring.append(later(view.job.ring[-1]))
     view.display.show(0.0)
     view.page.receive()
@@ -275,7 +276,7 @@ def test_savepoints_are_listed_anew_after_a_restart_for_what_the_coordinator_bef
     view.job.savepoints = lambda: ["before-fix", "monday"]
     restarts = int(FRAME.metrics["numRestarts"]) + 1
     view.view.update(later(view.job.ring[-1], 9, metrics={**FRAME.metrics, "numRestarts": restarts}))
-    await_true(lambda: not view.view.easel.errands.is_running("savepoints"))
+    until(lambda: not view.view.easel.errands.is_running("savepoints"))
     view.view.easel.errands.settle()
     assert listed.options == ["before-fix", "monday"]
 
@@ -289,14 +290,14 @@ def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
     (display,) = feeder.displays
     display.line._telemetry.init()
     controls = display.view.parts["controls"]
-    await_true(lambda: "before-fix" in controls.savepoints.options)
+    until(lambda: "before-fix" in controls.savepoints.options)
     with display.line.lock:
         job.ring.append(later(FRAME, state="CANCELED"))
         controls._restore()
-    await_true(lambda: any("I am the job that goes on" in text for text in display.line._telemetry.sent))
+    until(lambda: any("I am the job that goes on" in text for text in display.line._telemetry.sent))
     assert feeder.displays == (display,)
     board.close()
-    await_true(lambda: not feeder.is_running)
+    until(lambda: not feeder.is_running)
 
 
 # views alone ------------------------------------------------------------------------------------------------------

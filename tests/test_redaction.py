@@ -6,10 +6,10 @@ import runpy
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from time import sleep
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.api.job_record import Cell
@@ -108,8 +108,8 @@ def test_what_others_say_of_an_error_shows_no_secrets(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr(job._master.storage, "write", fails)
         job.checkpoint()
-        while not (failed := [c for c in job._master.coordinator.history if c.reason]):
-            sleep(0.005)
+        until(lambda: any(c.reason for c in job._master.coordinator.history))
+    failed = [c for c in job._master.coordinator.history if c.reason]
     assert "could not be written: no access to s3://***@bucket/x" in failed[0].reason
     job._master.call(lambda: job._master.abandon(error))
     with pytest.raises(wb.JobError, match=r"s3://\*\*\*@bucket"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.api import job_handle
@@ -61,13 +62,6 @@ def run(pipeline: wb.Pipeline, **options: Any) -> Job:
 
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("stalled ")]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
 
 
 CALL = r"ask\[0\] has been in one call of 'ask' since .* UTC, for \d+ s, at test_stalled.py, line \d+: self.opened.wait"

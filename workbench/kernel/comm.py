@@ -98,7 +98,8 @@ def answer(message: object, jobs: Jobs) -> dict[str, Any]:
 class TelemetryPump:
     """The one thread that tells every view what the jobs are doing; it lives while there is a view.
 
-    A view hears at most one message per period, and only when something differs from what it last heard.
+    It looks at them once per period, and when a view comes or goes; a view hears only what differs from what it last
+    heard.
 
     Args:
         jobs: gives the jobs by name.
