@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.connectors.checksum import checksum
 
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})
-SAVED_AT = 600
+RATE = 200
+"""All clicks take ten seconds, so that a job is not over before its savepoint."""
+SAVED_AT = 100
 
 
 def clicks() -> wb.Stream:
-    return wb.Stream.from_table(CLICKS, event_time="t", rate=4_000).uid("clicks")
+    return wb.Stream.from_table(CLICKS, event_time="t", rate=RATE).uid("clicks")
 
 
 def windowed(window: wb.WindowAssigner, **settings: Any) -> wb.Stream:
@@ -33,15 +35,14 @@ def applied(window: wb.WindowAssigner) -> wb.Stream:
 
 
 def joined(window: wb.WindowAssigner) -> wb.Stream:
-    other = wb.Stream.from_table(CLICKS, event_time="t", rate=4_000).uid("others").select("user", other="n")
+    other = wb.Stream.from_table(CLICKS, event_time="t", rate=RATE).uid("others").select("user", other="n")
     return clicks().join(other, on="user", window=window).uid("windows")
 
 
 def saved_half_way(stream: wb.Stream, root: Path) -> str:
     """A savepoint of a job over `stream`, taken between its first record and its last."""
     job = stream.sink_to(wb.TableSink("out")).run("half", checkpoint_dir=root / "half")
-    while sum(int(row["numRecordsIn"] or 0) for row in job.metrics()) < SAVED_AT:
-        sleep(0.005)
+    until(lambda: sum(int(row["numRecordsIn"] or 0) for row in job.metrics()) >= SAVED_AT)
     folder = job.savepoint("half")
     job.cancel()
     job.wait("60s")
@@ -84,6 +85,7 @@ def test_windows_that_are_cut_otherwise_do_not_take_over_half_a_window(
 def total_after(stream: wb.Stream, folder: str, root: Path) -> int:
     """The records in all windows of a job that begins with a savepoint."""
     job = stream.sink_to(wb.TableSink("out")).run("after", restore=folder, checkpoint_dir=root)
+    job.tune(rate="max")
     assert job.wait("60s") == "FINISHED"
     return sum(job.table()["n"].to_pylist())
 

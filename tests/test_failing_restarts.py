@@ -276,10 +276,11 @@ def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
 
 
 def test_a_live_coordinator_gets_its_successor_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = wb.Stream.from_table(pa.table({"n": range(400)}), rate=1000).sink_to(wb.TableSink("rows"))
+    stream = wb.Stream.from_table(pa.table({"n": range(400)}), rate=5).sink_to(wb.TableSink("rows"))
     job = stream.run("live", checkpoint_dir=tmp_path, checkpoint_interval="20ms", restart=wb.fixed_delay(2, "50ms"))
     called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
     job.fail(coordinator=True)
+    job.tune(rate="max")  # until here it was too slow to end meanwhile
     assert job.wait("60s") == "FINISHED"
     assert called() == 2
     assert sorted(job.table("rows")["n"].to_pylist()) == list(range(400))

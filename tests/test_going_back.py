@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.errors import SinkError
@@ -18,23 +17,11 @@ from workbench.errors import SinkError
 NUMBERS = pa.table({"n": range(100_000), "k": [n % 5 for n in range(100_000)]})
 
 
-@pytest.fixture
-def jobs() -> Iterator[list[wb.Job]]:
-    started: list[wb.Job] = []
-    yield started
-    for job in started:
-        if not job.over:
-            job.cancel()
-            job.wait("60s")
-
-
-def running(tmp_path: Path, jobs: list[wb.Job], sink: Any) -> wb.Job:
+def running(tmp_path: Path, sink: Any) -> wb.Job:
     """A job with a savepoint ``here``."""
-    counts = wb.Stream.from_table(NUMBERS, rate=5_000).uid("numbers").key_by("k").aggregate(n=wb.count()).uid("counts")
+    counts = wb.Stream.from_table(NUMBERS, rate=1_000).uid("numbers").key_by("k").aggregate(n=wb.count()).uid("counts")
     job = counts.sink_to(sink).run("back", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms")
-    jobs.append(job)
-    while job.status()["records_out"] < 300:
-        sleep(0.01)
+    until(lambda: job.status()["records_out"] >= 300)
     job.savepoint("here")
     return job
 
@@ -49,11 +36,8 @@ def last_epoch(tmp_path: Path) -> int:
 
 def goes_on(job: wb.Job) -> bool:
     before = job.status()["records_out"]
-    for _ in range(500):
-        if job.status()["records_out"] > before + 100:
-            return job.state == "RUNNING"
-        sleep(0.01)
-    return False
+    until(lambda: job.status()["records_out"] > before + 100)
+    return job.state == "RUNNING"
 
 
 def damage(path: Path) -> None:
@@ -62,8 +46,8 @@ def damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_a_damaged_file_of_a_task_leaves_the_job_running(tmp_path: Path, jobs: list[wb.Job]) -> None:
-    job = running(tmp_path, jobs, wb.TableSink("out"))
+def test_a_damaged_file_of_a_task_leaves_the_job_running(tmp_path: Path) -> None:
+    job = running(tmp_path, wb.TableSink("out"))
     (file,) = (tmp_path / "c" / "savepoints" / "here").glob("counts*.arrow")
     damage(file)
     with pytest.raises(wb.CorruptCheckpointError, match=r"counts.* does not match its checksum"):
@@ -71,8 +55,8 @@ def test_a_damaged_file_of_a_task_leaves_the_job_running(tmp_path: Path, jobs: l
     assert goes_on(job)
 
 
-def test_a_damaged_file_of_a_table_leaves_the_job_running(tmp_path: Path, jobs: list[wb.Job]) -> None:
-    job = running(tmp_path, jobs, wb.TableSink("out"))
+def test_a_damaged_file_of_a_table_leaves_the_job_running(tmp_path: Path) -> None:
+    job = running(tmp_path, wb.TableSink("out"))
     part = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").values("out")[0]["parts"][0]  # type: ignore[index,call-overload]
     damage(tmp_path / "c" / "tables" / "out" / part["file"])  # type: ignore[index,call-overload,operator]
     with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum in the checkpoint"):
@@ -81,22 +65,22 @@ def test_a_damaged_file_of_a_table_leaves_the_job_running(tmp_path: Path, jobs: 
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "sqlite"])
-def test_rows_that_would_come_twice_leave_the_job_running(tmp_path: Path, jobs: list[wb.Job], kind: str) -> None:
+def test_rows_that_would_come_twice_leave_the_job_running(tmp_path: Path, kind: str) -> None:
     sinks = {
         "parquet": wb.ParquetSink(tmp_path / "out"),
         "csv": wb.FileSink(tmp_path / "out", format="csv"),
         "sqlite": wb.SqlSink(f"sqlite:///{tmp_path}/out.db", "counts"),
     }
-    job = running(tmp_path, jobs, sinks[kind])
-    while last_epoch(tmp_path) <= wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id:
-        sleep(0.01)
+    job = running(tmp_path, sinks[kind])
+    saved = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
+    until(lambda: last_epoch(tmp_path) > saved)
     with pytest.raises(SinkError, match="would come twice"):
         job.restore("here")
     assert goes_on(job)
 
 
-def test_a_sound_savepoint_is_gone_back_to(tmp_path: Path, jobs: list[wb.Job]) -> None:
-    job = running(tmp_path, jobs, wb.TableSink("out"))
-    jobs.append(job.restore("here"))
+def test_a_sound_savepoint_is_gone_back_to(tmp_path: Path) -> None:
+    job = running(tmp_path, wb.TableSink("out"))
+    again = job.restore("here")
     assert job.state == "CANCELED"
-    assert goes_on(jobs[-1])
+    assert goes_on(again)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench import col
@@ -68,21 +69,27 @@ def test_every_window_equals_the_oracle(
     assert job.status()["late_records"] == 0
 
 
+def await_frames(job: wb.Job, count: int) -> None:
+    last = job.recorder.frames()[-1].sequence + count
+    until(lambda: job.recorder.frames()[-1].sequence >= last)
+
+
 def test_tuning_while_running_leaves_the_results_alone(flights_log: Path, delays_oracle: pa.Table) -> None:
-    job = delays(flights_log, "5000000x").sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
+    job = delays(flights_log, "500000x").sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
     for buffer_timeout, interval, speed in [
-        ("0ms", "50ms", "8000000x"),
-        ("disabled", "1s", "3000000x"),
-        ("5ms", "100ms", "9000000x"),
+        ("0ms", "50ms", "800000x"),
+        ("disabled", "1s", "300000x"),
+        ("5ms", "100ms", "900000x"),
     ]:
-        time.sleep(0.3)
+        before = job.status()["records_in"]
+        until(lambda before=before: job.status()["records_in"] > before)
         status = job.tune(buffer_timeout=buffer_timeout, checkpoint_interval=interval, speed=speed)
         in_force = (status["buffer_timeout"], status["checkpoint_interval"], status["speed"])
         assert in_force == (buffer_timeout, interval, speed)
     job.pause()
-    time.sleep(0.3)
+    await_frames(job, 5)  # for one that was sampled behind the last step of a source
     first = job.status()["records_in"]
-    time.sleep(0.4)
+    await_frames(job, 5)
     assert job.status()["records_in"] == first
     job.resume()
     job.tune(speed="max")
@@ -92,17 +99,16 @@ def test_tuning_while_running_leaves_the_results_alone(flights_log: Path, delays
 
 def test_failed_tasks_recover_to_the_same_results(flights_log: Path, delays_oracle: pa.Table) -> None:
     job = (
-        delays(flights_log, "6000000x")
+        delays(flights_log, "1000000x")  # half a minute: it does not end meanwhile
         .sink_to(wb.TableSink("delays"))
         .run("delays", parallelism=2, checkpoint_interval="100ms")
     )
     for restarts, task in enumerate(["aggregate[1]", "source[0]", "aggregate[0]", "filter[1]"], start=1):
-        time.sleep(0.5)
+        before = job.status()["checkpoints"]
+        until(lambda before=before: job.status()["checkpoints"] > before + 2)
         job.fail(task=task)
-        deadline = time.monotonic() + 20
-        while job.status()["restarts"] != restarts or job.state != "RUNNING":
-            assert time.monotonic() < deadline, job.status()
-            time.sleep(0.02)
+        until(lambda restarts=restarts: job.status()["restarts"] == restarts and job.state == "RUNNING")
+    job.tune(speed="max")
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 4
     assert_equals_oracle(job.table("delays"), delays_oracle)
@@ -147,11 +153,7 @@ def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         if attempt < 3:
-            deadline = time.monotonic() + 60
-            while newest_checkpoint(tmp_path / "checkpoints") < enough:
-                assert process.poll() is None, "it has ended before it could be killed"
-                assert time.monotonic() < deadline, "no checkpoint comes"
-                time.sleep(0.01)
+            until(lambda enough=enough: newest_checkpoint(tmp_path / "checkpoints") >= enough, process)
             time.sleep(0.04 * attempt)  # not always at the same place between two checkpoints
             os.kill(process.pid, signal.SIGKILL)
             assert process.wait(10) == -signal.SIGKILL
@@ -194,7 +196,7 @@ def test_a_job_that_could_not_be_started_leaves_its_name_and_directory_free(
     assert "again" not in wb.jobs()
     for thread in threading.enumerate():
         if thread.name.startswith(("again", "workbench-heartbeat")):
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
     assert run().wait("60s") == "FINISHED"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 
@@ -21,8 +22,7 @@ def job(tmp_path: Path) -> Iterator[wb.Job]:
     counts = wb.Stream.from_table(NUMBERS, rate=5_000).key_by("k").aggregate(n=wb.count())
     settings: dict[str, Any] = {"checkpoint_dir": tmp_path / "c", "checkpoint_interval": "disabled"}
     job = counts.sink_to(wb.TableSink("counts")).run("meanwhile", restart=wb.fixed_delay(9, "0ms"), **settings)
-    while job.status()["records_out"] < 300:
-        sleep(0.01)
+    until(lambda: job.status()["records_out"] >= 300)
     yield job
     if not job.over:
         job.cancel()
@@ -57,8 +57,7 @@ def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
 
     def late_call(command: Callable[[], None]) -> None:
         if threading.current_thread() is caller and failed:
-            while job._master is old or job.state != "RUNNING":
-                sleep(0.001)
+            until(lambda: job._master is not old and job.state == "RUNNING")
         call(command)
 
     failed = False
@@ -87,8 +86,7 @@ def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job:
             job.fail(coordinator=True)
         else:
             job.fail(what)
-            while job.status()["failure"] is None:
-                sleep(0.001)
+            until(lambda: job.status()["failure"] is not None)
         complete(place, manifest)
 
     storage.complete = fail_then_complete  # type: ignore[method-assign]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import SECRET
 from pyarrow import fs
+from waiting import until
 
 import workbench as wb
 from workbench.clock import VirtualClock
@@ -74,19 +74,17 @@ def pipeline(out: Path, rate: int | None) -> wb.Pipeline:
 
 
 def test_a_job_recovers_exactly_once_from_an_object_store(bucket: str, tmp_path: Path) -> None:
-    first = pipeline(tmp_path / "out", 6_000).run(
+    first = pipeline(tmp_path / "out", 100).run(  # all of it would take half a minute
         "remote", checkpoint_dir=bucket, checkpoint_interval="50ms", parallelism=2
     )
 
     def done() -> int:
         return sum(c.state == "COMPLETED" for c in first.checkpoints())
 
-    while done() < 1:
-        sleep(0.005)
+    until(lambda: done() >= 1)
     before = done()
     first.fail("counts[0]")
-    while done() <= before:
-        sleep(0.005)
+    until(lambda: done() > before)
     with pytest.raises(wb.CheckpointError, match=r"is in use by process \d+ on") as caught:
         DirectoryStorage(bucket)
     assert SECRET not in str(caught.value)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.api.job import Job
@@ -297,20 +298,21 @@ class Gate:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.num_rows and batch.column("n")[0].as_py() >= ROWS // 2:
             self.reached.set()
-            self.opened.wait(20)
+            self.opened.wait(60)
         return batch
 
 
 def test_live_jobs_are_rescaled_too() -> None:
     gate = Gate()
     stream = source().map_batches(gate).key_by("key").aggregate(count=wb.count())
-    job = stream.sink_to(wb.TableSink("out")).run("live", buffer_size=16, checkpoint_interval="20ms")
-    assert gate.reached.wait(20)
+    job = stream.sink_to(wb.TableSink("out")).run("live", buffer_size=16, checkpoint_interval=None)
+    assert gate.reached.wait(60)
     rescaler = threading.Thread(target=lambda: job.rescale(3))
     rescaler.start()
+    until(job.checkpoints)  # the one that it needs has begun: its request has come before the rest is read
     gate.opened.set()
-    rescaler.join(20)
-    assert job.wait("20s") == "FINISHED"
+    rescaler.join(60)
+    assert job.wait("60s") == "FINISHED"
     assert pairs(job) == oracle()
     assert job.status()["parallelism"] == 3
     assert job.status()["restarts"] == 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 import workbench as wb
 
@@ -21,7 +21,7 @@ def history(tmp_path: Path) -> wb.History:
 
 def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
     """A replay, paused near its start."""
-    stream = wb.Stream.replay(history(tmp_path), speed="100x")
+    stream = wb.Stream.replay(history(tmp_path), speed="30x")
     if keyed:  # one region, which restarts as a whole
         stream = stream.key_by("n").aggregate(count=wb.count()).select("n")
     job = stream.sink_to(wb.TableSink("out")).run(
@@ -29,10 +29,9 @@ def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
         parallelism=2,
         checkpoint_dir=tmp_path / "c",
         checkpoint_interval="disabled",
-        restart=wb.fixed_delay(5, "1s"),
+        restart=wb.fixed_delay(5, "2s"),
     )
-    while job.status()["records_out"] < 10:
-        sleep(0.01)
+    until(lambda: job.status()["records_out"] >= 10)
     job.pause()
     job.savepoint("paused")
     return job
@@ -56,12 +55,10 @@ def seek(job: wb.Job) -> None:
 
 def fail_and_seek(job: wb.Job) -> None:
     job.fail("source[0]")
-    while job.state == "RUNNING":
-        sleep(0.001)
+    until(lambda: job.state != "RUNNING")
     seek(job)
     assert job.state == "RESTARTING"
-    while job.state != "RUNNING":
-        sleep(0.01)
+    until(lambda: job.state == "RUNNING")
 
 
 def seek_and_rescale(job: wb.Job) -> None:

@@ -143,12 +143,13 @@ def test_a_job_over_files_that_fails_on_the_way(tmp_path: Path) -> None:
     lines = [n if n % 10 else BAD_JSON[n // 10 % 4] for n in range(2_000)]
     for part in range(2):
         write(tmp_path / f"{part}.json", "json", lines[part * 1000 : (part + 1) * 1000])
-    stream = wb.Stream.from_files(tmp_path / "*.json", COLUMNS, on_error="dead_letter", rate=2_000)
+    stream = wb.Stream.from_files(tmp_path / "*.json", COLUMNS, on_error="dead_letter", rate=50)
     pipeline = stream.sink_to(wb.TableSink("good")) + stream.dead_letters().sink_to(wb.TableSink("bad"))
     job = pipeline.run("lines", parallelism=2, checkpoint_interval="50ms")
     for _ in range(3):
         job.checkpoint()
         job.fail(task="files[1]")
+    job.tune(rate="max")  # until here it was too slow to end meanwhile
     assert job.wait("30s") == "FINISHED"
     assert sorted(job.table("good")["n"].to_pylist()) == [n for n in range(2_000) if n % 10]
     bad = job.table("bad").to_pylist()

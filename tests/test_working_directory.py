@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.connectors.file_source import FORMATS, FileSource
@@ -55,19 +56,25 @@ def from_files() -> wb.Stream:
     Path("data").mkdir()
     for index in range(4):
         pq.write_table(NUMBERS.slice(index * ROWS // 4, ROWS // 4), f"data/{index}.parquet")
-    return wb.Stream.from_files("data/*.parquet", rate=2_000).uid("numbers")
+    return wb.Stream.from_files("data/*.parquet", rate=50).uid("numbers")
 
 
 def from_history() -> wb.Stream:
     write_log(NUMBERS.to_batches(max_chunksize=10), "history", event_time="t", arrival_time="t")
-    return wb.Stream.replay(wb.History.open("history"), speed="0.002x").uid("numbers")
+    return wb.Stream.replay(wb.History.open("history"), speed="0.00005x").uid("numbers")
 
 
 def running(stream: wb.Stream, sink: Any) -> wb.Job:
+    """A job that has a checkpoint, and would need 40 seconds for all rows."""
     job = stream.sink_to(sink).run("moved", checkpoint_dir="checkpoints", checkpoint_interval="20ms")
-    while not job.status()["last_checkpoint"]:
-        job._driver.wait_for(job._driver.ended, 0.01)
+    until(lambda: job.status()["last_checkpoint"])
     return job
+
+
+def finished(job: wb.Job) -> bool:
+    """Have it read the rest as fast as it can."""
+    job.tune(**{"speed" if job.status()["rate"] is None else "rate": "max"})
+    return job.wait("60s") == "FINISHED"
 
 
 @pytest.mark.parametrize("kind", SINKS)
@@ -79,7 +86,7 @@ def test_a_job_that_starts_again_goes_on_where_it_was(
     job = running(source(), sink())
     monkeypatch.chdir(elsewhere)
     job.fail(task="numbers[0]")
-    assert job.wait("60s") == "FINISHED"
+    assert finished(job)
     assert not list(elsewhere.iterdir())
     monkeypatch.chdir(tmp_path)
     assert sorted(committed()) == list(range(ROWS))
@@ -94,7 +101,7 @@ def test_a_job_that_is_restored_goes_on_where_it_was(
     monkeypatch.chdir(elsewhere)
     job.tune(checkpoint_interval="1h")  # what a later checkpoint has committed is not taken back
     job.savepoint("here")
-    assert job.restore("here").wait("60s") == "FINISHED"
+    assert finished(job.restore("here"))
     assert not list(elsewhere.iterdir())
     monkeypatch.chdir(tmp_path)
     assert sorted(committed()) == list(range(ROWS))
