@@ -55,10 +55,6 @@ ACTION = st.one_of(
 )
 
 
-def times_of(kept: list[tuple]) -> int:
-    return max(row[1] for row in kept)
-
-
 @settings(max_examples=150)
 @given(
     st.sampled_from([("k",), ()]),

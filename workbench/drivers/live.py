@@ -199,7 +199,7 @@ class LiveDriver:
             now = self._clock.now_us()
             if now >= tick_due or master.over:
                 tick_due = now + self._tick_us
-                self._tick(master, now)
+                self._tick(master)
             if master.over and not master.has_news:
                 break
             due = master.next_due_us()
@@ -209,7 +209,7 @@ class LiveDriver:
         self.master.forget()
         self._work.put(None)
 
-    def _tick(self, master: Master, now_us: int) -> None:
+    def _tick(self, master: Master) -> None:
         """Let telemetry look; when that fails, the job goes on unseen and its log says so once."""
         if self._unseen:
             return

@@ -19,7 +19,6 @@ from numba.core.types import Type
 F = TypeVar("F", bound=Callable[..., Any])
 
 I64: Type = types.int64
-F64: Type = types.float64
 INTS_IN: Type = types.Array(types.int64, 1, "C", readonly=True)
 FLOATS_IN: Type = types.Array(types.float64, 1, "C", readonly=True)
 HASHES_IN: Type = types.Array(types.uint64, 1, "C", readonly=True)

@@ -87,7 +87,7 @@ class ScriptedFiring:
             absorbed = []
             while len(of_move) < len(moves) and moves[len(of_move)][0] <= pair:
                 _, kept, gone = moves[len(of_move)]
-                absorbed.append(self._take_over(kept, gone))
+                absorbed.append(self._take_over(gone))
                 wave[kept] = max(wave.get(kept, 0), wave.get(gone, 0))
                 of_move.append(wave[kept])
             context = self._context(entry, moment)
@@ -109,7 +109,7 @@ class ScriptedFiring:
             np.array([action.purges for action in actions], np.bool_),
         )
 
-    def _take_over(self, kept: int, gone: int) -> TriggerContext:
+    def _take_over(self, gone: int) -> TriggerContext:
         """The context of a session that is part of another now."""
         return self._contexts.pop(gone, None) or TriggerContext()
 

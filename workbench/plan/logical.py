@@ -8,7 +8,7 @@ their uids.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -160,8 +160,3 @@ def _put_behind_its_inputs(node: Node, order: dict[Node, None]) -> None:
 def _base_name(node: Node) -> str:
     name = getattr(node.spec, "name", None)
     return name if node.role == "sink" and isinstance(name, str) and name else node.spec.kind
-
-
-def with_uid(node: Node, uid: str) -> Node:
-    """The same node under a uid of the user's choice."""
-    return replace(node, uid=uid)

@@ -172,11 +172,6 @@ class Channel:
         """Records in flight."""
         return max(self.records_sent - self.records_received, 0)
 
-    @property
-    def on_sender_side(self) -> int:
-        """Buffers beyond the receiver's credit."""
-        return max(self.queued_buffers - self.credit, 0)
-
     def barriers(self) -> tuple[int, ...]:
         """Ids of the checkpoint barriers that are queued now; for observers, from any thread."""
         return tuple(barrier for barrier, _, _ in self.barriers_ahead())

@@ -191,7 +191,6 @@ class _Watch:
         self._clock = clock
         self._false_alerts = false_alerts
         self._before: dict[str, int] = {}
-        self._got = 0
         self._seen_us = log.begin_us
         self.moments: list[Moment] = []
 

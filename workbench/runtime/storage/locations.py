@@ -33,8 +33,8 @@ def open_files(location: str | Path) -> Files:
     except (pa.ArrowException, OSError, ValueError) as error:
         now = isinstance(error, OSError)  # the system knows such URIs, and does not get there
         raise (UnreadableCheckpointError if now else CheckpointError)(_unusable(text, error)) from None
-    base, _, options = text.partition("?")
-    return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")), options)
+    base = text.partition("?")[0]
+    return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")))
 
 
 def lasting(location: str | Path) -> str | Path:

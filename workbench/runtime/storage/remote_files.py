@@ -25,10 +25,9 @@ class RemoteFiles:
         system: Arrow's file system.
         root: the folder on it, for an object store the bucket and a prefix.
         shown: as people may see it, without credentials.
-        options: of the URI, behind its question mark; they may hold secrets and are never shown.
     """
 
-    def __init__(self, system: fs.FileSystem, root: str, shown: str, options: str = "") -> None:
+    def __init__(self, system: fs.FileSystem, root: str, shown: str) -> None:
         self.shown = shown
         self._system = system
         self._root = root
