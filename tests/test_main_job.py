@@ -146,7 +146,7 @@ def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
             folder=str(tmp_path),
             log=str(flights_log),
             parallelism=parallelism,
-            speed="2000000x" if attempt < 3 else "max",
+            speed="500000x" if attempt < 3 else "max",
         )
         enough = newest_checkpoint(tmp_path / "checkpoints") + 3 + attempt
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -25,9 +25,9 @@ import pyarrow as pa
 import workbench as wb
 from workbench import col
 
-folder, parallelism = Path(sys.argv[1]), int(sys.argv[2])
+folder, parallelism, rate = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) or None
 table = pa.table({{"n": list(range({rows}))}})
-numbers = wb.Stream.from_table(table, rate={rows} / 3).with_columns(key=col("n") % {keys})
+numbers = wb.Stream.from_table(table, rate=rate).with_columns(key=col("n") % {keys})
 counts = numbers.key_by("key").aggregate(count=wb.count(), last=wb.max("n"))
 pipeline = (
     numbers.rebalance().sink_to(wb.SqlSink(f"sqlite:///{{folder}}/a.db", "numbers"))
@@ -48,7 +48,8 @@ def test_kill_minus_nine_loses_and_doubles_no_row(tmp_path: Path) -> None:
     code = RUN.format(rows=ROWS, keys=KEYS)
     kills, ended = 0, ""
     while ended != "FINISHED\n":
-        command = [sys.executable, "-c", code, str(tmp_path), str(chance.choice((1, 2, 3)))]
+        rate = 200 if kills < KILLS else 0  # half a minute for all, or as fast as it can: no process ends unkilled
+        command = [sys.executable, "-c", code, str(tmp_path), str(chance.choice((1, 2, 3))), str(rate)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "started\n"
