@@ -265,6 +265,8 @@ def test_a_running_job_deletes_savepoints_that_it_does_not_need(tmp_path: Path) 
         job.delete_savepoint("first")
     job.cancel()
     job.wait("60s")
+    with pytest.raises(wb.JobError, match=r"has ended \(CANCELED\): wb.delete_savepoint\(folder\) deletes"):
+        job.delete_savepoint("second")
 
 
 def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: Path) -> None:

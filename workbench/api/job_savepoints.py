@@ -139,6 +139,10 @@ class JobSavepoints(JobEndings):
             >>> job.cancel(); job.wait("60s")
             'CANCELED'
         """
+        if self.over:
+            raise JobError(
+                f"the job {self._name!r} has ended ({self.state}): wb.delete_savepoint(folder) deletes its savepoints"
+            )
         self._check_running()
         names = self.savepoints()
         if name not in names:
