@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from html import escape
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -12,13 +17,17 @@ from test_dashboard_live import Job
 from test_dashboard_picture import FRAME, SIX, text_of
 
 import workbench as wb
-from workbench.dashboard import checkpoints, header, holders, late, latency_part, watermarks
+from workbench.api.scene_svg import scene_svg
+from workbench.dashboard import checkpoints, header, holders, late, latency_part, watermarks, wording
 from workbench.dashboard.chaos import ChaosRun, chaos_page
 from workbench.dashboard.show import Dashboard
+from workbench.dashboard.sink_part import Latest, html
 from workbench.dashboard.sweep import sweep_page
 from workbench.dashboard.view import View
 from workbench.durations import MAX_TIME
-from workbench.telemetry.frames import Frame, LateFrame
+from workbench.telemetry.diagnosis import explain
+from workbench.telemetry.frames import EdgeFrame, Frame, LateFrame, VertexFrame
+from workbench.telemetry.scene import ChannelScene, Marble, Scene, TaskScene
 
 PER_SECOND = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond", "busyTimeMsPerSecond")
 GROUND = "@media (prefers-color-scheme: dark) { body { background: #14171b;"
@@ -110,3 +119,50 @@ def test_a_page_of_its_own_has_the_ground_of_its_theme(tmp_path) -> None:
 def test_pictures_in_light_colours_bring_their_ground_into_a_dark_notebook() -> None:
     for page in (sweep_page([], 1000), chaos_page([ChaosRun("a", "b", [], [1.0], [2.0], [3.0], [0])])):
         assert "<style>body { background: #fff; }</style>" in page
+
+
+def test_a_job_that_waits_to_start_again_tells_when_that_is() -> None:
+    def boom(record: dict[str, int]) -> dict[str, int]:
+        raise ValueError("boom")
+
+    stream = wb.Stream.from_table(pa.table({"n": [1]})).map(boom).sink_to(wb.TableSink("n"))
+    job = stream.run("again", driver="stepping", restart=wb.fixed_delay(2, "30s"))
+    while job.state != "RESTARTING":
+        job.step()
+    frame = job.recorder.latest()
+    assert frame is not None
+    due = frame.metrics["restartDue"]
+    assert frame.backpressure == f"The job is restarting: its next attempt begins at {wording.clock(int(due))} UTC."
+    job.cancel()
+    job.wait("60s")
+
+
+def test_the_sentence_of_backpressure_names_no_more_than_one_can_read() -> None:
+    pressed = {"backPressuredTimeMsPerSecond": 900.0, "busyTimeMsPerSecond": 100.0}
+    vertices = [VertexFrame(f"v{n}", f"o{n}", (), 1, pressed, 0.0, 0.5) for n in range(12)]
+    vertices.append(VertexFrame("v12", "slow", (), 1, {"busyTimeMsPerSecond": 990.0}, 1.0, 0.5))
+    edges = [EdgeFrame(f"e{n}", f"v{n}", f"v{n + 1}", "forward", 0, 1, 0.0, 0.0) for n in range(12)]
+    assert explain(vertices, edges) == (
+        "slow is the cause (99 % busy): o0, o1, o2, 9 others are back-pressured, waiting for it."
+    )
+
+
+def test_results_are_written_as_people_write_them() -> None:
+    values = {
+        "day": date(2027, 6, 30), "at": time(6, 5), "took": timedelta(milliseconds=2_999), "price": Decimal("1.50"),
+        "nested": {"a": "<x>", "b": [1.5, None]}, "flag": None,
+    }  # fmt: skip
+    page = html(Latest(1, pa.Table.from_pylist([values])), 5)
+    for told in ("2027-06-30", "06:05:00", "2.999 s", "1.50", '{"a": "<x>", "b": [1.5, null]}', "null"):
+        assert escape(told) in page, told
+    assert "datetime" not in page
+    assert "Decimal" not in page
+
+
+def test_times_below_marbles_do_not_run_into_each_other() -> None:
+    marbles = tuple(Marble("record", "7", "k", SIX + n * 1_000_000, {"n": n}) for n in range(20))
+    tasks = tuple(TaskScene(name, (name,), x, 0.5, 0, 1) for name, x in (("a[0]", 0.0), ("b[0]", 1.0)))
+    svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, tasks, (ChannelScene("a[0]", "b[0]", marbles),)))
+    places = sorted(float(x) for x in re.findall(r"transform='translate\(([\d.]+) [\d.]+\)'", svg))
+    letters = max(len(text) for text in re.findall(r">(\d\d:\d\d:\d\d)<", svg))
+    assert min(b - a for a, b in pairwise(places)) >= letters * 9 * 0.56  # letters of 9 pixels, digits of 0.56 of that

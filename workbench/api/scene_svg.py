@@ -14,11 +14,12 @@ from workbench.durations import format_instant
 from workbench.telemetry.scene import ChannelScene, Marble, Scene, TaskScene
 
 BOX_WIDTH = 186
-GAP = 250
+GAP = 320
 LINE = 15
 PORT = 54
 """Room for one channel at the side of a box."""
-SPACING = 31
+SPACING = 42
+"""Of marbles: the time of day below one is as wide as that."""
 RADIUS = 12
 BETWEEN = 22
 MARGIN = 12

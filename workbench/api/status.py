@@ -9,6 +9,7 @@ from typing import Any
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
 
+SHORT = 40
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 
 
@@ -100,12 +101,16 @@ class Table(list[dict[str, Any]]):
         columns = list(dict.fromkeys(name for row in self for name in row))  # not every row has all of them
         head = "".join(f"<th style='{_CELL}'>{escape(name)}</th>" for name in columns)
         body = "".join(
-            "<tr>"
-            + "".join(f"<td style='{_CELL}'>{escape(_show(row[name])) if name in row else ''}</td>" for name in columns)
-            + "</tr>"
+            "<tr>" + "".join(_cell(_show(row[name]) if name in row else "") for name in columns) + "</tr>"
             for row in self
         )
         return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _cell(text: str) -> str:
+    """A short text, such as the name of a slot, has no break in it, however many columns there are."""
+    unbroken = ";white-space:nowrap" if len(text) <= SHORT else ""
+    return f"<td style='{_CELL}{unbroken}'>{escape(text)}</td>"
 
 
 def _show(value: object) -> str:

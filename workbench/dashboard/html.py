@@ -36,19 +36,19 @@ h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var
 h3 span { white-space: nowrap; }
 h3 small { font-weight: 400; font-size: 11px; line-height: 16px; color: var(--wb-muted); }
 .bk-clearfix { display: block; width: 100%; }
-h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 8px; }
-h3 b:first-child { margin-left: 0; }
+h3 small span { margin-right: 4px; }
+h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 4px; }
 """
 
 _HATCHED = "repeating-linear-gradient(135deg,#888 0 3px,#fff 3px 5px)"
 KEY_IDLE_BUSY = (
-    "<b style='background:#5db1ff'></b>idle <b style='background:#ee6464'></b>busy "
-    f"<b style='background:{_HATCHED}'></b>back-pressured"
+    "<span><b style='background:#5db1ff'></b>idle</span> <span><b style='background:#ee6464'></b>busy</span> "
+    f"<span><b style='background:{_HATCHED}'></b>back-pressured</span>"
 )
 KEY_BUFFERS = (
-    f"<b style='background:{_HATCHED}'></b>at the sender "
-    "<b style='background:var(--wb-accent)'></b>at the receiver, of those granted "
-    "<b style='background:repeating-linear-gradient(135deg,var(--wb-warn) 0 3px,#fff 3px 5px)'></b>held back"
+    f"<span><b style='background:{_HATCHED}'></b>at the sender</span> "
+    "<span><b style='background:var(--wb-accent)'></b>at the receiver, of those granted</span> <span>"
+    "<b style='background:repeating-linear-gradient(135deg,var(--wb-warn) 0 3px,#fff 3px 5px)'></b>held back</span>"
 )
 KEY_CHECKPOINTS = (
     "<b style='background:var(--wb-accent)'></b>duration <span style='color:var(--wb-violet)'>◆</span>&nbsp;size"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from time import monotonic
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from workbench.dashboard.line_key import LineKey
 from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.time_chart import SHORT_NUMBER
+from workbench.operators.dead_letters import as_json
 from workbench.telemetry.frames import Frame
 
 EVERY_S = 1.0
@@ -139,7 +141,11 @@ def _shown(value: object) -> object:
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, float):
         return wording.number(value)
-    return value
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():,.10g} s"
+    if value is None or isinstance(value, bool | int | str | bytes):
+        return value
+    return as_json(value) if isinstance(value, Mapping | list) else str(value)
 
 
 def _milliseconds(time: datetime | date | None) -> float:

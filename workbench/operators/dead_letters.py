@@ -125,8 +125,8 @@ def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_
     return Records(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), times if with_times else None)
 
 
-def as_json(record: Mapping[str, Any]) -> str:
-    """A record as JSON; what JSON has no form for is text.
+def as_json(record: Mapping[str, Any] | list[Any]) -> str:
+    """A record, or a value in one, as JSON; what JSON has no form for is text.
 
     Example:
         >>> from datetime import datetime

@@ -8,6 +8,8 @@ from workbench.telemetry.frames import EdgeFrame, VertexFrame
 
 HIGH = 0.5
 LOW = 0.1
+NAMED = 3
+"""So many vertices that wait are named, where there are several more; the graph shows all."""
 
 
 def level(back_pressured_ms_per_second: float) -> str:
@@ -42,7 +44,8 @@ def explain(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame]) -> str:
 
 
 def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
-    told = f"{', '.join(waiting)} {'is' if len(waiting) == 1 else 'are'} back-pressured"
+    names = list(waiting) if len(waiting) <= NAMED + 1 else [*waiting[:NAMED], f"{len(waiting) - NAMED} others"]
+    told = f"{', '.join(names)} {'is' if len(waiting) == 1 else 'are'} back-pressured"
     return f"{told}." if pressed else f"{cause.name} is the cause ({_busy(cause):.0f} % busy): {told}, waiting for it."
 
 

@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 
 from workbench.connectors.hybrid_source import replayed
+from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.redaction import redacted
 from workbench.runtime.master import Master
@@ -26,14 +27,15 @@ from workbench.telemetry.tasks import ChannelSampler, TaskSampler
 EVENTS = 100
 
 
-def told(state: str) -> str:
-    """What is said of a job that does not run, in the place of what holds it back.
+def told(state: str, restart_us: int | None = None) -> str:
+    """What is said of a job that does not run, in the place of what holds it back; `restart_us`: its next attempt.
 
     Example:
-        >>> told("FAILED"), told("RESTARTING")
-        ('The job has failed.', 'The job is restarting.')
+        >>> told("FAILED"), told("RESTARTING", 1_372_658_400_000_000)
+        ('The job has failed.', 'The job is restarting: its next attempt begins at 06:00:00 UTC.')
     """
-    return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}."
+    begins = "" if restart_us is None else f": its next attempt begins at {format_instant(restart_us)[11:19]} UTC"
+    return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}{begins}."
 
 
 class Sampler(JobObserver):
@@ -108,7 +110,7 @@ class Sampler(JobObserver):
             events=tuple(self._events),
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
             paused=master.paused,
-            backpressure=explain(vertices, edges) if running else told(master.state),
+            backpressure=explain(vertices, edges) if running else told(master.state, master.restart_due_us),
             failure=None if master.failure is None else redacted(str(master.failure)),
             operators=self._operators.sample(master.graph, execution, now),
             earlier=self._checkpoints.earlier(master.coordinator, now),
