@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from waiting import until
 
 import workbench as wb
+from workbench.api import job_savepoints
 from workbench.connectors.checksum import checksum
 from workbench.runtime.encoding import encode
 from workbench.runtime.in_flight import TASK
@@ -372,3 +374,29 @@ def test_savepoints_of_what_is_no_directory_are_refused(tmp_path: Path) -> None:
         with pytest.raises(wb.CheckpointError, match=f"'{place}' is no checkpoint directory"):
             wb.savepoints(place)
     assert wb.savepoints(tmp_path) == []
+
+
+def test_a_job_whose_sink_commits_while_its_savepoint_is_looked_at_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = clicks(rate=50).select("n")
+    pipeline = stream.sink_to(wb.ParquetSink(tmp_path / "out")) + stream.sink_to(wb.TableSink("shown"))
+    job = pipeline.run("looked-at", checkpoint_dir=tmp_path / "c", checkpoint_interval="disabled")
+    job.savepoint("early")
+    check = job_savepoints.check_restorable
+
+    def check_and_commit(*args: Any) -> None:
+        check(*args)
+        while not list((tmp_path / "out").glob("part-0000000[2-9]-*.parquet")):  # of a later checkpoint than the first
+            job.savepoint(f"later-{len(job.savepoints())}")
+
+    monkeypatch.setattr(job_savepoints, "check_restorable", check_and_commit)
+    with pytest.raises(wb.SinkError, match="was committed by checkpoint"):
+        job.restore("early")
+    assert wb.job("looked-at") is job
+    assert job.state == "RUNNING"
+    job.fail(coordinator=True)
+    job.tune(rate="max")
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(job.table()["n"].to_pylist()) == list(range(ROWS))
+    assert sorted(pq.read_table(tmp_path / "out")["n"].to_pylist()) == list(range(ROWS))

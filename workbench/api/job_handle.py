@@ -39,7 +39,7 @@ class JobHandle:
         master: Master,
         driver: Driver,
         recorder: Recorder,
-        rerun: Callable[[str, bool], Job],
+        rerun: Callable[[str | None, bool], Job],
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
         again: Callable[[str, int], Job] | str,
@@ -108,6 +108,12 @@ class JobHandle:
         self._master = master
         self._watch(master)
         self._driver.hand_over(master)
+
+    def _become(self, twin: Job) -> None:
+        """Go on in the place of another run of this job."""
+        self._master, self._driver, self._rerun = twin._master, twin._driver, twin._rerun
+        self._holder = twin._holder
+        self._watch, self._again, self._journal, self.recorder = twin._watch, twin._again, twin._journal, twin.recorder
 
     def _held_up(self) -> str:
         """What an answer may be waiting for, to be put behind the sentence that says that there is none; or nothing."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 from workbench.api.job_endings import JobEndings
 from workbench.api.opening import matched
+from workbench.api.registry import register
 from workbench.api.restorable import check_restorable
 from workbench.durations import parse_duration
-from workbench.errors import JobError, unknown
+from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.runtime.storage import check_name
 
 if TYPE_CHECKING:
@@ -174,7 +176,9 @@ class JobSavepoints(JobEndings):
     def restore(self, savepoint: str, *, allow_non_restored_state: bool = False) -> Job:
         """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
 
-        All files of the savepoint are read first: a job that cannot go back to it runs on.
+        All files of the savepoint are read first: a job that cannot go back to it runs on. One that turns out not to
+        be able to when it has been stopped, because a sink has committed rows in between, goes on from its latest
+        checkpoint.
 
         Source: E10, F2-8.
 
@@ -202,6 +206,18 @@ class JobSavepoints(JobEndings):
             )
         taken, _ = matched(manifest, self._master.graph, allow_non_restored_state=allow_non_restored_state)
         check_restorable(self._master.storage, taken, self._master.logical)
+        over = self.over
         self.cancel()
         self._driver.wait_for(self._driver.ended, None)
-        return self._rerun(savepoint, allow_non_restored_state)
+        try:
+            return self._rerun(savepoint, allow_non_restored_state)
+        except WorkbenchError:
+            if not over:
+                self._go_on()
+            raise
+
+    def _go_on(self) -> None:
+        """Run on from the latest checkpoint, under this handle, if that can be."""
+        with suppress(WorkbenchError):  # why it could not be restored is what is told
+            self._become(self._rerun(None, True))
+            register(cast("Job", self))

@@ -308,12 +308,6 @@ class JobSteps(JobHandle):
             ) from error
         return twin
 
-    def _become(self, twin: Job) -> None:
-        """Go on in the place of another run of this job."""
-        self._master, self._driver, self._rerun = twin._master, twin._driver, twin._rerun
-        self._holder = twin._holder
-        self._watch, self._again, self._journal, self.recorder = twin._watch, twin._again, twin._journal, twin.recorder
-
     def _close(self) -> None:
         """Give free what this run holds; nobody steps it any more."""
         if self._master.execution is not None:

@@ -264,7 +264,7 @@ def _start(
 
     cell = this_cell()
 
-    def rerun(savepoint: str, allow_non_restored_state: bool) -> Job:
+    def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
         in_force = {**driver.master.settings.shown(), **driver.master.sources.shown()}
         with started_from(cell):
             return start_job(
@@ -272,7 +272,7 @@ def _start(
                 name,
                 values | {setting: value for setting, value in in_force.items() if setting in values},
                 checkpoint_dir=sampler.storage.location if isinstance(sampler.storage, DirectoryStorage) else None,
-                resume=False,
+                resume=savepoint is None,
                 restore=savepoint,
                 incremental=incremental,
                 allow_non_restored_state=allow_non_restored_state,

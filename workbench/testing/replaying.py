@@ -76,7 +76,7 @@ def _job(simulation: Simulation) -> Job:
     driver.watch(sampler.sample)
     sampler.sample()
 
-    def rerun(savepoint: str, allow_non_restored_state: bool) -> Job:
+    def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
         raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
 
     name = f"simulation-{simulation.scenario.seed}"
