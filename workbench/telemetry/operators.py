@@ -8,17 +8,19 @@ from workbench.plan.logical import Node
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.deployment import Execution
 from workbench.telemetry.frames import OperatorFrame, OperatorInput
-from workbench.telemetry.tasks import HORIZON_US, runs
+from workbench.telemetry.tasks import HORIZON_US, Deployed, deployed, runs
 
 _COUNTS = ("numRecordsIn", "numRecordsOut", "numLateRecordsDropped", "numFiredTimers")
+
+_Subtasks = tuple[str | Deployed, ...]
+"""An operator's uid and the tasks that count for it: rates are of the same ones."""
 
 
 class OperatorSampler:
     """Sums what the operators of all chains count, and turns records into rates."""
 
     def __init__(self) -> None:
-        self._attempt = -1
-        self._past: dict[str, deque[tuple[int, int, int]]] = {}
+        self._past: dict[_Subtasks, deque[tuple[int, int, int]]] = {}
         self._places: dict[Node, tuple[float, float]] = {}
         self._graph: PhysicalGraph | None = None
 
@@ -26,10 +28,8 @@ class OperatorSampler:
         """A frame for each operator, inputs first."""
         if graph is not self._graph:
             self._graph, self._places = graph, _lay_out(graph)
-        if execution is not None and execution.number != self._attempt:
-            self._attempt = execution.number
-            self._past.clear()
-        totals = _totals(execution)
+        totals, subtasks = _totals(execution)
+        self._past = {key: self._past.get(key, deque()) for key in subtasks.values()}
         alive = {
             link.uid for task in (() if execution is None else execution.tasks) if runs(task) for link in task.links
         }
@@ -42,7 +42,8 @@ class OperatorSampler:
             counts = totals.get(uid, dict.fromkeys(_COUNTS, 0))
             rate_in, rate_out = 0.0, 0.0
             if uid in alive:
-                rate_in, rate_out = self._rates(uid, counts["numRecordsIn"], counts["numRecordsOut"], now_us)
+                past = self._past[subtasks[uid]]
+                rate_in, rate_out = _rates(past, counts["numRecordsIn"], counts["numRecordsOut"], now_us)
             x, y = self._places[node]
             frames.append(
                 OperatorFrame(
@@ -61,25 +62,28 @@ class OperatorSampler:
             )
         return tuple(frames)
 
-    def _rates(self, uid: str, records_in: int, records_out: int, now_us: int) -> tuple[float, float]:
-        past = self._past.setdefault(uid, deque())
-        while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
-            past.popleft()
-        past.append((now_us, records_in, records_out))
-        seconds = (now_us - past[0][0]) / 1e6
-        if not seconds:
-            return 0.0, 0.0
-        return (records_in - past[0][1]) / seconds, (records_out - past[0][2]) / seconds
+
+def _rates(past: deque[tuple[int, int, int]], records_in: int, records_out: int, now_us: int) -> tuple[float, float]:
+    while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
+        past.popleft()
+    past.append((now_us, records_in, records_out))
+    seconds = (now_us - past[0][0]) / 1e6
+    if not seconds:
+        return 0.0, 0.0
+    return (records_in - past[0][1]) / seconds, (records_out - past[0][2]) / seconds
 
 
-def _totals(execution: Execution | None) -> dict[str, dict[str, int]]:
+def _totals(execution: Execution | None) -> tuple[dict[str, dict[str, int]], dict[str, _Subtasks]]:
+    """What the subtasks of each operator have counted together, and which ones they are."""
     totals: dict[str, dict[str, int]] = {}
+    subtasks: dict[str, _Subtasks] = {}
     for task in () if execution is None else execution.tasks:
         for link in task.links:
             own = totals.setdefault(link.uid, dict.fromkeys(_COUNTS, 0))
+            subtasks[link.uid] = (*subtasks.get(link.uid, (link.uid,)), deployed(task))
             for name in _COUNTS:
                 own[name] += getattr(link.counters, name)
-    return totals
+    return totals, subtasks
 
 
 def _lay_out(graph: PhysicalGraph) -> dict[Node, tuple[float, float]]:

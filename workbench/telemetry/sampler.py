@@ -160,12 +160,11 @@ class Sampler(JobObserver):
         source = replayed(next(node for node, own in master.logical.uids.items() if own == uid).spec)
         assert source is not None  # for it has a pace
         log = source.log
-        pending = 0 if master.execution is None else self._tasks.pending(master.execution, uid)
         return ReplayFrame(
             speed=pace.speed,
             position_us=pace.position_us(master.life.ended_us or now),
             start_us=log.start_us,
             end_us=log.end_us,
-            records_read=log.rows - pending if master.execution is not None else 0,
+            records_read=log.rows - self._tasks.pending(master.execution, uid, before=log.rows),
             records_total=log.rows,
         )

@@ -29,6 +29,19 @@ IO = (
 """What is counted of what comes and goes, and also told per second."""
 
 
+Deployed = tuple[str, int]
+"""A task's name and the attempt in which it was deployed: whoever has both the same has gone on counting."""
+
+
+_Line = tuple[str, str, Deployed]
+"""A channel: its edge, the task that sends and the one that receives."""
+
+
+def deployed(task: Task) -> Deployed:
+    """Which of a task's lives this is."""
+    return task.name, task.attempt
+
+
 @dataclass(frozen=True, slots=True)
 class _Counts:
     time_us: int
@@ -40,20 +53,21 @@ class _Counts:
 
 
 class TaskSampler:
-    """Turns counts into rates; remembers a second of samples for each task of the running attempt."""
+    """Turns counts into rates; remembers a second of samples for each task that runs.
+
+    A task that was deployed anew counts from the beginning, while those of other regions go on.
+    """
 
     def __init__(self) -> None:
-        self._attempt = -1
-        self._past: dict[str, deque[_Counts]] = {}
+        self._past: dict[Deployed, deque[_Counts]] = {}
         self._rates: dict[str, tuple[float, float]] = {}
+        self._pending: dict[str, int] = {}
         self._late = LateSampler()
 
     def sample(self, execution: Execution, now_us: int) -> tuple[TaskFrame, ...]:
         """A frame for each task, in the order of the graph."""
-        if execution.number != self._attempt:
-            self._attempt = execution.number
-            self._past.clear()
-            self._rates.clear()
+        self._past = {key: self._past.get(key, deque()) for key in map(deployed, execution.tasks)}
+        self._rates.clear()
         self._late.begin(execution.number)
         reference = _reference_time(execution, now_us)
         return tuple(self._task(task, now_us, reference) for task in execution.tasks)
@@ -71,13 +85,18 @@ class TaskSampler:
                 rates["numRecordsOutPerSecond"] += rate_out
         return rates
 
-    def pending(self, execution: Execution, uid: str) -> int:
-        """Records that the readers of a source have not read yet."""
-        return sum(_pending(task) or 0 for task in execution.sources if task.root.uid == uid)
+    def pending(self, execution: Execution | None, uid: str, before: int) -> int:
+        """Records that the readers of a source have not read yet; while it has none because they are to start again,
+        as many as when it had some, and `before` it ever had any."""
+        tasks = () if execution is None else execution.sources
+        left = [_pending(task) or 0 for task in tasks if task.root.uid == uid]
+        if left:
+            self._pending[uid] = sum(left)
+        return self._pending.get(uid, before)
 
     def _task(self, task: Task, now_us: int, reference_us: int) -> TaskFrame:
         counts = _counts(task, now_us)
-        past = self._past.setdefault(task.name, deque())
+        past = self._past[deployed(task)]
         if not runs(task):
             past.clear()
         while len(past) > 1 and now_us - past[0].time_us > HORIZON_US:
@@ -116,7 +135,7 @@ class TaskSampler:
                 splits[split] = None if time.idle else _time(time.watermark_us)
             told = [(value, split) for split, value in splits.items() if value is not None]
             holder = f"split {min(told)[1]}" if told else None
-            quiet = [now_us - time.active_us for time in times.values()]
+            quiet = [max(now_us - time.active_us, 0) for time in times.values()]  # it goes on while it is looked at
             metrics["sourceIdleTime"] = min(quiet) // 1_000 if quiet else 0
         metrics["currentInputWatermark"] = watermark
         metrics["watermarkLag"] = None if watermark in (None, MAX_TIME) else reference_us - watermark
@@ -132,10 +151,11 @@ class TaskSampler:
         if first is not None and now.time_us > first.time_us:
             seconds = (now.time_us - first.time_us) / 1e6
             rates = [(after - before) / seconds for before, after in zip(first.io, now.io, strict=True)]
+            # What a step takes counts as busy until it ends; without work it was waiting, and busy time was less.
             spent = (
-                now.busy_us - first.busy_us,
-                now.idle_us - first.idle_us,
-                now.backpressured_us - first.backpressured_us,
+                max(now.busy_us - first.busy_us, 0),
+                max(now.idle_us - first.idle_us, 0),
+                max(now.backpressured_us - first.backpressured_us, 0),
             )
             if sum(spent) > 0:
                 busy, idle, pressed = (1_000 * part / sum(spent) for part in spent)
@@ -153,26 +173,20 @@ class ChannelSampler:
     """Looks at channels, and turns what they have delivered into rates."""
 
     def __init__(self) -> None:
-        self._attempt = -1
-        self._past: dict[int, deque[tuple[int, int]]] = {}
+        self._past: dict[_Line, deque[tuple[int, int]]] = {}
 
     def sample(self, execution: Execution, now_us: int) -> tuple[ChannelFrame, ...]:
         """A frame for each channel, in the order of the graph's edges."""
-        if execution.number != self._attempt:
-            self._attempt = execution.number
-            self._past.clear()
         inputs = {
-            id(item.channel): (item, runs(task))
+            id(item.channel): (item, (item.channel.edge, item.channel.source, deployed(task)), runs(task))
             for task in execution.tasks
             if isinstance(task, OperatorTask)
             for item in task.gate.channels
         }
-        return tuple(
-            self._channel(place, channel, *inputs[id(channel)], now_us)
-            for place, channel in enumerate(execution.channels)
-        )
+        self._past = {key: self._past.get(key, deque()) for _, key, _ in inputs.values()}
+        return tuple(self._channel(channel, *inputs[id(channel)], now_us) for channel in execution.channels)
 
-    def _channel(self, place: int, channel: Channel, item: InputChannel, receives: bool, now_us: int) -> ChannelFrame:
+    def _channel(self, channel: Channel, item: InputChannel, key: _Line, receives: bool, now_us: int) -> ChannelFrame:
         queued = channel.queued_buffers
         barriers = channel.barriers_ahead()
         return ChannelFrame(
@@ -191,11 +205,10 @@ class ChannelSampler:
             barrier_records=tuple(records for _, records, _ in barriers),
             barrier_buffers=tuple(buffers for _, _, buffers in barriers),
             blocked_us=(item.blocked_us or None) if item.blocked else None,
-            records_per_second=self._rate(place, channel.records_received, now_us) if receives else 0.0,
+            records_per_second=self._rate(self._past[key], channel.records_received, now_us) if receives else 0.0,
         )
 
-    def _rate(self, place: int, received: int, now_us: int) -> float:
-        past = self._past.setdefault(place, deque())
+    def _rate(self, past: deque[tuple[int, int]], received: int, now_us: int) -> float:
         while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
             past.popleft()
         past.append((now_us, received))
