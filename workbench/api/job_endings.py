@@ -25,6 +25,7 @@ class JobEndings(JobHandle):
         Source: Flink's stop with a savepoint.
         """
         if not self.over:
+            self._check_process()
             self._master.call(lambda: self._master.stop())  # whoever is the master then
 
     def cancel(self) -> None:
@@ -38,6 +39,7 @@ class JobEndings(JobHandle):
         Source: Flink's cancel, with its task.cancellation.timeout.
         """
         if not self.over:
+            self._check_process()
             self._driver.leave_stalled_behind()
             self._master.call(lambda: self._master.cancel())  # as above
 

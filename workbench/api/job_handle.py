@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from workbench.api.journal import Journal
 from workbench.api.state_view import JobState, StateView, state_view
@@ -51,6 +52,7 @@ class JobHandle:
         self._watch = watch
         self._holder = holder
         self._again = again
+        self._process = os.getpid()
         self._journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
         self.recorder = recorder
 
@@ -86,7 +88,22 @@ class JobHandle:
             lambda event, seconds: self._driver.wait_for(event, seconds),
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"the job {self._name!r} runs in this process, and its handle cannot be pickled or copied: pass what "
+            "is to be known of it, such as its status or the rows of a table"
+        )
+
+    def _check_process(self) -> None:
+        """Refuse to wait for what nobody does: of a process that is forked, threads are not."""
+        if self._process != os.getpid():
+            raise JobError(
+                f"the job {self._name!r} runs in process {self._process}, from which this one was forked: ask for it "
+                "there"
+            )
+
     def _check_running(self) -> None:
+        self._check_process()
         if self.over:
             raise JobError(f"the job {self._name!r} has ended ({self.state}): run its pipeline again")
         if self._master.state == "SUSPENDED":
@@ -96,7 +113,8 @@ class JobHandle:
             )
 
     def _check_outside(self) -> None:
-        """Refuse to wait for the job within one of its steps, for which the job waits."""
+        """Refuse to wait for the job within one of its steps, for which the job waits, or in another process."""
+        self._check_process()
         if self._driver.within():
             raise JobError(
                 f"this call waits for the job {self._name!r}, and comes from one of its functions, sinks or sources, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 from workbench.errors import JobError, unknown
@@ -10,6 +12,17 @@ if TYPE_CHECKING:
     from workbench.api.job import Job
 
 _jobs: dict[str, Job] = {}
+_taking = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """In a forked process: its parent's jobs run there."""
+    global _taking
+    _jobs.clear()
+    _taking = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def jobs() -> dict[str, Job]:
@@ -55,9 +68,15 @@ def check_free(name: str) -> None:
 
 
 def register(job: Job) -> None:
-    """Make a job known; it takes the place of an ended one of the same name."""
-    _jobs.pop(job.name, None)
-    _jobs[job.name] = job
+    """Make a job known; it takes the place of an ended one of the same name.
+
+    Raises:
+        JobError: another one has begun under this name meanwhile, on another thread.
+    """
+    with _taking:
+        check_free(job.name)
+        _jobs.pop(job.name, None)
+        _jobs[job.name] = job
 
 
 def forget(job: Job) -> None:

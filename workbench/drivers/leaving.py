@@ -10,6 +10,7 @@ loaded, and so comes first.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from typing import Protocol
@@ -28,6 +29,7 @@ class Leaving(Protocol):
 
 
 _running: WeakSet[Leaving] = WeakSet()
+os.register_at_fork(after_in_child=_running.clear)  # a forked process has none of these threads
 
 
 def end_with_process(driver: Leaving) -> None:

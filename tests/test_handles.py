@@ -1,0 +1,55 @@
+"""Handles of jobs: one for a name, of this process alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from multiprocessing.connection import Connection
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+
+SLOW = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=10).sink_to(wb.TableSink("out"))
+
+
+def test_of_two_that_begin_at_once_under_one_name_the_second_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = SLOW.run("one")
+    monkeypatch.setattr("workbench.api.launch.check_free", lambda name: None)  # it looked before the first was known
+    with pytest.raises(wb.JobError, match="a job 'one' is RUNNING: stop it first"):
+        SLOW.run("one")
+    assert wb.jobs()["one"] is first
+    assert first.state == "RUNNING"
+
+
+def test_a_handle_is_not_pickled() -> None:
+    job = SLOW.run("kept")
+    with pytest.raises(TypeError, match="the job 'kept' runs in this process, and its handle cannot be pickled"):
+        pickle.dumps(job)
+
+
+def _ask(job: wb.Job, answers: Connection) -> None:
+    told = []
+    for ask in (job.checkpoint, job.wait, job.stop, job.cancel, lambda: job.savepoint("x"), lambda: job.rescale(2)):
+        try:
+            told.append(str(ask()))
+        except wb.JobError as error:
+            told.append(str(error))
+    answers.send((told, list(wb.jobs())))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_no_part_in_the_jobs_of_its_parent() -> None:
+    job = SLOW.run("parents")
+    answers, end = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_ask, args=(job, end))
+    child.start()
+    told, jobs = answers.recv()
+    child.join()
+    assert jobs == []
+    assert len(told) == 6
+    for sentence in told:
+        assert f"the job 'parents' runs in process {os.getpid()}, from which this one was forked" in sentence
+    assert job.state == "RUNNING"
