@@ -65,6 +65,32 @@ def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(monkeypat
         job.wait("30s")
 
 
+STOPS = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    return within(document).filter(one => one.tabIndex === 0 && one.nodeName === "DIV")
+        .map(one => [one.className.split(" ")[0], one.getAttribute("role"), one.getAttribute("aria-label")])
+}"""
+"""What is no control of HTML and stops the tab key all the same."""
+
+
+def test_the_tab_key_stops_at_what_can_be_done_by_keys_and_has_a_name():
+    job = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0).sink_to(wb.DiscardSink()).run("stops")
+    pages = wb.serve(job)
+    try:
+        with chromium() as browser:
+            page = opened(browser, pages.url, height=3000)
+            page.wait_for_function(f"() => ({STOPS})().some(([kind, role]) => kind === 'bk-OnOffButton' && role)")
+            stops = page.evaluate(STOPS)
+            assert {role for _, role, _ in stops} <= {"button", "slider"}
+            assert {"Pan", "Wheel Zoom", "Zoom In", "Zoom Out", "Reset"} <= {name for _, _, name in stops}
+            assert page.problems == []
+    finally:
+        pages.stop()
+        job.cancel()
+        job.wait("60s")
+
+
 def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
     numbers = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0)
     job = numbers.sink_to(wb.DiscardSink()).run("n" * 80)

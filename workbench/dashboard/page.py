@@ -89,6 +89,18 @@ const sight = new IntersectionObserver((entries) => {
     isIntersecting ? in_sight.add(named.get(target)) : in_sight.delete(named.get(target))
   tell()
 }, {rootMargin: "150px"})
+// A plot takes no key, so it is no stop for the tab key; what can be pressed beside it says that it can, and its name.
+const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
+  one.shadowRoot === null ? [one] : [one, ...within(one.shadowRoot)])
+const name_stops = (plot) => {
+  for (const one of within(plot.el.shadowRoot)) {
+    if (one.classList.contains("bk-events")) one.tabIndex = -1
+    else if (one.tabIndex === 0 && one.title) {
+      one.setAttribute("role", "button")
+      one.setAttribute("aria-label", one.title)
+    }
+  }
+}
 const known = new Set(), drawn = []
 const know_new_views = () => {
   for (const [name, card, plots] of cards) {
@@ -98,6 +110,7 @@ const know_new_views = () => {
       known.add(model)
       if (model !== card) {
         calm(view)
+        name_stops(view)
         drawn.push(view)
       } else {
         named.set(view.el, name)
