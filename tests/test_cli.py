@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 from packaging.requirements import Requirement
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from workbench.cli import demo, main
 from workbench.cli.checks import machine, packages
@@ -339,23 +339,29 @@ Demo = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def headless(flights_log: Path, tmp_path: Path) -> Demo:
-    """Starts ``workbench demo --headless`` in a folder that has the history already."""
+def headless(flights_log: Path, tmp_path: Path) -> Iterator[Demo]:
+    """Starts ``workbench demo --headless`` in a folder that has the history already; no run outlives the test."""
     shutil.copytree(flights_log, tmp_path / "data" / "flights.log")
+    started: list[subprocess.Popen[str]] = []
 
     def start(*options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "workbench", "demo", "--headless", "--directory", str(tmp_path / "data")]
         environment = {key: value for key, value in os.environ.items() if key != "WORKBENCH_DEBUG"}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
+        started.append(process)
+        return process
 
-    return start
+    yield start
+    for process in started:
+        with process:  # which closes its pipe
+            process.kill()
 
 
 def finished(process: subprocess.Popen[str], code: int = 0) -> str:
     """What a run printed that ends with this exit code."""
-    printed, _ = process.communicate(timeout=120)
+    printed, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == code, printed
     return printed
 

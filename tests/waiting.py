@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 """After which something does not come at all; no test says how long it may take."""
 
 
