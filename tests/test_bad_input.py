@@ -128,6 +128,22 @@ def test_two_sinks_of_one_place_are_refused(tmp_path: Path) -> None:
             (stream.sink_to(sink) + stream.filter("n > 1").sink_to(sink)).run("twice")
 
 
+def test_two_sinks_of_one_place_are_refused_under_whichever_names(tmp_path: Path) -> None:
+    stream = wb.Stream.from_table(TIMES)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for other in (tmp_path / "link", tmp_path / "link" / ".." / "real"):
+        for below in ("", "out"):
+            pair = stream.sink_to(wb.ParquetSink(tmp_path / "real" / below)) + stream.sink_to(
+                wb.FileSink(other / below, format="csv")
+            )
+            with pytest.raises(wb.PlanError, match="two sinks write to"):
+                pair.run("twice")
+        rows = [wb.SqlSink(f"sqlite:///{folder}/rows.db", "rows") for folder in (tmp_path / "real", other)]
+        with pytest.raises(wb.PlanError, match="two sinks write to"):
+            (stream.sink_to(rows[0]) + stream.sink_to(rows[1])).run("twice")
+
+
 def test_a_damaged_replay_log_fails_the_job_with_its_file(tmp_path: Path) -> None:
     table = pa.table({"e": pa.array([3, 1, 2], pa.timestamp("us")), "a": pa.array([10, 20, 30], pa.timestamp("us"))})
     history = wb.History.from_arrow(

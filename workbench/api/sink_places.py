@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from workbench.connectors.file_sink import FileSink
@@ -55,9 +56,9 @@ def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:
 
 
 def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
-    """What no other sink of the job may write to."""
+    """What no other sink of the job may write to, whichever links lead there."""
     if isinstance(sink, TableSink):
         return sink.name
     if isinstance(sink, SqlSink):
-        return f"{sink.target.database.path}: {sink.table.lower()}"
-    return str(sink.folder.absolute())
+        return f"{os.path.realpath(sink.target.database.path)}: {sink.table.lower()}"
+    return os.path.realpath(sink.folder)

@@ -6,6 +6,7 @@ other programs can read the file, which DuckDB refuses while a process holds it 
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -139,7 +140,7 @@ class Database:
             UnfitTableError: a table is not there, or not as a statement needs it.
         """
         make_folder(self.path.parent)
-        lock = _lock_of(self.path)
+        lock = _lock_of(Path(os.path.realpath(self.path)))
         try:
             with lock.held, self.engine.open(self.path) as connection:
                 yield connection
