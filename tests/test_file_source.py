@@ -355,6 +355,37 @@ def test_which_files_are_meant(tmp_path: Path) -> None:
         FileSource(tmp_path / "b.csv", event_time="when")
 
 
+@pytest.mark.parametrize("pattern", ["*/*.csv", "**/*.csv", "**/c*/../*.csv", "*/c/e.csv", "closed/*", "**"])
+def test_a_folder_that_cannot_be_looked_into_is_not_passed_over(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("open", "closed"):
+        (tmp_path / name / "c").mkdir(parents=True)
+        (tmp_path / name / "d.csv").write_text("n\n1\n")
+        (tmp_path / name / "c" / "e.csv").write_text("n\n1\n")
+    assert FileSource(tmp_path / pattern).files
+    scandir, stat = os.scandir, os.stat
+
+    def refused(path: Any) -> bool:
+        return not isinstance(path, int) and f"{os.sep}closed" in os.fspath(path)
+
+    def no_listing(path: Any = ".") -> Any:
+        if refused(path):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    def no_entering(path: Any, **options: Any) -> os.stat_result:
+        if refused(path) and not os.fspath(path).rstrip(os.sep).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", no_listing)
+        patch.setattr(os, "stat", no_entering)
+        with pytest.raises(SourceError, match=r"cannot be looked up: .*closed.*: Permission denied; change its perm"):
+            FileSource(tmp_path / pattern)
+
+
 def test_a_file_that_changed_meanwhile_is_not_read_on(tmp_path: Path) -> None:
     source = FileSource(folder_of(tmp_path, "csv", [10, 10]))
     (reader,) = readers(source, 1)

@@ -7,6 +7,7 @@ never a traceback.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -120,6 +121,20 @@ def told_by(error: OSError) -> str:
     return error.strerror or str(error).partition("\n")[0]
 
 
+def remedy(error: OSError) -> str:
+    """What most likely helps against an error of the system's.
+
+    Example:
+        >>> remedy(PermissionError(13, "Permission denied"))
+        'change its permissions'
+    """
+    if isinstance(error, PermissionError):
+        return "change its permissions"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "close files that are open, or raise the limit of open files (ulimit -n)"
+    return "try again when the storage answers"
+
+
 def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
     """The error for a file of a checkpoint that is there, as far as is known, and that the system does not read.
 
@@ -127,9 +142,7 @@ def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpo
         >>> str(cannot_be_read("checkpoint 3", "chk-3/map-0", OSError(5, "Input/output error")))
         'checkpoint 3 cannot be read now: chk-3/map-0: Input/output error; try again when the storage answers'
     """
-    return UnreadableCheckpointError(
-        f"{what} cannot be read now: {path}: {told_by(error)}; try again when the storage answers"
-    )
+    return UnreadableCheckpointError(f"{what} cannot be read now: {path}: {told_by(error)}; {remedy(error)}")
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +25,7 @@ from workbench.connectors.plain_types import plain_schema
 from workbench.connectors.rate import Rate
 from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
-from workbench.errors import CheckpointError, PlanError, SettingError, SourceError, unknown
+from workbench.errors import MISSING, CheckpointError, PlanError, SettingError, SourceError, remedy, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 from workbench.operators.dead_letters import OnError, as_records, check_on_error
 
@@ -279,18 +281,43 @@ def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
         )
     for item in [paths] if isinstance(paths, str | Path) else paths:
         path = path_of(item, "a path")
-        if path.is_dir():
-            own = [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
-        elif path.exists():
-            own = [path]
-        else:
-            own = [file for file in map(Path, glob.glob(str(item), recursive=True)) if file.is_file()]  # noqa: PTH207
+        try:
+            own = _files_of(path)
+        except OSError as error:
+            raise SourceError(
+                f"the files of {str(item)!r} cannot be looked up: {error.filename}: {error.strerror}; {remedy(error)}, "
+                "or name others"
+            ) from error
         if not own:
             raise SourceError(
                 f"there is no file {str(item)!r}: name files, a folder, or a pattern such as 'data/*.csv'"
             )
         found += own
     return tuple(sorted(set(found), key=str))
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The files that a path or pattern means; raises an OSError where a folder cannot be looked into."""
+    if path.is_dir():
+        return [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
+    if path.exists():
+        return [path]
+    _look_into_folders(path.parts)
+    return [file for file in map(Path, glob.iglob(str(path), recursive=True)) if file.is_file()]  # noqa: PTH207
+
+
+def _look_into_folders(pattern: Sequence[str]) -> None:
+    """Raise an OSError where a folder on the way of a pattern cannot be looked into: `glob` passes over it, and the
+    rows of its files would be missing."""
+    first = next((at for at, name in enumerate(pattern) if glob.has_magic(name)), len(pattern))
+    for end in range(first, len(pattern) + (pattern[-1] == "**")):
+        above = str(Path(*pattern[:end]))
+        for folder in [above] if end == first else glob.iglob(f"{above}/", recursive=True):  # noqa: PTH207
+            with suppress(*MISSING):
+                if end == len(pattern) or glob.has_magic(pattern[end]):
+                    os.scandir(folder).close()
+                else:
+                    Path(folder, pattern[end]).stat()
 
 
 def _format_of(files: Sequence[Path]) -> str:
