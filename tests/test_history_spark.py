@@ -54,6 +54,17 @@ def write(df: DataFrame, path: Path, **options: Any) -> History:
 
 
 @pytest.mark.spark
+def test_the_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "my data, 20%20 #1?/Flüge*[a]{b}:"
+    folder.mkdir(parents=True)
+    history = write(rides(spark, 100), folder / "a.log")
+    history.log.verify()
+    assert history.rows == 100
+    assert [path.name for path in folder.iterdir()] == ["a.log"]
+    assert [path.name for path in tmp_path.iterdir()] == ["my data, 20%20 #1?"]
+
+
+@pytest.mark.spark
 def test_every_record_is_there_once_and_in_order(spark: SparkSession, tmp_path: Path) -> None:
     history = write(rides(spark), tmp_path / "a.log", channels=3)
     log = history.log

@@ -370,3 +370,60 @@ def test_a_log_may_be_left_uncompressed(tmp_path: Path) -> None:
         with pq.ParquetFile(log.path / file.name) as parquet:
             found[parquet.metadata.row_group(0).column(0).compression] = parquet.read().column("t").to_pylist()
     assert found == {"ZSTD": [1, 2, 3], "UNCOMPRESSED": [1, 2, 3]}
+
+
+def test_a_log_goes_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "a.log").symlink_to(tmp_path / "disk" / "data.log")
+    for arrivals in ([1, 2, 3], [4, 5]):
+        assert write(table(arrivals), tmp_path / "a.log").rows == len(arrivals)
+        assert ReplayLog.open(tmp_path / "disk" / "data.log").rows == len(arrivals)
+        assert (tmp_path / "a.log").is_symlink()
+        assert sorted(path.name for path in tmp_path.rglob("*.log*")) == ["a.log", "data.log"]
+
+
+def test_a_folder_that_cannot_be_replaced_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mounted").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(replay_draft.os.path, "ismount", lambda path: Path(path) == tmp_path / "mounted")
+        with pytest.raises(HistoryError, match="mounted, where a file system is mounted: choose a folder in it"):
+            write(table([1, 2]), tmp_path / "mounted")
+    monkeypatch.chdir(tmp_path / "mounted")
+    with pytest.raises(HistoryError, match=r"place of \., which is the working directory: choose a folder in it"):
+        write(table([1, 2]), Path())
+    assert [path.name for path in tmp_path.iterdir()] == ["mounted"]
+
+
+@pytest.mark.parametrize("full", [(pq, "write_table"), (replay_draft, "sync_path")])
+def test_a_full_disk_is_told_with_the_log_and_leaves_the_old_one(
+    full: tuple[object, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(table([1, 2]), tmp_path / "a.log")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    monkeypatch.setattr(*full, refuse)
+    said = r"written at .*a\.log \(No space left on device\): free some space or choose another path$"
+    with pytest.raises(HistoryError, match=said):
+        write(table([3, 4, 5]), tmp_path / "a.log")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+    assert ReplayLog.open(tmp_path / "a.log").rows == 2
+
+
+def test_a_log_that_may_not_be_read_is_not_told_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(table([1, 2]), tmp_path / "a.log")
+    stat = Path.stat
+
+    def refuse(path: Path, **options: bool) -> object:
+        if path.suffix == ".parquet":
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(
+        HistoryError, match=r"cannot be read \(Permission denied: .*\.parquet\): change its permissions$"
+    ):
+        ReplayLog.open(tmp_path / "a.log")

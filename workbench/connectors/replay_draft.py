@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +21,21 @@ _in_progress: dict[str, LogDraft] = {}
 """Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Say where a log was to be of what the system refuses meanwhile.
+
+    Raises:
+        HistoryError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)  # Arrow tells more of itself than of the disk
+        fix = "free some space or choose another path" if error.errno == errno.ENOSPC else "choose another path"
+        raise HistoryError(f"no replay log can be written at {path} ({why}): {fix}") from error
+
+
 class LogDraft:
     """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
 
@@ -28,28 +45,30 @@ class LogDraft:
     """
 
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
-        if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-            raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
-        self._place = os.path.realpath(path)
+        self._place = os.path.realpath(path)  # what is written goes where a link leads
+        place = Path(self._place)
+        with writing(path):
+            if place.exists() and not (place / MANIFEST).is_file() and (not place.is_dir() or any(place.iterdir())):
+                raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
+        if (mounted := os.path.ismount(place)) or place == Path.cwd():
+            why = "where a file system is mounted" if mounted else "which is the working directory"
+            raise HistoryError(f"no replay log can take the place of {path}, {why}: choose a folder in it")
         if _in_progress.setdefault(self._place, self) is not self:
             raise HistoryError(
                 f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
             )
-        self._path = path
+        self._path = place
         self._times = (event_time, arrival_time)
         self._channels: list[list[LogFile]] = []
-        self.folder = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self.folder = place.with_name(f".{place.name}.{os.getpid()}.tmp")
         try:
-            _remove_leftovers(path)
-            make_folder_durably(path.parent)
-            self.folder.mkdir()
-        except BaseException as error:  # an interrupt, too: the place is free for the next one
+            with writing(path):
+                _remove_leftovers(place)
+                make_folder_durably(place.parent)
+                self.folder.mkdir()
+        except BaseException:  # an interrupt, too: the place is free for the next one
             self._leave()
-            if not isinstance(error, OSError):
-                raise
-            raise HistoryError(
-                f"no replay log can be written at {path} ({error.strerror}): choose another path"
-            ) from error
+            raise
 
     @property
     def rows(self) -> int:

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from workbench.arguments import as_given, path_of
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay_cursor import Cursor
-from workbench.connectors.replay_draft import LogDraft
+from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
 from workbench.elements import event_times
-from workbench.errors import HistoryError
+from workbench.errors import MISSING, HistoryError, remedy
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done and the steps in all (0 while unknown)."""
@@ -63,14 +63,18 @@ class ReplayLog:
             raise HistoryError(
                 f"no replay log at {folder} ({fact}): write it with History.from_spark or History.from_arrow"
             ) from None
+        except PermissionError as error:
+            raise _unreadable(folder, error) from error
         except (OSError, UnicodeDecodeError) as error:
             raise HistoryError(f"the replay log at {folder} cannot be read ({error}): write it again") from error
         manifest = Manifest.from_json(text, folder)
         for file in manifest.files:
             try:
                 size = (folder / file.name).stat().st_size
-            except OSError:
+            except MISSING:
                 raise HistoryError(f"the replay log at {folder} lacks its file {file.name}: write it again") from None
+            except OSError as error:
+                raise _unreadable(folder, error) from error
             if size != file.bytes:
                 raise HistoryError(
                     f"the replay log at {folder} is damaged: {file.name} has {size} bytes "
@@ -202,18 +206,26 @@ def write_log(
     draft = LogDraft(path_of(path, "path"), event_time, arrival_time)
     try:
         for channel in range(channels):
-            draft.add_channel()
-            rows = order[channel::channels]
-            if len(rows):
-                file = draft.folder / f"{channel}.parquet"
-                pq.write_table(table.take(pa.array(rows)), file, compression=compression, row_group_size=row_group_rows)
-                draft.add_file(file)
+            rows = table.take(pa.array(order[channel::channels]))
+            with writing(path):
+                draft.add_channel()
+                if rows.num_rows:
+                    file = draft.folder / f"{channel}.parquet"
+                    pq.write_table(rows, file, compression=compression, row_group_size=row_group_rows)
+                    draft.add_file(file)
             if progress is not None:
                 progress("write", channel + 1, channels)
-        draft.publish(table.schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
+        with writing(path):
+            draft.publish(table.schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
     finally:
         draft.discard()
     return ReplayLog.open(path)
+
+
+def _unreadable(folder: Path, error: OSError) -> HistoryError:
+    return HistoryError(
+        f"the replay log at {folder} cannot be read ({error.strerror}: {error.filename}): {remedy(error)}"
+    )
 
 
 def log_schema(schema: pa.Schema) -> pa.Schema:

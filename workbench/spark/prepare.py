@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.arguments import as_given
 from workbench.clock import SystemClock
-from workbench.connectors.replay_draft import LogDraft
+from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_log import (
     ROW_GROUP_ROWS,
     Progress,
@@ -98,17 +98,20 @@ def write_with_spark(
                 )
         for channel in range(channels):
             progress("index", channel, channels)
-            draft.add_channel()
-            # Names begin with the number of the range.
-            for file in sorted((unordered / f"{_CHANNEL}={channel}").glob("part-*.parquet")):
-                draft.add_file(file)
+            with writing(path):
+                draft.add_channel()
+                # Names begin with the number of the range.
+                for file in sorted((unordered / f"{_CHANNEL}={channel}").glob("part-*.parquet")):
+                    draft.add_file(file)
         if draft.rows != rows:
             raise HistoryError(
                 f"Spark counted {rows} records and {draft.rows} of them are at {path.absolute()}: use a frame "
                 "that gives the same records each time, and a session whose workers share this machine's disk"
             )
         shutil.rmtree(unordered, ignore_errors=True)
-        draft.publish(log_schema(df.limit(0).toArrow().schema), fingerprint, notes, SystemClock().now_us())
+        schema = log_schema(df.limit(0).toArrow().schema)
+        with writing(path):
+            draft.publish(schema, fingerprint, notes, SystemClock().now_us())
         progress("index", channels, channels)
     finally:
         draft.discard()
@@ -141,5 +144,11 @@ def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: 
         .write.partitionBy(_CHANNEL)
         .option("compression", "zstd")
         .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
-        .parquet(folder.absolute().as_uri())
+        .parquet(_hadoop_path(folder))
     )
+
+
+def _hadoop_path(folder: Path) -> str:
+    """A folder of this machine for Spark, whose file systems take no character of a path for an escaped one: in the URI
+    ``file:///my%20data`` they see a folder ``my%20data``."""
+    return f"file:///{folder.absolute().as_posix().lstrip('/')}"
