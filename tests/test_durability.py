@@ -388,6 +388,7 @@ def test_a_file_whose_folder_is_gone_is_not_told_as_a_full_disk(tmp_path: Path) 
         (errno.EROFS, "make its folder writable again"),
         (errno.EACCES, "make its folder writable again"),
         (errno.ENOSPC, "free some space"),
+        (errno.EMFILE, "close files that are open, or raise the limit of open files (ulimit -n)"),
     ],
 )
 def test_a_folder_that_is_no_longer_writable_is_not_told_as_a_full_disk(
@@ -402,3 +403,4 @@ def test_a_folder_that_is_no_longer_writable_is_not_told_as_a_full_disk(
     assert str(caught.value) == (
         f"cannot write {tmp_path / 'file'}: {os.strerror(number)}; {advice} or choose another folder"
     )
+    assert list(tmp_path.iterdir()) == []  # what was begun takes no space that is scarce

@@ -6,14 +6,17 @@ import ast
 import math
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from workbench import kernels
 from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM
+from workbench.kernels.compiled import KERNELS, Kernel
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 U64 = 2**64 - 1
@@ -184,3 +187,19 @@ def test_nan_is_larger_than_any_number(values):
         kernels.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
         assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
         assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
+
+
+def test_a_kernel_that_cannot_be_kept_for_the_next_process_is_ready_in_this_one(monkeypatch):
+    kernel = next(each for each in KERNELS if each.name == "divide_by")
+    dispatcher = njit(nogil=True)(kernel.dispatcher.py_func)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(dispatcher._cache, "save_overload", full)
+    warm_up = import_module("workbench.kernels.warm_up")  # the package has a function of that name
+    monkeypatch.setattr(warm_up, "KERNELS", [Kernel("divide_by", dispatcher, kernel.signature)])
+    monkeypatch.setattr(warm_up, "_ready", set())
+    warm_up.warm_up()
+    assert warm_up.is_warm()
+    assert len(dispatcher.signatures) == 1

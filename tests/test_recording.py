@@ -19,6 +19,7 @@ from workbench.dashboard.playback import SHOWN, PlaybackView
 from workbench.dashboard.report import chosen
 from workbench.dashboard.serve import serve_recording
 from workbench.errors import SettingError
+from workbench.telemetry.whole_file import replaced
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +228,8 @@ def test_a_recording_is_served_to_who_has_the_token(recording: Recording) -> Non
             assert b"<title>recorded: recording</title>" in answer.read()
     finally:
         pages.stop()
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "a.recording"))), replaced(tmp_path / "a.recording"):
+        raise OSError(28, "No space left on device")

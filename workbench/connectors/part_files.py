@@ -10,7 +10,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from workbench.connectors.disk import (
     open_no_link,
     take_folder_durably,
 )
-from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read
+from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read, remedy
 
 
 def make_folder(folder: Path) -> None:
@@ -78,17 +78,22 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
     """
     place = os.fspath(path)
     temporary = place + ".tmp"
+    begun = False
     try:
         disk = DISK.get()
         with FileIO(
             temporary, "w", opener=open_no_link
         ) as file:  # pieces are large, or there is one: nothing to be gained by buffers
+            begun = True
             for piece in pieces:
                 disk.write(file, place, piece)
             disk.sync(file, place)
         disk.rename(temporary, place)
         disk.sync_folder(os.path.dirname(place) or ".")
     except OSError as error:
+        if begun:  # where space is scarce, this must not take the rest of it
+            with suppress(OSError):
+                os.unlink(temporary)
         why = error.strerror or error
         raise SinkError(f"cannot write {path}: {why}; {_advice(error)} or choose another folder") from error
 
@@ -98,6 +103,8 @@ def _advice(error: OSError) -> str:
         return "its folder was there when the job began: bring it back"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return "make its folder writable again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return remedy(error)
     return "free some space"
 
 

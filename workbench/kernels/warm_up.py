@@ -54,7 +54,11 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> None:
                 continue
             if progress is not None:
                 progress(len(_ready), len(KERNELS), kernel.name)
-            kernel.dispatcher.compile(kernel.signature)
+            try:
+                kernel.dispatcher.compile(kernel.signature)
+            except OSError:  # it is compiled, and there is no space to keep it for the next process
+                if not kernel.dispatcher.signatures:
+                    raise
             kernel.dispatcher.disable_compile()
             _ready.add(kernel.name)
         if progress is not None:

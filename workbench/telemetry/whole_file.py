@@ -26,7 +26,7 @@ def replaced(path: Path) -> Iterator[Path]:
         yield draft
         draft.replace(target)
     except OSError as error:
-        if error.filename == str(draft):
+        if error.filename in (None, str(draft)):  # a full disk is told without its place
             error.filename = str(path)
         raise
     finally:
