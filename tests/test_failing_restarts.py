@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -233,11 +234,56 @@ def test_a_file_that_cannot_be_read_now_is_not_one_to_delete(tmp_path: Path, mon
     for error in (EIO, PermissionError(13, "Permission denied"), TimeoutError("the store does not answer")):
         with monkeypatch.context() as patch:
             failing(patch, LocalFiles, "read", error, times=99)
-            with pytest.raises(UnreadableCheckpointError, match=r"cannot be read now: .*; try again") as raised:
+            fix = "change its permissions" if isinstance(error, PermissionError) else "try again"
+            with pytest.raises(UnreadableCheckpointError, match=rf"cannot be read now: .*; {fix}") as raised:
                 job_to(wb.TableSink("rows"), tmp_path, resume=True)
         assert "delete" not in str(raised.value)
         assert not is_final(raised.value)
     assert job_to(wb.TableSink("rows"), tmp_path, resume=True).wait("60s") == "FINISHED"
+
+
+@pytest.mark.parametrize("error", [EIO, PermissionError(13, "Permission denied")])
+@pytest.mark.parametrize("closed", ["the latest", "all"])
+def test_a_checkpoint_that_cannot_be_looked_at_is_not_taken_for_one_that_never_was(
+    closed: str, error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_to(wb.TableSink("rows"), tmp_path)
+    for _ in range(3):
+        assert job.driver.next_checkpoint()
+    job.cancel()
+    job.wait("60s")
+    folders = sorted(folder.name for folder in (tmp_path / "checkpoints").glob("chk-*"))[
+        -1 if closed == "the latest" else 0 :
+    ]
+    before = {file: file.read_bytes() for file in tmp_path.glob("*/**/*") if file.is_file()}
+    stat = os.stat
+
+    def refuse(path: Any, **options: Any) -> os.stat_result:
+        if Path(str(path)).parent.name in folders:
+            raise error
+        return stat(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refuse)
+        with pytest.raises(UnreadableCheckpointError, match=rf"{folders[0]}/manifest.json: {error.strerror}; "):
+            job_to(wb.TableSink("rows"), tmp_path, resume=True)
+    assert {file: file.read_bytes() for file in tmp_path.glob("*/**/*") if file.is_file()} == before
+    again = job_to(wb.TableSink("rows"), tmp_path, resume=True)
+    assert any(f"restored from {folders[-1]}" in text for text in texts(again))
+    assert again.wait("60s") == "FINISHED"
+    assert sorted(again.table("rows")["n"].to_pylist()) == list(range(400))
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_checkpoint_directory_that_cannot_be_listed_is_told(
+    resume: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, LocalFiles, "folders", PermissionError(13, "Permission denied"), times=99)
+    said = (
+        r"the checkpoint directory .* cannot be used \(Permission denied\): change its permissions, or choose another"
+    )
+    with pytest.raises(UnreadableCheckpointError, match=said):
+        job_to(wb.TableSink("rows"), tmp_path, resume=resume)
 
 
 @pytest.mark.parametrize("kind", ["crash", "error", "broken"])

@@ -20,7 +20,7 @@ from workbench.connectors.checksum import checksum
 from workbench.runtime.encoding import encode
 from workbench.runtime.in_flight import TASK
 from workbench.runtime.manifest import read_manifest
-from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
+from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
 
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})
@@ -189,6 +189,15 @@ def test_a_checkpoint_of_a_job_that_died_can_be_forked_too(tmp_path: Path) -> No
 
 
 # --- listing, inspecting, deleting
+
+
+def test_a_question_mark_in_a_path_is_a_letter_as_any(saved: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "why? #1" / "savepoints"
+    shutil.copytree(saved, odd / "s")
+    assert wb.Snapshot.open(odd / "s").checkpoint_id == wb.Snapshot.open(saved).checkpoint_id
+    assert len(wb.savepoints(odd.parent)) == 1
+    with closing(DirectoryStorage(tmp_path / "c")) as storage:
+        assert storage.bring_in(*folder_named(odd / "s")).kind == "savepoint"  # type: ignore[misc]
 
 
 def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from workbench.runtime.storage import (
     open_files,
 )
 from workbench.runtime.storage.files import Files, LocalFiles
-from workbench.runtime.storage.locations import looked_into
+from workbench.runtime.storage.locations import looked_into, without_options
 
 _IN_FLIGHT = "in_flight"
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
@@ -320,7 +320,7 @@ def delete_savepoint(path: str | Path) -> None:
         ...     print(error)
         'checkpoints/savepoints/nothing' holds no complete savepoint: see wb.savepoints(checkpoint_dir)
     """
-    head, question, options = str(path).partition("?")
+    head, question, options = without_options(str(path))
     root, _, name = head.rstrip("/").rpartition("/")
     found = folder_named(path)
     if found is None or not root.endswith("savepoints"):

@@ -37,6 +37,7 @@ from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
 from workbench.runtime.storage.holder import Holder
 from workbench.runtime.storage.holding import Hold, hold
+from workbench.runtime.storage.locations import looked_into
 from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 
@@ -182,7 +183,7 @@ class DirectoryStorage:
         self._hold.check()  # who has lost the directory leaves to its owner what is in it
         path = f"{place}/{MANIFEST}"
         # A manifest whose folder could not be synced is there, too; that checkpoint never was complete.
-        was_complete = place not in self._in_use and self._files.exists(path)
+        was_complete = place not in self._in_use and self._reader.is_complete(place)
         needed = set(self._manifest(place).needs) if was_complete else set()
         # Nothing that it needs goes before its manifest, which may be back until it is gone durably.
         self._in_use.setdefault(place, set()).update(needed)
@@ -213,7 +214,7 @@ class DirectoryStorage:
         return self.complete_at(folder_of(0, check_name(name, "savepoint")))
 
     def savepoints(self) -> Sequence[Manifest]:
-        return self._complete([folder_of(0, name) for name in self._files.folders(_SAVEPOINTS)])
+        return self._complete([folder_of(0, name) for name in self._folders(_SAVEPOINTS)])
 
     @property
     def shown(self) -> str:
@@ -289,7 +290,7 @@ class DirectoryStorage:
     @property
     def unused(self) -> bool:
         """Whether nothing was ever written to it, or all of that is gone."""
-        return not (self._files.folders() or self._files.exists(TAKEN_BACK))
+        return not self._folders() and self._taken_back() is None
 
     def highest_id(self) -> int:
         """The largest id of any checkpoint, complete or not, or savepoint; 0 when there is none."""
@@ -312,7 +313,11 @@ class DirectoryStorage:
     # within ------------------------------------------------------------------------------------------------------
 
     def _checkpoints(self) -> list[str]:
-        return [name for name in self._files.folders() if _CHECKPOINT.fullmatch(name)]
+        return [name for name in self._folders() if _CHECKPOINT.fullmatch(name)]
+
+    def _folders(self, path: str = "") -> Sequence[str]:
+        with looked_into(self._files):
+            return self._files.folders(path)
 
     def _complete(self, places: Iterable[str]) -> list[Manifest]:
         found = [self._manifest(place) for place in places if self._reader.is_complete(place)]
@@ -325,10 +330,10 @@ class DirectoryStorage:
         return self._known[place]
 
     def _taken_back(self) -> GoneBack | None:
-        if not self._files.exists(TAKEN_BACK):
-            return None
         shown = self._files.path_of(TAKEN_BACK)
         try:
+            if not self._files.exists(TAKEN_BACK):
+                return None
             return read_gone_back(self._reader.bytes_of(TAKEN_BACK), shown)
         except OSError as error:
             raise cannot_be_read("the checkpoint directory", shown, error) from error

@@ -15,7 +15,7 @@ import pyarrow as pa
 from workbench.connectors.checksum import RunningChecksum
 from workbench.connectors.disk import DISK, make_folder_durably
 from workbench.connectors.part_files import write_pieces_durably
-from workbench.errors import CheckpointError
+from workbench.errors import MISSING, CheckpointError
 
 _AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
 
@@ -38,7 +38,7 @@ class Files(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether there is such a file; raises an OSError where the system does not tell."""
         ...
 
     def folders(self, path: str = "") -> Sequence[str]:
@@ -107,13 +107,17 @@ class LocalFiles:
             return file.read_buffer()
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(self.path_of(path))
+        try:
+            os.stat(self.path_of(path))
+        except MISSING:
+            return False
+        return True
 
     def folders(self, path: str = "") -> Sequence[str]:
         try:
             with os.scandir(self.path_of(path)) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir())
-        except (FileNotFoundError, NotADirectoryError):
+        except MISSING:
             return ()
 
     def files(self, path: str) -> Sequence[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from workbench.arguments import path_of
-from workbench.errors import CheckpointError, UnreadableCheckpointError, told_by
+from workbench.errors import CheckpointError, UnreadableCheckpointError, remedy, told_by
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
@@ -59,15 +59,25 @@ def looked_into(files: Files) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        fix = remedy(error) if isinstance(files, LocalFiles) else "check that it exists and the credentials"
         raise UnreadableCheckpointError(
-            f"the checkpoint directory {files.shown!r} cannot be used ({told_by(error)}): check that it exists and the "
-            "credentials, or choose another"
+            f"the checkpoint directory {files.shown!r} cannot be used ({told_by(error)}): {fix}, or choose another"
         ) from None
+
+
+def without_options(location: str) -> tuple[str, str, str]:
+    """What stands before the question mark of a URI, that, and what stands behind it; in a path it is a letter as any.
+
+    Example:
+        >>> without_options("s3://bucket/a?region=x"), without_options("runs?/a")
+        (('s3://bucket/a', '?', 'region=x'), ('runs?/a', '', ''))
+    """
+    return location.partition("?") if "://" in location else (location, "", "")
 
 
 def folder_in(location: str, name: str) -> str:
     """The path or URI of a folder in one; what stands behind the question mark of a URI stays there."""
-    head, question, options = location.partition("?") if "://" in location else (location, "", "")
+    head, question, options = without_options(location)
     return f"{head.rstrip('/')}/{name}{question}{options}"
 
 
@@ -77,7 +87,7 @@ def folder_named(location: str | Path) -> tuple[Files, str] | None:
     Raises:
         CheckpointError: the directory cannot be opened, or not be looked into now.
     """
-    head, question, options = str(location).partition("?")
+    head, question, options = without_options(str(location))
     parent, _, place = head.rstrip("/").rpartition("/")
     if not place:
         return None

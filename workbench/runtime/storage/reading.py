@@ -28,8 +28,17 @@ class CheckpointReader:
         return bytes(memoryview(self._files.read(path, RunningChecksum())))
 
     def is_complete(self, place: str) -> bool:
-        """Whether a folder holds a complete checkpoint."""
-        return self._files.exists(f"{place}/{MANIFEST}")
+        """Whether a folder holds a complete checkpoint.
+
+        Raises:
+            UnreadableCheckpointError: the system does not tell now. It may be complete: who took it for the rest of one
+                that never was would go on from an older one, and remove it.
+        """
+        path = f"{place}/{MANIFEST}"
+        try:
+            return self._files.exists(path)
+        except OSError as error:
+            raise cannot_be_read("the checkpoint", self._files.path_of(path), error) from error
 
     def manifest(self, place: str) -> Manifest:
         """Of the checkpoint in a folder.
