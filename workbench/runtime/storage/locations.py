@@ -12,8 +12,8 @@ from pyarrow import fs
 from workbench.arguments import path_of
 from workbench.errors import CheckpointError, UnreadableCheckpointError, remedy, told_by
 from workbench.redaction import redacted
+from workbench.runtime.manifest import MANIFEST
 from workbench.runtime.storage.files import Files, LocalFiles
-from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.remote_files import RemoteFiles
 
 
@@ -93,7 +93,7 @@ def folder_named(location: str | Path) -> tuple[Files, str] | None:
         return None
     files = open_files((parent or ("/" if head.startswith("/") else ".")) + question + options)
     with looked_into(files):
-        return (files, place) if CheckpointReader(files).is_complete(place) else None
+        return (files, place) if files.exists(f"{place}/{MANIFEST}") else None
 
 
 def _unusable(uri: str, error: Exception) -> str:
