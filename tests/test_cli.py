@@ -18,8 +18,8 @@ import pytest
 from packaging.requirements import Requirement
 from waiting import PATIENCE_S, until
 
-from workbench.cli import demo, main
-from workbench.cli.checks import machine, packages
+from workbench.cli import demo, doctor, main
+from workbench.cli.checks import Check, machine, packages
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets.package import DATA_FOLDER
@@ -428,3 +428,14 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
     printed = finished(headless("--speed", "max", "--parallelism", "3"))
     assert re.search(r"restored from chk-\d+", printed)
     assert_output(folder, delays_oracle)
+
+
+def test_a_caller_may_have_closed_the_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "checks", lambda *, quick: iter([Check("Python", True, "there")]))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        patch.setattr(sys, "stderr", None)
+        assert main(["doctor"]) == 0
+        assert main(["simulate", "--replay", "1", "--seeds", "2"]) == 2
+        sys.stdout.close()
+        sys.stderr.close()

@@ -223,5 +223,7 @@ def test_a_folder_that_nobody_may_look_into_is_told_likewise(tmp_path: Path, mon
 
     monkeypatch.setattr(LocalFiles, "folders", refused)
     for look in (wb.found_jobs, wb.savepoints):
-        with pytest.raises(wb.CheckpointError, match=f"'{tmp_path}' cannot be used .Permission denied.: change its perm"):
+        with pytest.raises(
+            wb.CheckpointError, match=f"'{tmp_path}' cannot be used .Permission denied.: change its perm"
+        ):
             look(tmp_path)

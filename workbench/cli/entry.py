@@ -40,6 +40,7 @@ An error is one line and exit code 2; WORKBENCH_DEBUG=1 shows where it came from
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: that of the process) and return the exit code."""
+    _open_standard_streams()
     try:
         words = sys.argv[1:] if argv is None else argv
         options = parser(words).parse_args(words)
@@ -72,6 +73,13 @@ def parser(words: Sequence[str]) -> Parser:
         if name == named:
             import_module(f"workbench.cli.{name}").declare(command)
     return top
+
+
+def _open_standard_streams() -> None:
+    """Write to nowhere what a caller closed (``>&-``), where Python has no stream and the next file would be it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  as long as the process
 
 
 def _failed(sentence: str) -> int:
