@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
@@ -26,6 +27,7 @@ from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.job_list import JobList
 from workbench.kernel.shutdown import Caretaker
 from workbench.kernel.verbs import VERBS
+from workbench.plan.logical import LogicalGraph
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 
 
@@ -67,6 +69,9 @@ class RecordingPipeline:
         self.sink = sink
         self.runs: list[tuple[str, dict[str, Any]]] = []
 
+    def logical_graph(self) -> LogicalGraph:
+        return one.logical_graph()
+
     def run(self, name: str, **settings: Any) -> RecordingJob:
         self.runs.append((name, settings))
         workbench.jobs()[name] = job = RecordingJob(name)
@@ -82,6 +87,7 @@ class RecordingStream:
 
 
 pipelines: list[RecordingPipeline] = []
+one = workbench.Stream.from_table(pa.table({"n": [1]})).sink_to(workbench.DiscardSink())
 
 
 def frame(job: str) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
@@ -10,12 +11,14 @@ from waiting import until
 import workbench as wb
 
 BODY = "\nimport pyarrow as pa, workbench as wb\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
+COUNTS = BODY + ".key_by('n').aggregate(m=wb.count()).uid('counts')"
 
 
-def run(shell: InteractiveShell, line: str) -> str:
+
+def run(shell: InteractiveShell, line: str, body: str = BODY) -> str:
     """What `%%stream` with this line says."""
     with capture_output() as captured:
-        shell.run_cell(f"%%stream replaced {line}{BODY}")
+        shell.run_cell(f"%%stream replaced {line}{body}")
     return captured.stdout
 
 
@@ -40,6 +43,36 @@ def test_a_job_runs_on_when_its_replacement_is_refused(
     if interval == "50ms":
         until(job.checkpoints)
     assert sentence in run(shell, f"--checkpoint-dir kept --replace {options}")
+    assert wb.job("replaced") is job
+    assert job.state == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "sentence"),
+    [
+        ("--driver steping", BODY, "SettingError: unknown driver 'steping': did you mean 'stepping'?"),
+        ("--speed 600x", BODY, "SettingError: speed can be set for a replayed history only"),
+        ("--restore one", BODY, "CheckpointError: restore needs a checkpoint_dir, too"),
+        ("-p 500", BODY, "PlanError: "),
+        ("", BODY + ".uid('twice').filter('n > 1').uid('twice')", "PlanError: "),
+        ("", BODY + ".sink_to(wb.ParquetSink('rows'))", "CommittedRowsError: "),
+        ("--checkpoint-dir kept --resume", COUNTS, "CheckpointError: "),
+        (
+            "--checkpoint-dir kept --restore half",
+            COUNTS,
+            "CheckpointError: savepoints/half of job 'replaced' has state",
+        ),
+    ],
+)
+def test_a_job_runs_on_when_its_replacement_cannot_run(
+    shell: InteractiveShell, options: str, body: str, sentence: str
+) -> None:
+    rows = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.ParquetSink("rows")).run("rows")
+    rows.wait("60s")
+    run(shell, "--checkpoint-dir kept", COUNTS.replace("counts", "other"))
+    job = wb.job("replaced")
+    job.savepoint("half")
+    assert sentence in run(shell, f"--replace {options}", body)
     assert wb.job("replaced") is job
     assert job.state == "RUNNING"
 

@@ -7,18 +7,17 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
 from workbench.api.opening import Beginning, keep_held, matched, open_storage
 from workbench.api.preparing import prepare_kernels
-from workbench.api.refusals import settings_of
+from workbench.api.refusals import Plan, Runnable, planned
 from workbench.api.registry import check_free, forget, register
 from workbench.api.repeating import unrepeatable
 from workbench.api.sink_places import check_sinks, check_tables
 from workbench.api.standing_by import stand_by
-from workbench.api.tuning import parse_replay_speed
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.base import Guarantee
 from workbench.connectors.hybrid_source import replayed
@@ -29,12 +28,12 @@ from workbench.drivers.heartbeat import Heartbeat
 from workbench.drivers.live import LiveDriver
 from workbench.drivers.standby import Standby
 from workbench.drivers.stepping import SteppingDriver
-from workbench.errors import CheckpointError, JobError, SettingError, WorkbenchError, unknown
+from workbench.durations import parse_speed
+from workbench.errors import JobError, WorkbenchError
 from workbench.observer import JobObserver
 from workbench.operators.executor import Executor
-from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
-from workbench.plan.physical import PhysicalGraph, build_physical_graph
+from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
@@ -48,24 +47,11 @@ from workbench.runtime.storage import (
     Holder,
     Manifest,
     MemoryStorage,
-    check_name,
     lasting,
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
-
-DRIVERS = ("live", "stepping")
-LIVE_TRANSIT_US = 4_000
-"""Between threads a buffer waits for its receiver to wake up and for the interpreter; in virtual time it does not."""
-
-
-class Runnable(Protocol):
-    """What can be run: a pipeline."""
-
-    def logical_graph(self) -> LogicalGraph:
-        """Its operators."""
-        ...
 
 
 class _JobSampler(Sampler):
@@ -127,31 +113,20 @@ def start_job(
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
-    check_name(name, "job name")
     check_free(name)
-    transit_us = LIVE_TRANSIT_US if driver == "live" else 0
-    settings = settings_of(values, Settings(transit_us=transit_us, guarantee=guarantee))
-    if driver not in DRIVERS:
-        raise SettingError(unknown("driver", driver, DRIVERS))
-    if restore is not None and checkpoint_dir is None:
-        raise CheckpointError(
-            "restore needs a checkpoint_dir, too: what begins with a savepoint copies it there, and keeps its own "
-            "checkpoints beside it"
-        )
-    if (resume or standby) and checkpoint_dir is None:
-        raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
-    if standby and (restore is not None or driver != "live"):
-        raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
+    plan = planned(
+        pipeline,
+        name,
+        values,
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        restore=restore,
+        standby=standby,
+        guarantee=guarantee,
+        driver=driver,
+    )
     if checkpoint_dir is not None:
         checkpoint_dir = lasting(checkpoint_dir)
-    logical = pipeline.logical_graph()
-    check_guarantee(logical, guarantee)
-    graph = build_physical_graph(
-        logical,
-        settings.parallelism,
-        settings.slots_per_taskmanager,
-        local_aggregation=settings.local_aggregation is not None,
-    )
     prepare_kernels()
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
 
@@ -160,9 +135,9 @@ def start_job(
         try:
             news: tuple[str, ...] = ()
             if manifest is not None:
-                manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-            check_sinks(logical, name, fresh=manifest is None)
-            check_tables(logical, storage)
+                manifest, news = matched(manifest, plan.graph, allow_non_restored_state=allow_non_restored_state)
+            check_sinks(plan.logical, name, fresh=manifest is None)
+            check_tables(plan.logical, storage)
         except BaseException:
             _let_go(storage)
             raise
@@ -176,9 +151,7 @@ def start_job(
             raise
         begin, held = Beginning(MemoryStorage(), None, 1), error
     try:
-        return _start(
-            pipeline, name, values, logical, graph, settings, begin, driver, incremental, claim, held, _Start(name)
-        )
+        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name))
     except BaseException:
         _let_go(begin.storage)
         raise
@@ -213,9 +186,7 @@ def _start(
     pipeline: Runnable,
     name: str,
     values: dict[str, object],
-    logical: LogicalGraph,
-    graph: PhysicalGraph,
-    settings: Settings,
+    plan: Plan,
     begin: Beginning,
     kind: Literal["live", "stepping"],
     incremental: bool,
@@ -223,6 +194,7 @@ def _start(
     held: HeldError | None,
     start: _Start,
 ) -> Job:
+    logical, settings = plan.logical, plan.settings
     recorder = Recorder()
     sampler = _JobSampler(recorder)
     sampler.first = start.first
@@ -241,7 +213,7 @@ def _start(
     master = build_master(
         name,
         logical,
-        graph,
+        plan.graph,
         settings,
         storage,
         begin.manifest,
@@ -260,7 +232,7 @@ def _start(
     sampler.watch(master)
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
-        master.sources.set_speed(parse_replay_speed(master, speed))
+        master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
 
     cell = this_cell()
 
@@ -283,7 +255,7 @@ def _start(
     def again(new_name: str, first: int) -> Job:
         fresh = Beginning(MemoryStorage(), None, 1)
         twin = _Start(start.seed, start_us, known=False, first=first)
-        return _start(pipeline, new_name, values, logical, graph, settings, fresh, kind, incremental, claim, None, twin)
+        return _start(pipeline, new_name, values, plan, fresh, kind, incremental, claim, None, twin)
 
     whether = unrepeatable(logical, storage if held is None else None) or again
     job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder, whether)

@@ -45,7 +45,7 @@ class Tuning:
             if name not in TUNABLE:
                 raise SettingError(unknown("setting", name, TUNABLE))
             if name == "speed":
-                speed = parse_replay_speed(master, value)
+                speed = parse_replay_speed(bool(master.services.paces), value)
             elif name == "rate":
                 rates = _rates(value, list(master.services.rates))
             elif name == "parallelism":
@@ -72,13 +72,17 @@ class Tuning:
             master.sources.set_rates(self.rates)
 
 
-def parse_replay_speed(master: Master, value: object) -> float:
+def parse_replay_speed(replays: bool, value: object) -> float:
     """The speed that a person wrote, for a job that replays something.
+
+    Args:
+        replays: whether it does.
+        value: what was written.
 
     Raises:
         SettingError: it replays nothing, or this is no speed.
     """
-    if not master.services.paces:
+    if not replays:
         raise SettingError("speed can be set for a replayed history only, and this job replays none")
     return parse_speed(value)  # type: ignore[arg-type]
 

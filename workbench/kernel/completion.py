@@ -11,7 +11,7 @@ from typing import Any, get_args
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 import workbench as wb
-from workbench.api.launch import DRIVERS
+from workbench.api.refusals import DRIVERS
 from workbench.connectors.base import Guarantee
 from workbench.elements import CheckpointMode
 from workbench.kernel.magics import OPTIONS

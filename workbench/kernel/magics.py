@@ -15,7 +15,7 @@ from IPython.utils.process import arg_split
 import workbench as wb
 from workbench.api.job_record import Cell, started_from
 from workbench.api.preparing import prepare_kernels
-from workbench.api.refusals import check_directory, settings_of
+from workbench.api.refusals import check_beginning, check_directory, planned, settings_of
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
@@ -174,7 +174,8 @@ class StreamMagics(Magics):
         refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
         prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
-        if options.replace:  # what is wrong with the cell is known now: the job that runs would be lost for nothing
+        if options.replace:
+            refuse_plan(pipeline, options)
             make_room(options.name)
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
@@ -249,6 +250,33 @@ def refuse_options(options: Any) -> None:
             resume=options.resume or options.standby,
             restore=options.restore,
         )
+
+
+def refuse_plan(pipeline: wb.Pipeline, options: Any) -> None:
+    """Refuse a pipeline that cannot run as the line says: the job that runs would be lost for nothing.
+
+    Raises:
+        WorkbenchError: see `Pipeline.run`.
+    """
+    beginning = {"resume": options.resume or options.standby, "restore": options.restore}
+    plan = planned(
+        pipeline,
+        options.name,
+        given(options, SETTINGS),
+        checkpoint_dir=options.checkpoint_dir,
+        standby=options.standby,
+        guarantee=options.guarantee,
+        driver=options.driver or "live",
+        **beginning,
+    )
+    check_beginning(
+        options.checkpoint_dir,
+        wb.jobs().get(options.name),
+        options.name,
+        plan,
+        allow_non_restored_state=bool(options.allow_non_restored_state),
+        **beginning,
+    )
 
 
 def make_room(name: str) -> None:
