@@ -17,7 +17,9 @@ from workbench.api import job_handle
 from workbench.api.job import Job
 from workbench.drivers import live, stalls
 from workbench.kernel.verbs import run_verb
+from workbench.runtime import requests
 from workbench.runtime.coordinator import CheckpointCoordinator
+from workbench.runtime.storage import DirectoryStorage
 
 NUMBERS = {"n": pa.int64()}
 Record = dict[str, Any]
@@ -112,6 +114,46 @@ def test_a_canceled_job_leaves_a_call_behind_that_does_not_return(gate: Gate, tm
     assert again.wait("60s") == "FINISHED"
     assert again.table()["n"].to_pylist() == list(range(200))
     until(lambda: not threads())
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_canceled_job_waits_no_longer_for_storage_that_does_not_return(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    monkeypatch.setattr(live, "WRITER_TIMEOUT_S", 0.6)
+    monkeypatch.setattr(stalls, "LONG_WRITE_US", 100_000)
+    monkeypatch.setattr(requests, "LAST_CHECKPOINT_TRIES", 0)
+    written = DirectoryStorage.write
+
+    def write(self: DirectoryStorage, *arguments: Any) -> Any:
+        gate.pass_on({"n": 50})
+        return written(self, *arguments)
+
+    monkeypatch.setattr(DirectoryStorage, "write", write)
+    settings = {"checkpoint_dir": tmp_path, "checkpoint_timeout": "300ms" if stopped else "10min"}
+    job = run(numbers(lambda record: record, 200), **settings)
+    assert gate.entered.wait(60)
+    if stopped:  # its last checkpoint times out, which is why it fails
+        job.stop()
+        until(lambda: job.state == "FAILED")
+    stall = r"the storage of the checkpoints has been in one call since .* UTC, for \d+ s, at test_stalled.py, line \d+"
+    with pytest.raises(wb.JobError, match=stall + r".*; job.cancel\(\) ends the job without waiting for it"):
+        job.wait("300ms")
+    job.cancel()
+    if stopped:
+        with pytest.raises(wb.JobError, match="the last checkpoint could not be taken"):
+            job.wait("60s")
+    else:
+        assert job.wait("60s") == "CANCELED"
+    assert job.status()["stalled"] is None
+    with pytest.raises(wb.CheckpointError, match="is in use by"):
+        run(numbers(lambda record: record, 200), resume=True, **settings)
+    gate.opened.set()
+    until(lambda: not threads())
+    settings["checkpoint_timeout"] = "10min"
+    again = run(numbers(lambda record: record, 200), resume=True, **settings)
+    assert again.wait("60s") == "FINISHED"
+    assert again.table()["n"].to_pylist() == list(range(200))
 
 
 def test_a_call_that_returns_in_time_is_not_left_behind(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

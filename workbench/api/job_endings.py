@@ -13,8 +13,8 @@ class JobEndings(JobHandle):
     def stop(self) -> None:
         """Take a last checkpoint, so that everything processed is committed, then end; returns at once.
 
-        The checkpoint waits for a function or a sink that does not return; ``job.status()["stalled"]`` names it, and
-        `cancel` ends the job without it.
+        The checkpoint waits for a function, a sink or storage that does not return; ``job.status()["stalled"]`` names
+        it, and `cancel` ends the job without it.
 
         When a part of the job fails before that checkpoint is complete, it starts again as its restart strategy says,
         and takes it then: it ends FAILED only where the strategy gives up.
@@ -34,11 +34,12 @@ class JobEndings(JobHandle):
         What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again. A task that is in
         a call that does not return is left behind after ten seconds: the job is CANCELED, and nothing comes of that
         call any more, but its thread stays until it returns. What such a call does elsewhere, such as a sink's to a
-        service, it may do beside a later run.
+        service, it may do beside a later run. Storage that does not return is waited for a minute; until it does, its
+        checkpoint directory stays taken.
 
         Source: Flink's cancel, with its task.cancellation.timeout.
         """
-        if not self.over:
+        if not self._driver.ended.is_set():  # it may be over, and its last file be on the way to a store that hangs
             self._check_process()
             self._driver.leave_stalled_behind()
             self._master.call(lambda: self._master.cancel())  # as above

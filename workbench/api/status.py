@@ -21,7 +21,8 @@ class Status(dict[str, Any]):
     records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second; late_records;
     restarts; restart_due (UTC text, while the next attempt is waited for); last_checkpoint (id), checkpoints
     (complete); committed_rows (by table); backpressure; failure; stalled (which task is in a call that has not returned
-    for two seconds or more, since when and where); lease (who holds the checkpoint directory, since when).
+    for two seconds or more, since when and where, or that the checkpoints' storage has not for ten); lease (who holds
+    the checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:

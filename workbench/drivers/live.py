@@ -16,7 +16,7 @@ from workbench.clock import SystemClock
 from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
-from workbench.drivers.stalls import told
+from workbench.drivers.stalls import told, told_of_writer
 from workbench.errors import as_error
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution
@@ -31,6 +31,8 @@ _LOOK_S = 0.1
 CANCELLATION_TIMEOUT_S = 10.0
 """So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
 process is ended then, and here what does not return is left behind."""
+WRITER_TIMEOUT_S = 60.0
+"""So long it waits for what is being written: storage may be slow, and its directory is taken until it is done."""
 
 
 class LiveDriver:
@@ -61,6 +63,7 @@ class LiveDriver:
         self._leaves = False
         self._gives_up_us: int | None = None
         self._left: set[Task] = set()
+        self._writing_since_us: int | None = None
         self._office: tuple[threading.Thread, ...] = ()
         self.ended = threading.Event()
 
@@ -144,7 +147,17 @@ class LiveDriver:
         """Which task is in a step that does not end, since when and where; empty: none is."""
         crew = self._crew
         tasks = () if crew is None else [task for thread in crew.threads for task in thread.tasks]
-        return told(tasks, self._clock.now_us())
+        now_us = self._clock.now_us()
+        return told(tasks, now_us) or told_of_writer(self._office[0] if self._office else None, self._since(), now_us)
+
+    def _since(self) -> int | None:
+        return None if self.ended.is_set() else self._writing_since_us
+
+    def _leaves_writer(self) -> bool:
+        """Whether all but the writer of a canceled job has ended, and that is waited for no longer."""
+        waited_us = None if self._gives_up_us is None else self._clock.now_us() - self._gives_up_us
+        patience_us = int((WRITER_TIMEOUT_S - CANCELLATION_TIMEOUT_S) * 1e6)
+        return waited_us is not None and waited_us >= patience_us and not self._office[1].is_alive()
 
     def leave(self) -> list[threading.Thread]:
         """The process ends: let all threads end where they are."""
@@ -174,13 +187,13 @@ class LiveDriver:
 
         When the job has ended nobody is left to set it: what was asked of a master at its end may find it gone.
         """
-        if event is self.ended:
-            return event.wait(seconds)
         until_us = None if seconds is None else self._clock.now_us() + int(seconds * 1e6)
         while not self.ended.is_set():
             left_s = _LOOK_S if until_us is None else (until_us - self._clock.now_us()) / 1e6
             if left_s <= 0 or event.wait(min(left_s, _LOOK_S)):
                 break
+            if self._leaves_writer():
+                self.ended.set()  # the directory stays taken until it returns: nobody comes between
         return event.is_set()
 
     # threads -----------------------------------------------------------------------------------------------------
@@ -221,5 +234,7 @@ class LiveDriver:
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
+            self._writing_since_us = self._clock.now_us()
             job()
+            self._writing_since_us = None
         self.ended.set()  # last of all: nothing of this job touches its files any more

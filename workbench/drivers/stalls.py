@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Iterable
 from types import FrameType
 
@@ -17,6 +18,8 @@ from workbench.runtime.task import Task
 
 NOTEWORTHY_US = 2_000_000
 """A step that has taken so long is worth a word."""
+LONG_WRITE_US = 10_000_000
+"""So is a file that has been written for so long."""
 
 
 class LeftBehind(BaseException):
@@ -40,6 +43,29 @@ def told(tasks: Iterable[Task], now_us: int) -> str:
     return (
         f"{task.name} has been in one call of {uid!r} since {since} UTC, "
         f"for {(now_us - task.load.last_us) // 1_000_000} s{where}"
+    )
+
+
+def told_of_writer(thread: threading.Thread | None, since_us: int | None, now_us: int) -> str:
+    """That what is written to storage has taken long, since when and where; empty: it has not.
+
+    Args:
+        thread: that writes.
+        since_us: when its call began; None: it is in none.
+        now_us: by the same clock.
+    """
+    if thread is None or thread.ident is None or since_us is None or now_us - since_us < LONG_WRITE_US:
+        return ""
+    frame = sys._current_frames().get(thread.ident)
+    origin: Origin | None = None
+    while frame is not None and not is_ours(frame.f_code.co_filename):  # a file system of the user's
+        origin = Origin(frame.f_code.co_filename, frame.f_lineno, line_text(frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    since = format_instant(since_us // 1_000_000 * 1_000_000)
+    where = "" if origin is None else f", at {origin}"
+    return (
+        f"the storage of the checkpoints has been in one call since {since} UTC, "
+        f"for {(now_us - since_us) // 1_000_000} s{where}"
     )
 
 

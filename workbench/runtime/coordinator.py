@@ -152,9 +152,15 @@ class CheckpointCoordinator:
 
     def step(self, settings: Settings, now_us: int) -> None:
         """Trigger what is due, and give up what takes too long."""
-        for record in list(self.in_progress.values()):
-            if not record.completing and now_us - record.triggered_us >= settings.checkpoint_timeout_us:
-                self._fail(record, "timed out", now_us)
+        timed_out = [
+            record
+            for record in self.in_progress.values()
+            if not record.completing and now_us - record.triggered_us >= settings.checkpoint_timeout_us
+        ]
+        for record in timed_out:
+            self._fail(record, "timed out", now_us)
+        if timed_out:
+            return  # what was asked for is next: were each of these followed by another, it would wait for ever
         begin = self._next_begin_us(settings)
         if begin is not None and now_us >= begin and self._attempt is not None:
             self.trigger("periodic", settings, now_us)
