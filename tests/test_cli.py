@@ -141,6 +141,10 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
         (["simulate", "--replay", "3", "--pace"], "--pace is for a search through seeds, and --replay shows one"),
         (["simulate", "--replay", "3", "--jobs", "2"], "--jobs is for a search through seeds, and --replay shows one"),
         (["serve"], "the following arguments are required: FILE; 'workbench serve --help'"),
+        (
+            ["simulate", "--seeds", "1", "--seeds=2"],
+            "argument --seeds: it is given twice, as 1 and as 2: write it once",
+        ),
         (["dmo"], "invalid choice: 'dmo'"),
         ([], "the following arguments are required: COMMAND"),
     ],

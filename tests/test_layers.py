@@ -13,7 +13,10 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "workbench"
 
 LAYERS = {
-    1: ("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
+    1: (
+        *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
+        "once",
+    ),
     2: ("operators", "windows", "state", "connectors", "expressions", "kernels"),
     3: ("plan",),
     4: ("runtime",),

@@ -408,6 +408,7 @@ def test_a_report_that_cannot_be_written_is_one_line(shell: InteractiveShell, jo
             "the following arguments are required: name; write '%%stream NAME' with options out of -p, --parallelism,",
         ),
         ("delays -p two", "argument -p/--parallelism: invalid int value: 'two'"),
+        ("delays -p 2 --par 3", "argument -p/--parallelism: it is given twice, as 2 and as 3: write it once"),
         ("delays more", "%%stream takes one name, and 'more' is a second"),
         ("delays -o 1x", "-o 1x is not the name of a variable"),
         ("delays -o class", "-o class is not the name of a variable"),

@@ -7,17 +7,22 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import SettingError, unknown
+from workbench.once import Once
 
 Run = Callable[[argparse.Namespace], int]
 """Runs a command with its options; the result is the exit code."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are one line."""
+    """An ArgumentParser whose errors are one line, and whose options are given once unless they say otherwise."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.register("action", None, Once)
 
     def error(self, message: str) -> NoReturn:
         """Print the message without the usage, name the help, and leave with exit code 2."""

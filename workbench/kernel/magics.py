@@ -23,6 +23,7 @@ from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import VERBS, run_verb
 from workbench.kernel.words import words_of
+from workbench.once import Once
 from workbench.redaction import HIDDEN, hidden_places
 
 SETTINGS = (
@@ -126,7 +127,7 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
 def stream_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
     """Declare the options of ``%%stream``; IPython turns them into the help of ``%%stream?``."""
     for flags, details in reversed(OPTIONS):
-        magic = argument(*flags, **details)(magic)
+        magic = argument(*flags, **{"action": Once, **details})(magic)
     named: Callable[..., Any] = magic_arguments("%stream")(argument("name", help="name of the job")(magic))
     return named
 
