@@ -14,7 +14,6 @@ BODY = "\nimport pyarrow as pa, workbench as wb\nwb.Stream.from_table(pa.table({
 COUNTS = BODY + ".key_by('n').aggregate(m=wb.count()).uid('counts')"
 
 
-
 def run(shell: InteractiveShell, line: str, body: str = BODY) -> str:
     """What `%%stream` with this line says."""
     with capture_output() as captured:
