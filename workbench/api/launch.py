@@ -113,7 +113,6 @@ def start_job(
     driver: Literal["live", "stepping"] = "live",
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
-    check_free(name)
     plan = planned(
         pipeline,
         name,
@@ -125,6 +124,7 @@ def start_job(
         guarantee=guarantee,
         driver=driver,
     )
+    check_free(name)
     if checkpoint_dir is not None:
         checkpoint_dir = lasting(checkpoint_dir)
     prepare_kernels()
