@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from workbench.api.job_endings import JobEndings
 from workbench.api.opening import matched
-from workbench.api.registry import register
+from workbench.api.registry import forget, register
 from workbench.api.restorable import check_restorable
 from workbench.durations import parse_duration
 from workbench.errors import JobError, WorkbenchError, unknown
@@ -219,5 +219,7 @@ class JobSavepoints(JobEndings):
     def _go_on(self) -> None:
         """Run on from the latest checkpoint, under this handle, if that can be."""
         with suppress(WorkbenchError):  # why it could not be restored is what is told
-            self._become(self._rerun(None, True))
+            again = self._rerun(None, True)
+            forget(again)  # this handle is the one that is found by the name
+            self._become(again)
             register(cast("Job", self))
