@@ -89,6 +89,21 @@ def test_a_column_that_repeats_another_is_written_once() -> None:
     assert decode(encode({"agg": {"t": sliced}}).join(), "f")["agg"]["t"] == sliced
 
 
+@pytest.mark.parametrize("extension", [False, True])
+def test_columns_that_begin_elsewhere_in_the_same_memory_are_no_repeats(extension: bool) -> None:
+    numbers = pa.array(np.arange(100_002))
+    if extension:
+        tensors = pa.fixed_shape_tensor(pa.int64(), (2,))
+        now, then = (
+            pa.ExtensionArray.from_storage(tensors, pa.FixedSizeListArray.from_arrays(numbers.slice(at, 100_000), 2))
+            for at in (0, 2)
+        )
+    else:
+        now, then = (pa.StructArray.from_arrays([numbers.slice(at, 100_000)], names=["n"]) for at in (0, 1))
+    table = pa.table({"now": now, "then": then})
+    assert decode(encode({"agg": {"t": table}}).join(), "f")["agg"]["t"] == table
+
+
 def test_the_files_that_a_state_needs_stand_beside_its_bytes() -> None:
     encoded = encode({"a": {FILES: lambda: ["x", "y"], "n": 1}, "b": {FILES: ["z"]}})
     assert encoded.files == ("x", "y", "z")

@@ -180,13 +180,17 @@ def _written_large(table: pa.Table | pa.RecordBatchReader) -> Iterator[Any]:
 
 
 def _without_repeats(table: pa.Table) -> pa.Table:
-    """The table without columns that are the very same memory as an earlier one, and in its metadata how it was."""
+    """The table without columns that are the very same memory as an earlier one, and in its metadata how it was.
+
+    Columns with other columns inside stay: where in their memory these begin cannot be seen from outside.
+    """
     first: dict[object, str] = {}
     repeats: dict[str, str] = {}
     if table.get_total_buffer_size() < _LARGE or len(set(table.column_names)) < table.num_columns:
         return table
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.num_chunks == 1:
+        kind = column.type.storage_type if isinstance(column.type, pa.BaseExtensionType) else column.type
+        if column.num_chunks == 1 and kind.num_fields == 0:
             chunk = column.chunk(0)
             places = tuple(buffer and (buffer.address, buffer.size) for buffer in chunk.buffers())
             earlier = first.setdefault((str(chunk.type), chunk.offset, places), name)
