@@ -10,6 +10,8 @@ import pytest
 
 import workbench as wb
 from workbench.api.job import Job
+from workbench.api.tuning import Tuning
+from workbench.runtime.master import Master
 
 SECOND = 1_000_000
 
@@ -189,6 +191,30 @@ def test_a_wrong_setting_changes_nothing(settings: dict[str, Any], message: str)
     with pytest.raises(wb.SettingError, match=message):
         job.tune(**settings)
     assert {name: job.status()[name] for name in before} == before
+
+
+def test_of_two_people_who_tune_at_once_the_second_is_refused_what_does_not_go_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = source(rate=100).sink_to(wb.TableSink("out")).run("tuned-by-two", checkpoint_interval=None)
+    check = Tuning.of
+
+    def overtaken(master: Master, values: dict[str, object]) -> Tuning:
+        checked = check(master, values)
+        monkeypatch.setattr(Tuning, "of", staticmethod(check))
+        job.tune(checkpoint_mode="unaligned")
+        return checked
+
+    try:
+        monkeypatch.setattr(Tuning, "of", staticmethod(overtaken))
+        with pytest.raises(wb.SettingError, match="max_concurrent_checkpoints is 2 with checkpoint_mode 'unaligned'"):
+            job.tune(max_concurrent_checkpoints=2)
+        status = job.tune(buffer_size=500)  # the job goes on, and so does tuning
+        assert (status["checkpoint_mode"], status["max_concurrent_checkpoints"]) == ("unaligned", 1)
+        assert (status["state"], status["buffer_size"]) == ("RUNNING", 500)
+    finally:
+        job.cancel()
+    job.wait("60s")
 
 
 def test_every_setting_that_is_listed_can_be_tuned() -> None:

@@ -11,7 +11,7 @@ from workbench.api.journal import Journal
 from workbench.api.state_view import JobState, StateView, state_view
 from workbench.drivers.driver import Driver
 from workbench.drivers.stepping import SteppingDriver
-from workbench.errors import JobError
+from workbench.errors import JobError, SettingError
 from workbench.runtime.master import Master
 from workbench.runtime.storage import Holder
 from workbench.telemetry.recorder import Recorder
@@ -145,18 +145,24 @@ class JobHandle:
         """Have the master run `action`, and wait until it has.
 
         Raises:
+            SettingError: `action` refuses what is asked for.
             JobError: the job has ended before, or the master is too busy to do it now.
         """
         done = threading.Event()
+        refused: list[SettingError] = []
 
         def run() -> None:
             try:
                 action()
+            except SettingError as error:
+                refused.append(error)
             finally:
                 done.set()
 
         self._master.call(run)
         self._answered(done)
+        for error in refused:
+            raise error
 
     def _answered(self, done: threading.Event) -> None:
         """Wait until the master has done what it was asked for; raises as `_apply`."""

@@ -11,7 +11,7 @@ from workbench.errors import JobError, SettingError, unknown
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.rescaling import check_rescalable
-from workbench.runtime.settings import TUNABLE
+from workbench.runtime.settings import TUNABLE, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,16 @@ class Tuning:
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
                 plain[name] = value
-        changed = master.settings
-        for name, value in plain.items():
-            changed = changed.with_value(name, value)
-        changed.check()
+        _with(master.settings, plain)
         return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:
-        """Put everything but the parallelism in force; called on the master's turn."""
-        changed = master.settings
-        for name, value in self.settings.items():
-            changed = changed.with_value(name, value)
+        """Put everything but the parallelism in force; called on the master's turn.
+
+        Raises:
+            SettingError: somebody else has tuned meanwhile, and the settings do not go together any more.
+        """
+        changed = _with(master.settings, self.settings)
         if self.settings:
             shown = changed.shown()
             master.apply(changed, ", ".join(f"{name} = {shown[name]}" for name in self.settings))
@@ -70,6 +69,13 @@ class Tuning:
             master.sources.set_speed(self.speed)
         if self.rates:
             master.sources.set_rates(self.rates)
+
+
+def _with(settings: Settings, values: Mapping[str, object]) -> Settings:
+    """These settings, some of them changed; raises as `Settings.check`."""
+    for name, value in values.items():
+        settings = settings.with_value(name, value)
+    return settings.check()
 
 
 def parse_replay_speed(replays: bool, value: object) -> float:
