@@ -26,9 +26,7 @@ def condition(draft: Draft, drawn: Drawn) -> tuple[str, str]:
     else:
         texts = [null]
     spark = chance.choice([*texts, null])
-    # Here NaN compares as IEEE says; to DuckDB, as to Spark, it is larger than any number.
-    duck = spark.replace(f"{name} > ", f"NOT isnan({name}) AND {name} > ") if kind == "float" else spark
-    return spark, f"({duck})"
+    return spark, f"({spark})"
 
 
 def value(draft: Draft, drawn: Drawn) -> tuple[str, str, str]:

@@ -37,7 +37,9 @@ def pruned(graph: LogicalGraph) -> LogicalGraph:
         if changed:
             inputs = tuple(replace(item, node=made[item.node]) for item in inputs)
         if _narrows(spec):
-            if changed or len(kept[node]) < len(schema):
+            # Also where all is kept, if not all of it comes: a column that is replaced keeps its place.
+            unread = any(len(_read(graph, node, item, kept[node])) < len(item.schema) for item in node.inputs)
+            if changed or unread or len(kept[node]) < len(schema):
                 spec = spec.narrowed(kept[node])
                 schema = spec.output_schema([item.schema for item in inputs])
         elif getattr(spec, "late_tag", None) not in (None, *graph.used_tags(node)):
