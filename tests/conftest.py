@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -131,12 +132,14 @@ def _no_job_outlives_its_test() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def bare_shell() -> InteractiveShell:
+def bare_shell() -> Iterator[InteractiveShell]:
     """One IPython shell for the tests of a file, as a process has one; it keeps no history file."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    return InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    with pytest.MonkeyPatch.context() as after:
+        after.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell puts a module of its own there
+        yield InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
 
 
 @pytest.fixture

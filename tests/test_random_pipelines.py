@@ -16,7 +16,7 @@ from pipelines.running import check
 
 from workbench.kernels import warm_up
 
-SIMULATED = int(os.environ.get("WORKBENCH_PIPELINES", "60"))
+SIMULATED = int(os.environ.get("WORKBENCH_PIPELINES", "300"))
 FIRST = int(os.environ.get("WORKBENCH_FIRST_PIPELINE", "0"))
 LIVE = 8
 
