@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.errors import PlanError, WorkbenchError
+import pyarrow as pa
+
+from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, expr, lit
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import OperatorSpec
@@ -22,6 +24,12 @@ def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin 
 def located(error: WorkbenchError, origin: Origin | None) -> WorkbenchError:
     """The error with the user's line, unless it has one."""
     return error if error.origin is not None else type(error)(error.message, origin=origin)
+
+
+def check_column(name: str, schema: pa.Schema, origin: Origin | None) -> None:
+    """Refuse the name of a column that does not exist, with the nearest one."""
+    if name not in schema.names:
+        raise ExpressionError(unknown("column", name, schema.names), origin=origin)
 
 
 def expression(value: str | Expression | float | bool | None, origin: Origin | None) -> Expression:

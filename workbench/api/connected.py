@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from workbench.api.building import operator_node
+from workbench.api.joining import by_keys
 from workbench.operators.base import OperatorSpec
 from workbench.operators.connect import ConnectedMap, ConnectedProcess, CoProcessFunction
 from workbench.operators.user_function import Record, SchemaLike
 from workbench.origin import Origin, caller
 
 if TYPE_CHECKING:
-    from workbench.api.joining import StreamJoins
     from workbench.api.stream import Stream
 
 
@@ -28,7 +28,7 @@ class ConnectedStreams:
     """
 
     def __init__(
-        self, first: StreamJoins, second: StreamJoins, first_keys: tuple[str, ...], second_keys: tuple[str, ...]
+        self, first: Stream, second: Stream, first_keys: tuple[str, ...], second_keys: tuple[str, ...]
     ) -> None:
         self._first = first
         self._second = second
@@ -76,7 +76,7 @@ class ConnectedStreams:
             >>> paid = orders.connect(payments, on="id").process(Matched(), {"id": pa.int64(), "paid": pa.string()})
         """
         origin = caller()
-        broadcasts = self._second._input().exchange == "broadcast"
+        broadcasts = self._second._end.exchange == "broadcast"
         other_keys = () if broadcasts else self._second_keys
         spec = ConnectedProcess(
             self._first_keys,
@@ -117,9 +117,9 @@ class ConnectedStreams:
         return self._node(ConnectedMap(first, second, schema, origin), origin)
 
     def _node(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
-        first, second = self._first._input(), self._second._input()
+        first, second = self._first._end, self._second._end
         if self._first_keys:
-            first = self._first._input("hash", self._first_keys)
+            first = by_keys(first, self._first_keys)
             if second.exchange != "broadcast":
-                second = self._second._input("hash", self._second_keys)
-        return self._first._derived(operator_node(spec, (first, second), origin))
+                second = by_keys(second, self._second_keys)
+        return self._first._made(operator_node(spec, (first, second), origin))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from workbench.api.building import expression, operator_node
 from workbench.durations import parse_duration
@@ -22,65 +19,21 @@ from workbench.operators.watermarks import (
     WatermarkGenerator,
     Watermarks,
 )
-from workbench.origin import caller
-from workbench.plan.logical import ExchangeKind, Input, Node
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
 from workbench.plan.watermark_strategy import WatermarkStrategy
-
-if TYPE_CHECKING:
-    from workbench.api.stream import Stream
 
 WatermarksLike = Watermarks | Callable[[], WatermarkGenerator] | None
 """``wb.monotonous()``, ``wb.punctuated(...)``, a subclass of `WatermarkGenerator`, or None for a bound."""
 
 
-class StreamEventTime:
-    """What changes event time behind a source; `Stream` inherits it."""
-
-    if TYPE_CHECKING:
-        schema: pa.Schema
-
-        def _input(self, exchange: ExchangeKind | None = None, keys: tuple[str, ...] = ()) -> Input: ...
-
-        def _derived(self, node: Node) -> Stream: ...
-
-    def assign_timestamps(
-        self,
-        event_time: str | Expression | EventTime,
-        *,
-        out_of_orderness: str = "0s",
-        watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
-    ) -> Stream:
-        """Give the records new event times, and tell event time anew from here on.
-
-        Watermarks of the input end here, only the one at its end goes on.
-
-        Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
-
-        Args:
-            event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
-                time at which a record comes here.
-            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
-                `wb.WatermarkGenerator`.
-            idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
-                time back; say it where some subtasks may get no records.
-
-        Raises:
-            ExpressionError: the event time is no time, or does not fit the columns.
-            SettingError: a bad duration, or two ways to tell the watermarks.
-
-        Example:
-            >>> import pyarrow as pa, workbench as wb
-            >>> stream = wb.Stream.from_table(pa.table({"landed": pa.array([0], pa.timestamp("us"))}))
-            >>> stream.assign_timestamps("landed", out_of_orderness="5s").columns
-            ['landed']
-        """
-        origin = caller()
-        own = None if isinstance(event_time, EventTime) else expression(event_time, origin)
-        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after)
-        spec = AssignTimestamps(own, strategy.watermarks, strategy.idle_after_us, origin)
-        return self._derived(operator_node(spec, (self._input(),), origin))
+def timestamped(
+    end: Input, event_time: str | Expression | EventTime, strategy: WatermarkStrategy, origin: Origin | None
+) -> Node:
+    """See `Stream.assign_timestamps`."""
+    own = None if isinstance(event_time, EventTime) else expression(event_time, origin)
+    spec = AssignTimestamps(own, strategy.watermarks, strategy.idle_after_us, origin)
+    return operator_node(spec, (end,), origin)
 
 
 def watermark_strategy(

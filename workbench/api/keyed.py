@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from workbench.api.building import named_aggregates, operator_node
+from workbench.api.joining import by_keys
 from workbench.api.windowed import WindowedStream
 from workbench.durations import parse_duration
 from workbench.operators.aggregate import RollingAggregate
 from workbench.operators.aggregations import Aggregation
+from workbench.operators.base import OperatorSpec
 from workbench.operators.dead_letters import OnError
 from workbench.operators.process import Process, StateBackend
 from workbench.operators.process_function import ProcessFunction, Rows
 from workbench.operators.reduce import Reduce
 from workbench.operators.user_function import Record, SchemaLike
-from workbench.origin import caller
+from workbench.origin import Origin, caller
 from workbench.state.descriptors import Descriptor
 from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
@@ -99,7 +101,7 @@ class KeyedStream:
         """
         origin = caller()
         spec = RollingAggregate(self._keys, named_aggregates(aggregates, origin))
-        return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))
+        return self._followed_by(spec, origin)
 
     def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
         """Fold each record of a key into what is held for the key, and emit the result (F1-5).
@@ -119,8 +121,7 @@ class KeyedStream:
             >>> best = scores.key_by("user").reduce(lambda a, b: a if a["score"] >= b["score"] else b)
         """
         origin = caller()
-        item = self._stream._input("hash", self._keys)
-        return self._stream._derived(operator_node(Reduce(self._keys, function, origin, on_error), (item,), origin))
+        return self._followed_by(Reduce(self._keys, function, origin, on_error), origin)
 
     def process(
         self,
@@ -166,4 +167,7 @@ class KeyedStream:
         """
         origin = caller()
         spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin, on_error)
-        return self._stream._derived(operator_node(spec, (self._stream._input("hash", self._keys),), origin))
+        return self._followed_by(spec, origin)
+
+    def _followed_by(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
+        return self._stream._made(operator_node(spec, (by_keys(self._stream._end, self._keys),), origin))

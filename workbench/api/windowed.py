@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.api.building import located, operator_node
+from workbench.api.joining import by_keys
 from workbench.errors import PlanError, WorkbenchError
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import OperatorSpec
@@ -140,6 +141,8 @@ class WindowedStream:
         return self._then(WindowApply(self._keys, self._settings, function, schema, LATE, origin), origin)
 
     def _then(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
-        item = self._stream._input("hash", self._keys) if self._keys else self._stream._input("rebalance")
-        node = operator_node(spec, (item,), origin)
-        return self._stream._derived(node if self._keys else replace(node, parallelism=1))
+        end = self._stream._end
+        if self._keys:
+            return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
+        node = operator_node(spec, (replace(end, exchange="rebalance", partitioner=None),), origin)
+        return self._stream._made(replace(node, parallelism=1))

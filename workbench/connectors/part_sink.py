@@ -57,7 +57,10 @@ class PartSink:
 
     path: str | Path
     kind: ClassVar[str] = "sink"
-    guarantee: ClassVar[Guarantee] = "exactly-once"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return "exactly-once"
 
     @cached_property
     def folder(self) -> Path:

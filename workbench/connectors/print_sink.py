@@ -46,11 +46,14 @@ class PrintSink:
     write: Callable[[str], object] = _write_to_stdout
     name: str = "print"
     kind: ClassVar[str] = "sink"
-    guarantee: ClassVar[Guarantee] = "at-least-once"
 
     def __post_init__(self) -> None:
         if self.limit is not None and whole_number(self.limit, "limit", -(2**63)) < 0:
             raise SettingError(f"limit is {self.limit}: it counts rows and is not negative; None prints all")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return "at-least-once"
 
     def check(self, schema: pa.Schema) -> None:
         """Every schema will do."""

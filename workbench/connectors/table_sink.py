@@ -60,7 +60,6 @@ class TableSink:
     name: str
     upsert: Sequence[str] = ()
     kind: ClassVar[str] = "sink"
-    guarantee: ClassVar[Guarantee] = "exactly-once"
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(text_of(self.name, "the table name", "delays")) is None:
@@ -70,6 +69,10 @@ class TableSink:
             )
         keys = (self.upsert,) if isinstance(self.upsert, str) else tuple(self.upsert)
         object.__setattr__(self, "upsert", keys)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return "exactly-once"
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse key columns that do not exist or cannot be compared.

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.api import Stream
+from workbench.api.source_nodes import source_input
 from workbench.clock import Clock
 from workbench.connectors.base import Exhausted, Fetched, WaitUntil, counted
 from workbench.elements import Int64s, Records
@@ -98,7 +99,7 @@ class AccessLog:
 
     def stream(self) -> Stream:
         """The events as a stream with the columns entity, number (of the entity's events, from 0) and event."""
-        return Stream._begun(self, WatermarkStrategy())
+        return Stream(source_input(self, WatermarkStrategy()))
 
     def existing(self, partition: int, now_us: int) -> int:
         """How many events of a partition there are by now."""
