@@ -86,7 +86,7 @@ ALLOWED_IMPURE = {
     ("workbench.kernels.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
 }
 
-CODE_LINES_MAX = 350
+CODE_LINES_MAX = 375  # `Stream` has so many: one class, and its signatures are a third of it
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
 import pyarrow as pa
 
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, expr, lit
-from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import OperatorSpec
+from workbench.operators.window_functions import AnyAggregation
+from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
+
+Made = TypeVar("Made", bound=AnyAggregation)
 
 
 def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
@@ -44,13 +51,38 @@ def expression(value: str | Expression | float | bool | None, origin: Origin | N
     return lit(value)
 
 
-def named_aggregates(aggregates: dict[str, Aggregation], origin: Origin | None) -> tuple[tuple[str, Aggregation], ...]:
-    """The aggregates by output column; refuses none, and what is no aggregate."""
+def named_aggregates(
+    end: Input, aggregates: Mapping[str, Made], kinds: tuple[type[Made], ...], origin: Origin | None
+) -> tuple[Input, tuple[tuple[str, Made], ...]]:
+    """The aggregates by output column, and the input with the columns that are computed for them.
+
+    Raises:
+        PlanError: none, or what is no aggregate.
+        ExpressionError: an expression that does not fit the columns.
+    """
     if not aggregates:
         raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
     for name, value in aggregates.items():
-        if not isinstance(value, Aggregation):
+        if not isinstance(value, kinds):
             raise PlanError(
                 f"the aggregate {name!r} is {value!r}: write for example {name}=wb.mean('dep_delay')", origin=origin
             )
-    return tuple(aggregates.items())
+    named: list[tuple[str, Made]] = []
+    computed: dict[str, Expression] = {}
+    for name, value in aggregates.items():
+        if value.computed is None:
+            named.append((name, value))
+            continue
+        column = value.computed.sql
+        while column in end.schema.names:
+            column = f"${column}"
+        computed[column] = value.computed
+        named.append((name, replace(value, column=column)))
+    if computed:
+        end = Input(operator_node(WithColumns(tuple(computed.items()), origin), (end,), origin))
+    return end, tuple(named)
+
+
+def computed_for_aggregates(end: Input, before: Input) -> tuple[str, ...]:
+    """The columns that `named_aggregates` added to an input."""
+    return tuple(name for name in end.schema.names if name not in before.schema.names)

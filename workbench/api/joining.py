@@ -13,7 +13,7 @@ from workbench.api.building import expression, located, operator_node
 from workbench.arguments import as_given
 from workbench.durations import parse_duration
 from workbench.errors import PlanError, SettingError, WorkbenchError
-from workbench.expressions import Expression
+from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.async_lookup import AsyncLookup
 from workbench.operators.join_columns import How, JoinColumns, On, parse_on
 from workbench.operators.join_interval import IntervalJoin
@@ -70,7 +70,7 @@ def by_keys(end: Input, keys: tuple[str, ...]) -> Input:
 def looked_up(
     end: Input,
     function: Callable[..., Any],
-    key: str | Sequence[str],
+    key: ColumnName | Sequence[ColumnName],
     schema: SchemaLike,
     concurrency: int,
     timeout: str | timedelta,
@@ -79,12 +79,13 @@ def looked_up(
     origin: Origin | None,
 ) -> Node:
     """See `Stream.lookup_async`."""
-    keys = (key,) if isinstance(key, str) else tuple(key)
     try:
         if how not in ("inner", "left"):
             raise SettingError(f"how is {how!r}: a lookup can be 'left' (nulls where nothing is known) or 'inner'")
         timeout_us = parse_duration(timeout, "timeout")
-        spec = AsyncLookup(function, keys, schema, concurrency, timeout_us, ordered, how == "inner", origin)
+        spec = AsyncLookup(
+            function, column_names(key, "key"), schema, concurrency, timeout_us, ordered, how == "inner", origin
+        )
     except WorkbenchError as error:
         raise located(error, origin) from None
     return operator_node(spec, (end,), origin)

@@ -100,8 +100,9 @@ class KeyedStream:
             ('FINISHED', [1, 2, 4])
         """
         origin = caller()
-        spec = RollingAggregate(self._keys, named_aggregates(aggregates, origin))
-        return self._followed_by(spec, origin)
+        end, named = named_aggregates(self._stream._end, aggregates, (Aggregation,), origin)
+        spec = RollingAggregate(self._keys, named)
+        return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
 
     def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
         """Fold each record of a key into what is held for the key, and emit the result (F1-5).

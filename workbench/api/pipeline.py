@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from workbench.api.job import Job
 from workbench.api.launch import start_job
@@ -15,6 +16,21 @@ from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.restart_strategies import RestartStrategy
 from workbench.runtime.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_the_settings_of(
+    run: Callable[Concatenate[Any, P], R],
+) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
+    """Tell type checkers and editors that a method takes the arguments of another one; neither is changed.
+
+    Example:
+        >>> with_the_settings_of(Pipeline.run)(print) is print
+        True
+    """
+    return lambda method: method
 
 
 class Pipeline:

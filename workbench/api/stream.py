@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 
 from workbench.api.building import check_column, expression, located, operator_node
+from workbench.api.collecting import collected, printed
 from workbench.api.connected import ConnectedStreams
 from workbench.api.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
+from workbench.api.job import Job
 from workbench.api.joining import joined, looked_up, split_up
 from workbench.api.keyed import KeyedStream
-from workbench.api.pipeline import Pipeline
+from workbench.api.pipeline import Pipeline, with_the_settings_of
 from workbench.api.source_nodes import hybrid_input, opened_log, source_input, source_schema
-from workbench.api.transforming import custom_partitioner, filtered, mapped, selected
-from workbench.api.windowed import WindowedStream
+from workbench.api.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
+from workbench.api.windowed import LATE, WindowedStream
 from workbench.arguments import as_given, whole_number
 from workbench.connectors.base import Sink
 from workbench.connectors.file_source import FileSource, FormatName
@@ -31,10 +33,11 @@ from workbench.connectors.line_parser import LineFormat
 from workbench.connectors.replay_log import ReplayLog
 from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.socket_source import SocketSource
+from workbench.connectors.table_sink import TableSink
 from workbench.connectors.table_source import TableSource
 from workbench.durations import parse_duration, parse_speed
 from workbench.errors import PlanError, SettingError, WorkbenchError, unknown
-from workbench.expressions import Expression
+from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.base import OperatorSpec
 from workbench.operators.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.dead_letters import OnError
@@ -48,6 +51,7 @@ from workbench.operators.with_columns import WithColumns
 from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
+from workbench.runtime.restart_strategies import no_restart
 from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
@@ -68,8 +72,9 @@ class Stream:
         ['n']
     """
 
-    def __init__(self, end: Input) -> None:
+    def __init__(self, end: Input, hidden: tuple[str, ...] = ()) -> None:
         self._end = end
+        self._hidden = hidden  # columns of its input that were computed for aggregates, and are nobody else's
 
     @property
     def schema(self) -> pa.Schema:
@@ -360,25 +365,24 @@ class Stream:
 
     def filter(
         self,
-        condition: str | Expression | Callable[..., bool | None],
-        *,
+        *conditions: str | Expression | Callable[..., bool | None],
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
-        """Keep the records for which a condition holds: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
+        """Keep the records for which all conditions hold: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
 
-        A record for which the condition is null is dropped, as in SQL.
+        A record for which a condition is null is dropped, as in SQL.
 
         Source: E1 (grep); Flink's ``filter``.
 
         Args:
-            condition: an expression, or a Python function of columns by their names: ``def late(dep_delay)``.
+            conditions: expressions, or one Python function of columns by their names: ``def late(dep_delay)``.
             compiled: make the function machine code; see `map`.
             on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
 
         Raises:
             ExpressionError: an unknown column, or no condition.
-            PlanError: a function whose parameters are no columns, or that cannot be compiled.
+            PlanError: no condition, or a function whose parameters are no columns or that cannot be compiled.
             RecordError: while running, when a function fails; with the record.
 
         Example:
@@ -387,7 +391,7 @@ class Stream:
             >>> job.wait("60s"), job.table()["n"].to_pylist()
             ('FINISHED', [3])
         """
-        return self._made(filtered(self._end, condition, compiled, on_error, caller()))
+        return self._made(filtered(self._end, conditions, compiled, on_error, caller()))
 
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
@@ -410,13 +414,14 @@ class Stream:
         named = tuple((name, expression(value, origin)) for name, value in columns.items())
         return self._followed_by(WithColumns(named, origin), origin)
 
-    def select(self, *columns: str, **named: str | Expression) -> Stream:
+    def select(self, *columns: ColumnName, **named: str | Expression) -> Stream:
         """Keep these columns, in this order, and computed ones after them.
 
         Source: Spark's ``select``.
 
         Args:
-            columns: names of columns to keep.
+            columns: columns to keep, as ``"origin"`` or ``col("origin")``, and expressions, which are named by
+                ``.alias(...)`` or by their text.
             named: computed columns by name, as expressions or SQL text.
 
         Raises:
@@ -426,15 +431,53 @@ class Stream:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
             >>> flights.select("origin", hours="dep_delay / 60").columns
             ['origin', 'hours']
+            >>> flights.select(col("origin"), (col("dep_delay") / 60).alias("hours")).columns
+            ['origin', 'hours']
         """
         return self._made(selected(self._end, columns, named, caller()))
+
+    def drop(self, *columns: ColumnName) -> Stream:
+        """Keep all columns but these.
+
+        Source: Spark's ``drop``.
+
+        Args:
+            columns: columns to leave out.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name.
+            PlanError: no column would be left.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).drop("b").columns
+            ['a']
+        """
+        return self._made(without(self._end, column_names(columns, "drop"), caller()))
+
+    def rename(self, names: Mapping[str, str]) -> Stream:
+        """Give columns other names; they keep their places.
+
+        Source: Polars' ``rename``; Spark's ``withColumnsRenamed``.
+
+        Args:
+            names: new names by the old ones.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name.
+            PlanError: two columns would have one name.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).rename({"a": "n"}).columns
+            ['n', 'b']
+        """
+        return self._made(renamed(self._end, names, caller()))
 
     def map(
         self,
         function: Callable[..., Any],
         schema: SchemaLike | None = None,
         *,
-        keep: Sequence[str] = (),
+        keep: ColumnName | Sequence[ColumnName] = (),
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
@@ -559,18 +602,18 @@ class Stream:
 
     # keys and windows ---------------------------------------------------------------------------------------------
 
-    def key_by(self, *keys: str) -> KeyedStream:
+    def key_by(self, *keys: ColumnName) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
 
         Source: F1-3; Flink's ``keyBy``. Keys belong to 128 key groups by a stable hash.
 
         Args:
-            keys: names of columns; records with equal values in all of them have the same key, and null is a value like
-                any other.
+            keys: columns, as ``"origin"`` or ``col("origin")``; records with equal values in all of them have the same
+                key, and null is a value like any other.
 
         Raises:
             PlanError: no key.
-            ExpressionError: an unknown column, with the nearest name.
+            ExpressionError: an unknown column, with the nearest name, or an expression that computes something.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
@@ -582,9 +625,10 @@ class Stream:
         origin = caller()
         if not keys:
             raise PlanError("key_by needs at least one column, for example key_by('origin')", origin=origin)
-        for key in keys:
-            check_column(key, self.schema, origin)
-        return KeyedStream(self, keys)
+        names = column_names(keys, "key_by")
+        for name in names:
+            check_column(name, self.schema, origin)
+        return KeyedStream(self, names)
 
     def window(
         self,
@@ -721,7 +765,7 @@ class Stream:
         self,
         function: Callable[..., Any],
         *,
-        key: str | Sequence[str],
+        key: ColumnName | Sequence[ColumnName],
         schema: SchemaLike,
         concurrency: int = 16,
         timeout: str | timedelta = "5s",
@@ -803,7 +847,8 @@ class Stream:
         """
         if not isinstance(tag, str) or tag not in self._end.node.side_schemas:
             raise PlanError(unknown("side output", tag, self._end.node.side_schemas), origin=caller())
-        return Stream(Input(self._end.node, tag=tag))
+        output = Stream(Input(self._end.node, tag=tag))
+        return output.drop(*self._hidden) if self._hidden and tag == LATE else output
 
     def dead_letters(self) -> Stream:
         """The records that the operator before could not process; it has ``on_error="dead_letter"``.
@@ -1041,11 +1086,78 @@ class Stream:
             raise located(error, origin) from None
         return Pipeline((Node(sink, (self._end,), self.schema, {}, None, origin),))
 
+    @with_the_settings_of(Pipeline.run)
+    def run(self, name: str = "job", **settings: Any) -> Job:
+        """Run the stream into a table of the job's name, as ``%%stream`` does; returns at once.
+
+        Source: F2-1; E2: ``sink_to`` and `Pipeline.run` in one.
+
+        Args:
+            name: of the job and of its table, ``job.table()``.
+            settings: those of `Pipeline.run`.
+
+        Raises:
+            SettingError: a name that no table can have; and whatever `Pipeline.run` raises.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1, 2]})).filter("n > 1").run("large", parallelism=2)
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [2])
+        """
+        return self.sink_to(TableSink(name)).run(name, **settings)
+
+    def collect(self, limit: int = 1_000, *, timeout: str = "60s") -> pa.Table:
+        """The first rows of the stream, to look at them: runs a job for it, and ends it.
+
+        Source: Spark's ``take``; nothing is committed, and windows fire as they do in any job.
+
+        Args:
+            limit: of rows.
+            timeout: how long to wait for them, such as ``"10s"``; what has come by then is given.
+
+        Returns:
+            The rows, with the columns of the stream.
+
+        Raises:
+            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            JobError: the job failed.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).with_columns(m="n * n").collect(2).to_pylist()
+            [{'n': 1, 'm': 1}, {'n': 2, 'm': 4}]
+        """
+        whole_number(limit, "limit")
+        return collected(
+            lambda sink: self.sink_to(sink).run("collect", checkpoint_interval=None, restart=no_restart()),
+            self.schema,
+            limit,
+            parse_duration(timeout, "timeout"),
+        )
+
+    def show(self, limit: int = 10, *, timeout: str = "60s") -> None:
+        """Print the first rows of the stream; see `collect`.
+
+        Source: Spark's ``show``.
+
+        Args:
+            limit: of rows.
+            timeout: how long to wait for them, such as ``"10s"``.
+
+        Raises:
+            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            JobError: the job failed.
+
+        Example::
+
+            wb.Stream.from_files("clicks/*.csv").filter("user = 'ann'").show()
+        """
+        printed(self.collect(limit, timeout=timeout))
+
     # building ----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def _made(cls, node: Node) -> Stream:
-        return cls(Input(node))
+    def _made(cls, node: Node, hidden: tuple[str, ...] = ()) -> Stream:
+        return cls(Input(node), hidden)
 
     def _followed_by(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
         return self._made(operator_node(spec, (self._end,), origin))
@@ -1054,7 +1166,7 @@ class Stream:
         return Stream(Input(self._end.node, exchange, (), self._end.tag, partitioner))
 
     def _with_operator(self, **changes: Any) -> Stream:
-        return Stream(replace(self._end, node=replace(self._end.node, **changes)))
+        return Stream(replace(self._end, node=replace(self._end.node, **changes)), self._hidden)
 
 
 def _named(name: object, what: str) -> str:

@@ -11,7 +11,7 @@ from workbench.api.building import check_column, expression, located, operator_n
 from workbench.api.preparing import compiling
 from workbench.arguments import as_given
 from workbench.errors import PlanError, WorkbenchError
-from workbench.expressions import Expression, col
+from workbench.expressions import ColumnName, Expression, col, column_names
 from workbench.operators.column_function import ColumnFunction, takes_columns
 from workbench.operators.dead_letters import OnError
 from workbench.operators.filter import Filter
@@ -27,14 +27,17 @@ from workbench.plan.partitioner import Partitioner
 
 def filtered(
     end: Input,
-    condition: str | Expression | Callable[..., bool | None],
+    conditions: Sequence[str | Expression | Callable[..., bool | None]],
     compiled: bool,
     on_error: OnError,
     origin: Origin | None,
 ) -> Node:
     """See `Stream.filter`."""
-    if callable(condition) and not isinstance(condition, Expression):
-        function = ColumnFunction("filter", condition, compiled, origin)
+    if not conditions:
+        raise PlanError("filter needs a condition, for example filter('dep_delay > 15')", origin=origin)
+    first, *more = conditions
+    if not more and callable(first) and not isinstance(first, Expression):
+        function = ColumnFunction("filter", first, compiled, origin)
         return _of_columns(FilterFunction(function, on_error=on_error), end, origin)
     if on_error != "fail":
         raise PlanError(
@@ -47,35 +50,74 @@ def filtered(
             "out compiled=True",
             origin=origin,
         )
-    return operator_node(Filter(expression(condition, origin), origin), (end,), origin)
+    whole = expression(_no_function(first, origin), origin)
+    for condition in more:
+        whole &= expression(_no_function(condition, origin), origin)
+    return operator_node(Filter(whole, origin), (end,), origin)
 
 
-def selected(end: Input, columns: Sequence[str], named: Mapping[str, str | Expression], origin: Origin | None) -> Node:
+def _no_function(condition: str | Expression | Callable[..., bool | None], origin: Origin | None) -> str | Expression:
+    if isinstance(condition, Expression) or not callable(condition):
+        return condition
+    raise PlanError(
+        f"filter takes several expressions or one function, and {as_given(condition)} is a function beside other "
+        "conditions: call filter once more for it",
+        origin=origin,
+    )
+
+
+def selected(
+    end: Input, columns: Sequence[ColumnName], named: Mapping[str, str | Expression], origin: Origin | None
+) -> Node:
     """See `Stream.select`."""
-    for name in columns:
-        check_column(name, end.schema, origin)
-    chosen = [(name, col(name)) for name in columns]
+    chosen: list[tuple[str, Expression]] = []
+    for column in columns:
+        if isinstance(column, Expression):
+            chosen.append((column.name, column))
+        else:
+            check_column(column, end.schema, origin)
+            chosen.append((column, col(column)))
     chosen += [(name, expression(value, origin)) for name, value in named.items()]
     return operator_node(Select(tuple(chosen), origin), (end,), origin)
+
+
+def without(end: Input, columns: Sequence[str], origin: Origin | None) -> Node:
+    """See `Stream.drop`."""
+    for name in columns:
+        check_column(name, end.schema, origin)
+    left = [name for name in end.schema.names if name not in columns]
+    if not left:
+        raise PlanError("drop would leave no column: keep one at least", origin=origin)
+    return selected(end, left, {}, origin)
+
+
+def renamed(end: Input, names: Mapping[str, str], origin: Origin | None) -> Node:
+    """See `Stream.rename`."""
+    if not isinstance(names, Mapping):
+        raise PlanError(f"rename is {as_given(names)}: write new names by old ones, {{'old': 'new'}}", origin=origin)
+    for name in names:
+        check_column(name, end.schema, origin)
+    chosen = tuple((names.get(name, name), col(name)) for name in end.schema.names)
+    return operator_node(Select(chosen, origin), (end,), origin)
 
 
 def mapped(
     end: Input,
     function: Callable[..., Any],
     schema: SchemaLike | None,
-    keep: Sequence[str],
+    keep: ColumnName | Sequence[ColumnName],
     compiled: bool,
     on_error: OnError,
     origin: Origin | None,
 ) -> Node:
     """See `Stream.map`."""
-    if not (compiled or keep or takes_columns(function, end.schema)):
+    if not (compiled or isinstance(keep, Expression) or keep or takes_columns(function, end.schema)):
         return operator_node(Map(function, schema, origin, on_error), (end,), origin)
     of_columns = ColumnFunction("map", function, compiled, origin)
-    if not isinstance(keep, Sequence):
+    if not isinstance(keep, Expression | Sequence):
         raise PlanError(f"keep is {as_given(keep)}: name the columns to keep, such as ['cab']", origin=origin)
-    kept = (keep,) if isinstance(keep, str) else tuple(keep)
-    return _of_columns(MapColumns(of_columns, schema, kept, on_error=on_error), end, origin)
+    spec = MapColumns(of_columns, schema, column_names(keep, "keep"), on_error=on_error)
+    return _of_columns(spec, end, origin)
 
 
 def custom_partitioner(

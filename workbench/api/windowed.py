@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.api.building import located, operator_node
+from workbench.api.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.joining import by_keys
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import OperatorSpec
 from workbench.operators.user_function import SchemaLike
@@ -17,6 +17,7 @@ from workbench.operators.window_apply import Applied, WindowApply
 from workbench.operators.window_functions import AnyAggregation, HolisticAggregation
 from workbench.operators.window_settings import WindowSettings
 from workbench.origin import Origin, caller
+from workbench.plan.logical import Input
 from workbench.windows import AT_END, Evictor, Schedule, TimeKind, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
@@ -92,25 +93,19 @@ class WindowedStream:
             ['k', 'window_start', 'window_end', 'n', 'mid']
         """
         origin = caller()
-        if not aggregates:
-            raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
-        for name, value in aggregates.items():
-            if not isinstance(value, Aggregation | HolisticAggregation):
-                raise PlanError(
-                    f"the aggregate {name!r} is {value!r}: write for example {name}=wb.mean('dep_delay')", origin=origin
-                )
+        end, named = named_aggregates(self._stream._end, aggregates, (Aggregation, HolisticAggregation), origin)
         of = self._settings
         spec = WindowAggregate(
             self._keys,
             of.window,
-            tuple(aggregates.items()),
+            named,
             of.allowed_lateness_us,
             LATE,
             of.time,
             of.trigger,
             of.evictor,
         )
-        return self._then(spec, origin)
+        return self._then(spec, end, origin)
 
     def apply(self, function: Applied, schema: SchemaLike) -> Stream:
         """Call a Python function with all records of a window when it fires.
@@ -138,11 +133,13 @@ class WindowedStream:
             ['k', 'window_start', 'window_end', 'spread']
         """
         origin = caller()
-        return self._then(WindowApply(self._keys, self._settings, function, schema, LATE, origin), origin)
+        return self._then(
+            WindowApply(self._keys, self._settings, function, schema, LATE, origin), self._stream._end, origin
+        )
 
-    def _then(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
-        end = self._stream._end
+    def _then(self, spec: OperatorSpec, end: Input, origin: Origin | None) -> Stream:
+        hidden = computed_for_aggregates(end, self._stream._end)
         if self._keys:
-            return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
+            return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin), hidden)
         node = operator_node(spec, (replace(end, exchange="rebalance", partitioner=None),), origin)
-        return self._stream._made(replace(node, parallelism=1))
+        return self._stream._made(replace(node, parallelism=1), hidden)

@@ -45,6 +45,7 @@ class CallbackSink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "at-least-once"
 
     def check(self, schema: pa.Schema) -> None:
@@ -93,6 +94,7 @@ class DiscardSink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "exactly-once"
 
     def check(self, schema: pa.Schema) -> None:

@@ -60,6 +60,7 @@ class PartSink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "exactly-once"
 
     @cached_property

@@ -53,6 +53,7 @@ class PrintSink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "at-least-once"
 
     def check(self, schema: pa.Schema) -> None:

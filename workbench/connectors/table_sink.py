@@ -72,6 +72,7 @@ class TableSink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "exactly-once"
 
     def check(self, schema: pa.Schema) -> None:

@@ -6,7 +6,21 @@ text that Spark runs. Aggregates and windows do not belong here: an expression s
 """
 
 from workbench.expressions.building import coalesce, col, expr, lit, when
+from workbench.expressions.column_names import ColumnName, column_name, column_names, plain_name
 from workbench.expressions.compiling import Compiled, compile_expression
 from workbench.expressions.expression import Expression
 
-__all__ = ["Compiled", "Expression", "coalesce", "col", "compile_expression", "expr", "lit", "when"]
+__all__ = [
+    "ColumnName",
+    "Compiled",
+    "Expression",
+    "coalesce",
+    "col",
+    "column_name",
+    "column_names",
+    "compile_expression",
+    "expr",
+    "lit",
+    "plain_name",
+    "when",
+]

@@ -8,22 +8,30 @@ NaN as in Spark: it is larger than any number, and a sum or mean with a NaN is N
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pyarrow as pa
 
 from workbench.errors import ExpressionError, PlanError, unknown
+from workbench.expressions import ColumnName, Expression, plain_name
 
 Function = Literal["count", "sum", "min", "max", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A function over the values of a column; `column` is None only for a count of rows."""
+    """A function over the values of a column.
+
+    Attributes:
+        function: which.
+        column: whose values; None only for a count of rows.
+        computed: what the column has to hold, where it is computed for this aggregate.
+    """
 
     function: Function
     column: str | None = None
+    computed: Expression | None = field(default=None, compare=False)
 
     def describe(self) -> str:
         """Such as ``mean(dep_delay)``."""
@@ -54,79 +62,96 @@ class Aggregation:
         raise PlanError(f"{self.describe()}: column {self.column!r} has type {kind}, possible are {possible}{hint}")
 
 
-def count(column: str | None = None) -> Aggregation:
+def count(column: ColumnName | None = None) -> Aggregation:
     """The number of rows, or of values of `column` that are not null.
 
     Source: SQL's ``COUNT``; as a rolling count, E2.
 
     Args:
-        column: whose values are counted, those that are not null; None: rows are.
+        column: whose values are counted, those that are not null: its name, or an expression; None: rows are.
 
     Example:
         >>> wb.count().describe()
         'count()'
     """
-    return Aggregation("count", column)
+    return Aggregation("count") if column is None else Aggregation("count", *values_of(column))
 
 
-def sum(column: str) -> Aggregation:
+def sum(column: ColumnName) -> Aggregation:
     """The sum: int64 of integers, float64 of floats; null of no values.
 
     Source: SQL's ``SUM``; NaN as in Spark's.
 
     Args:
-        column: of integers or floats.
+        column: of integers or floats: its name, or an expression such as ``col("n") * 2``.
 
     Example:
         >>> wb.sum("n").describe()
         'sum(n)'
     """
-    return Aggregation("sum", column)
+    return Aggregation("sum", *values_of(column))
 
 
-def min(column: str) -> Aggregation:
+def min(column: ColumnName) -> Aggregation:
     """The smallest number, date or timestamp; null of no values.
 
     Source: SQL's ``MIN``; F1-5 shows the rolling minimum.
 
     Args:
-        column: of integers or floats, dates or timestamps.
+        column: of integers or floats, dates or timestamps: its name, or an expression such as ``col("n") * 2``.
 
     Example:
         >>> wb.min("n").describe()
         'min(n)'
     """
-    return Aggregation("min", column)
+    return Aggregation("min", *values_of(column))
 
 
-def max(column: str) -> Aggregation:
+def max(column: ColumnName) -> Aggregation:
     """The largest number, date or timestamp (NaN is larger than any number); null of no values.
 
     Source: SQL's ``MAX``; NaN as in Spark's.
 
     Args:
-        column: of integers or floats, dates or timestamps.
+        column: of integers or floats, dates or timestamps: its name, or an expression such as ``col("n") * 2``.
 
     Example:
         >>> wb.max("n").describe()
         'max(n)'
     """
-    return Aggregation("max", column)
+    return Aggregation("max", *values_of(column))
 
 
-def mean(column: str) -> Aggregation:
+def mean(column: ColumnName) -> Aggregation:
     """The arithmetic mean as float64, of integers from their exact sum; null of no values.
 
     Source: SQL's ``AVG``; NaN as in Spark's.
 
     Args:
-        column: of integers or floats.
+        column: of integers or floats: its name, or an expression such as ``col("n") * 2``.
 
     Example:
         >>> wb.mean("n").describe()
         'mean(n)'
     """
-    return Aggregation("mean", column)
+    return Aggregation("mean", *values_of(column))
+
+
+def values_of(column: ColumnName) -> tuple[str, Expression | None]:
+    """The column that an aggregate reads, and what has to be computed into it first, if anything has.
+
+    Example:
+        >>> from workbench.expressions import col
+        >>> values_of("n"), values_of(col("n"))
+        (('n', None), ('n', None))
+        >>> values_of(col("n") * 2)
+        ('n * 2', expr('n * 2'))
+    """
+    if not isinstance(column, Expression):
+        return column, None
+    if (name := plain_name(column)) is not None:
+        return name, None
+    return column.sql, column
 
 
 def aggregate_fields(aggregates: Sequence[tuple[str, Aggregation]], schema: pa.Schema) -> list[pa.Field]:

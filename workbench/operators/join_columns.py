@@ -13,12 +13,13 @@ import pyarrow as pa
 from workbench.arguments import as_given
 from workbench.elements import Int64s
 from workbench.errors import PlanError, SettingError, unknown
+from workbench.expressions import ColumnName, Expression, column_names
 from workbench.state.key_columns import check_keys, is_text
 
 How = Literal["inner", "left", "outer"]
 """Which records without a partner come out, with nulls in the other side's columns: none, the left ones, all."""
 
-On: TypeAlias = str | Sequence[str] | Mapping[str, str]
+On: TypeAlias = ColumnName | Sequence[ColumnName] | Mapping[str, ColumnName]
 """The columns that must be equal: ``"origin"``, ``["origin", "day"]`` or ``{"left name": "right name"}``."""
 
 
@@ -32,13 +33,10 @@ def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
         >>> parse_on({"origin": "airport"})
         (('origin',), ('airport',))
     """
-    if isinstance(on, str):
-        left: tuple[str, ...] = (on,)
-        right = left
-    elif isinstance(on, Mapping):
-        left, right = tuple(on), tuple(on.values())
-    elif isinstance(on, Sequence):
-        left = right = tuple(on)
+    if isinstance(on, Mapping):
+        left, right = tuple(on), column_names(tuple(on.values()), "on")
+    elif isinstance(on, str | Expression | Sequence):
+        left = right = column_names(on, "on")
     else:
         raise PlanError(f"on is {as_given(on)}: name the columns that must be equal, for example on='origin'")
     if not left:

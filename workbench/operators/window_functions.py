@@ -6,7 +6,7 @@ They are computed from a window's records when it fires; between firings the win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from workbench.elements import Int64s
 from workbench.errors import ExpressionError, PlanError, SettingError, unknown
-from workbench.operators.aggregations import Aggregation
+from workbench.expressions import ColumnName, Expression
+from workbench.operators.aggregations import Aggregation, values_of
 
 _NARROW = 2**15
 
@@ -31,11 +32,13 @@ class HolisticAggregation:
         function: which.
         column: whose values.
         k: how many values ``top_k`` gives at most; 0 for the others.
+        computed: what the column has to hold, where it is computed for this aggregate.
     """
 
     function: Holistic
     column: str
     k: int = 0
+    computed: Expression | None = field(default=None, compare=False)
 
     def describe(self) -> str:
         """Such as ``median(dep_delay)``."""
@@ -129,7 +132,7 @@ def aggregate_types(aggregates: Sequence[tuple[str, AnyAggregation]], schema: pa
     return [pa.field(name, aggregation.output_type(schema)) for name, aggregation in aggregates]
 
 
-def median(column: str) -> HolisticAggregation:
+def median(column: ColumnName) -> HolisticAggregation:
     """The median as float64, of an even number of values the mean of the two in the middle; null of no values.
 
     Needs all records of a window at once, so the window keeps them until it ends.
@@ -137,16 +140,17 @@ def median(column: str) -> HolisticAggregation:
     Source: SQL's ``MEDIAN``; a holistic aggregate (Gray et al., 1997).
 
     Args:
-        column: of integers or floats.
+        column: of integers or floats: its name, or an expression.
 
     Example:
         >>> median("dep_delay").describe()
         'median(dep_delay)'
     """
-    return HolisticAggregation("median", column)
+    name, computed = values_of(column)
+    return HolisticAggregation("median", name, computed=computed)
 
 
-def top_k(column: str, k: int) -> HolisticAggregation:
+def top_k(column: ColumnName, k: int) -> HolisticAggregation:
     """A list of the `k` largest values, the largest first; nulls are skipped, NaN is larger than any number.
 
     Needs all records of a window at once, so the window keeps them until it ends.
@@ -154,7 +158,7 @@ def top_k(column: str, k: int) -> HolisticAggregation:
     Source: a holistic aggregate (Gray et al., 1997).
 
     Args:
-        column: of values that have an order.
+        column: of values that have an order: its name, or an expression.
         k: values at most.
 
     Raises:
@@ -166,10 +170,11 @@ def top_k(column: str, k: int) -> HolisticAggregation:
     """
     if not isinstance(k, int) or k <= 0:
         raise SettingError(f"top_k({column!r}, {k!r}): k must be a whole number above zero")
-    return HolisticAggregation("top_k", column, k)
+    name, computed = values_of(column)
+    return HolisticAggregation("top_k", name, k, computed)
 
 
-def collect(column: str) -> HolisticAggregation:
+def collect(column: ColumnName) -> HolisticAggregation:
     """A list of all values in the order of their arrival, nulls included.
 
     Needs all records of a window at once, so the window keeps them until it ends.
@@ -177,10 +182,11 @@ def collect(column: str) -> HolisticAggregation:
     Source: Spark's ``collect_list``.
 
     Args:
-        column: of any type.
+        column: of any type: its name, or an expression.
 
     Example:
         >>> collect("flight").describe()
         'collect(flight)'
     """
-    return HolisticAggregation("collect", column)
+    name, computed = values_of(column)
+    return HolisticAggregation("collect", name, computed=computed)
