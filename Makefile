@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks pictures bench simulate kills soak interrupts mutants contention corruption large doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -56,6 +56,9 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 pictures: install-dev  ## take the pictures of docs/images anew, in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."
 	@PYTHONPATH=tests $(BIN)/python -m pictures $(ARGS)
+
+reference: install-dev  ## write docs/reference.md anew, from the docstrings
+	@PYTHONPATH=tests $(BIN)/python -m reference
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
