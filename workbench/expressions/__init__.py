@@ -6,9 +6,9 @@ text that Spark runs. Aggregates and windows do not belong here: an expression s
 """
 
 from workbench.expressions.building import coalesce, col, expr, lit, when
-from workbench.expressions.column_names import ColumnName, column_name, column_names, plain_name
 from workbench.expressions.compiling import Compiled, compile_expression
 from workbench.expressions.expression import Expression
+from workbench.expressions.names import ColumnName, column_name, column_names, plain_name
 
 __all__ = [
     "ColumnName",
