@@ -85,7 +85,8 @@ class Stream(StreamSources, StreamEventTime, StreamTransforms, StreamExchanges, 
     def key_by(self, *keys: str) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
 
-        Source: F1-3; Flink's ``keyBy``. Keys belong to 128 key groups by a stable hash.
+        Source: F1-3; Flink's ``keyBy``. Keys belong to key groups by a stable hash; `max_parallelism` of `Pipeline.run`
+        is their number.
 
         Args:
             keys: names of columns; records with equal values in all of them have the same key, and null is a value like

@@ -20,8 +20,8 @@ from workbench.cli.progress import display
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets import flights_history
 from workbench.errors import SettingError
-from workbench.plan.physical import MAX_PARALLELISM
 from workbench.runtime.settings import Settings
+from workbench.state import KEY_GROUPS_MOST
 
 POLL_PERIOD_S = 0.1
 STOP_PATIENCE = "60s"
@@ -45,8 +45,8 @@ def check(options: Options) -> None:
     Raises:
         SettingError: there is one.
     """
-    if options.parallelism > MAX_PARALLELISM:
-        raise SettingError(f"--parallelism is {options.parallelism}: it must be at most {MAX_PARALLELISM}")
+    if options.parallelism > KEY_GROUPS_MOST:
+        raise SettingError(f"--parallelism is {options.parallelism}: it must be at most {KEY_GROUPS_MOST}")
     settings = Settings().with_value("buffer_timeout", options.buffer_timeout)
     settings.with_value("checkpoint_interval", options.checkpoint_interval)
 
