@@ -77,11 +77,11 @@ def logical(frame: Frame) -> Frame:
 def subtasks(frame: Frame, expanded: Collection[str]) -> Frame:
     """The physical graph in which some vertices are a box per subtask, with an edge per channel to and from these."""
     tasks = {vertex.id: [task for task in frame.tasks if task.vertex == vertex.id] for vertex in frame.vertices}
-    expanded = {vertex for vertex in expanded if len(tasks.get(vertex, ())) <= BOXES_MOST}
+    expanded = {vertex for vertex in expanded if 0 < len(tasks.get(vertex, ())) <= BOXES_MOST}
     boxes: list[VertexFrame] = []
     for vertex in frame.vertices:
         own = tasks[vertex.id]
-        if vertex.id not in expanded or not own:
+        if vertex.id not in expanded:
             boxes.append(vertex)
             continue
         alone = sum(other.x == vertex.x for other in frame.vertices) == 1
