@@ -131,7 +131,7 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
         (["demo", "--speed", "max"], "--speed is an option of a run in the terminal: add --headless, or leave it out"),
         (["demo", "--prepare", "--fresh"], "--fresh is an option of a run in the terminal: add --headless"),
         (["demo", "--directory", "data"], "--directory is for --headless or --prepare: add one of them"),
-        (["demo", "--headless", "--parallelism", "1000"], "--parallelism is 1000: it must be at most 128"),
+        (["demo", "--headless", "--parallelism", "1001"], "--parallelism is 1001: it must be at most 1000"),
         (["demo", "--headless", "--checkpoint-interval", "0"], "checkpoint_interval is 0: write a time such as '5s'"),
         (["serve", __file__.replace(".py", ".no")], "there is no script"),
         (["serve", str(ROOT / "README.md"), "two"], "'two' is for a script, and"),

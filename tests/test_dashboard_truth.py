@@ -257,7 +257,7 @@ def test_watermarks_are_those_of_the_channels_and_the_chain_ends_at_a_split():
                 assert table[task.name].watermark_us == min(own)
                 going_on = [mark for mark in own if mark < MAX_TIME]
                 if len(going_on) > 1:
-                    assert holders.skew_us(frame, task.name) == max(going_on) - min(going_on)
+                    assert holders.skews_us(frame)[task.name] == max(going_on) - min(going_on)
                 told += 1
         chain = holders.chain(frame)
         if chain:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from workbench.elements import Records
 from workbench.errors import PlanError
-from workbench.state import KeyPartitioner, key_groups_of, owned_rows
+from workbench.state import KeyPartitioner, default_max_parallelism, key_groups_of, owned_rows, subtask_of_group
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 VALUES = {
@@ -177,6 +177,33 @@ def test_columns_that_cannot_be_keys_are_refused_with_the_reason(keys, kind, mes
     with pytest.raises(PlanError) as error:
         KeyPartitioner(keys, pa.schema({"k": kind}), 2)
     assert str(error.value).startswith(message)
+
+
+def flinks_range(subtask, parallelism, groups):
+    """Flink's KeyGroupRangeAssignment.computeKeyGroupRangeForOperatorIndex, whose end is part of the range."""
+    return (subtask * groups + parallelism - 1) // parallelism, ((subtask + 1) * groups - 1) // parallelism
+
+
+@given(st.integers(1, 32_768), st.data())
+def test_every_key_group_has_one_owner_and_every_subtask_a_range(groups, data):
+    parallelism = data.draw(st.one_of(st.integers(1, groups), st.just(groups), st.integers(1, min(groups, 9))))
+    owned = []
+    for subtask in range(parallelism):
+        first, last = flinks_range(subtask, parallelism, groups)
+        assert first <= last
+        owned += [subtask] * (last - first + 1)
+    assert subtask_of_group(parallelism, groups).tolist() == owned
+
+
+def test_flinks_default_number_of_key_groups():
+    def flinks(parallelism):
+        bits = parallelism + parallelism // 2 - 1
+        for shift in (1, 2, 4, 8, 16):  # Flink's MathUtils.roundUpToPowerOfTwo
+            bits |= bits >> shift
+        return min(max(bits + 1, 1 << 7), 1 << 15)
+
+    for parallelism in range(1, 32_769):
+        assert default_max_parallelism(parallelism) == flinks(parallelism)
 
 
 def test_more_targets_than_groups_are_refused():

@@ -99,8 +99,32 @@ def test_the_layout_goes_from_left_to_right_without_overlap() -> None:
 
 
 def test_a_parallelism_beyond_the_key_groups_is_refused() -> None:
-    with pytest.raises(wb.PlanError, match="parallelism is 129: it must be between 1 and 128"):
-        plan(windows().sink_to(wb.TableSink("out")), 129)
+    pipeline = windows().with_parallelism(3).sink_to(wb.TableSink("out"))
+    with pytest.raises(wb.PlanError, match="parallelism is 129: it must be between 1 and 128, the job's max_parall"):
+        pipeline.explain(129, max_parallelism=128)
+    with pytest.raises(
+        wb.PlanError, match="the parallelism of 'aggregate' is 3: it must be between 1 and 2, the job's"
+    ):
+        pipeline.explain(2, max_parallelism=2)
+    with pytest.raises(wb.PlanError, match="parallelism is 32769: it must be between 1 and 32768, which no job ex"):
+        pipeline.explain(32_769)
+    with pytest.raises(wb.SettingError, match="max_parallelism is 32769: there are at most 32768 key groups"):
+        pipeline.explain(2, max_parallelism=32_769)
+
+
+def test_the_widest_operator_decides_on_the_number_of_key_groups() -> None:
+    pipeline = windows().with_parallelism(86).rebalance().sink_to(wb.TableSink("out"))
+    assert [plan(pipeline, width).max_parallelism for width in (1, 86, 170, 171)] == [256, 256, 256, 256]
+    assert plan(windows().sink_to(wb.TableSink("out")), 85).max_parallelism == 128
+    assert "granted by the receivers, 256 key groups\n" in repr(pipeline.explain(86))
+
+
+def test_more_channels_than_fit_into_a_process_are_refused() -> None:
+    pipeline = windows().sink_to(wb.TableSink("out"))
+    assert plan(pipeline, 1_000).channels == 1_000_000
+    with pytest.raises(wb.PlanError, match="the exchanges have 1,002,001 channels, and there may be 1,000,000: lower"):
+        plan(pipeline, 1_001)
+    assert pipeline.explain(1_000).channels == 1_000_000
 
 
 # exchanges and channels --------------------------------------------------------------------------------------------

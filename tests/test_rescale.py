@@ -261,7 +261,7 @@ def test_what_cannot_be_rescaled_says_why() -> None:
     assert job.status()["buffer_timeout"] == "0ms"  # all or nothing
     job.wait()
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    with pytest.raises(wb.PlanError, match="parallelism is 129: it must be between 1 and 128"):
+    with pytest.raises(wb.PlanError, match="parallelism is 129, and the job runs with max_parallelism 128: take a"):
         job.rescale(129)
     with pytest.raises(wb.SettingError, match="parallelism is 0: it must be above zero"):
         job.rescale(0)

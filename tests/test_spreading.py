@@ -28,22 +28,25 @@ def _warm():
     kernels.warm_up()
 
 
-def target_of(key: int, hashed: bool, targets: int) -> int:
+def target_of(key: int, hashed: bool, targets: int, groups: int = GROUPS) -> int:
     h = key & U64
     if not hashed:  # splitmix64
         h = (h + 0x9E3779B97F4A7C15) & U64
         h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) & U64
         h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) & U64
         h ^= h >> 31
-    return h % GROUPS * targets // GROUPS
+    return h % groups * targets // groups
 
 
 class Exchange:
     """Columns of random values, and for each target memory whose every place tells whether it was written."""
 
-    def __init__(self, rows: int, rooms: list[int], widths: list[int], hashed: bool, seed: int) -> None:
+    def __init__(
+        self, rows: int, rooms: list[int], widths: list[int], hashed: bool, seed: int, groups: int = GROUPS
+    ) -> None:
         drawn = np.random.default_rng(seed)
         self.hashed = hashed
+        self.groups = groups
         self.keys = drawn.integers(-(2**63), 2**63 - 1, rows)
         self.columns = [drawn.integers(0, 100, rows).astype(KINDS[width]) for width in widths]
         self.begins = drawn.integers(0, 9, len(rooms))
@@ -58,7 +61,7 @@ class Exchange:
             self.keys,
             self.hashed,
             start,
-            GROUPS,
+            self.groups,
             ends,
             self.limits,
             np.array([column.ctypes.data for column in self.columns], np.int64),
@@ -74,7 +77,7 @@ class Exchange:
         rooms = (self.limits - self.begins).tolist()
         row = start
         while row < len(self.keys) and all(len(rows) < room for rows, room in zip(rows_of, rooms, strict=True)):
-            rows_of[target_of(int(self.keys[row]), self.hashed, len(rooms))].append(row)
+            rows_of[target_of(int(self.keys[row]), self.hashed, len(rooms), self.groups)].append(row)
             row += 1
         ends = [int(begin) + len(rows) for begin, rows in zip(self.begins, rows_of, strict=True)]
         assert self.spread(start, packed) == (row, ends)
@@ -104,6 +107,12 @@ def test_rows_go_to_the_targets_of_their_keys_until_one_is_full(rows, rooms, wid
 def test_columns_of_every_width_are_spread_over_blocks_and_a_rest(targets, hashed, packed):
     Exchange(2_503, [2_503] * targets, [8, 4, 2, 1, 8], hashed, seed=targets).check(0, packed)
     Exchange(4_999, [4_999] * targets, [1, 2, 4, 8], hashed, seed=targets).check(3, packed)
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+@pytest.mark.parametrize(("groups", "targets"), [(5, 3), (300, 2), (300, 300), (1_000, 129), (32_767, 257)])
+def test_any_number_of_key_groups_is_spread_over_any_number_of_targets(groups, targets, hashed):
+    Exchange(2_503, [2_503] * targets, [8, 1], hashed, seed=groups, groups=groups).check(0, packed=True)
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -67,7 +67,8 @@ def window_forgets_its_watermark(patch: Patch) -> None:
     snapshot = window_tumbling.TumblingAggregate.snapshot
 
     def forgetful(self: Any, checkpoint_id: int) -> Any:
-        return {**snapshot(self, checkpoint_id), "watermarks": [[0, self._context.max_parallelism, NO_TIME]]}
+        groups = self._context.max_parallelism
+        return {**snapshot(self, checkpoint_id), "watermarks": [[0, groups, NO_TIME, groups]]}
 
     patch.setattr(window_tumbling.TumblingAggregate, "snapshot", forgetful)
 

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -21,7 +20,6 @@ from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver
 from workbench.observer import JobObserver
 from workbench.operators import join_groups, join_interval, join_session, window_entries, window_tumbling
-from workbench.plan.physical import build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.restart_strategies import FixedDelay
 from workbench.runtime.settings import Settings
@@ -29,6 +27,7 @@ from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.state import states_on_disk
 from workbench.testing.drawing import draw_aggregation
 from workbench.testing.person import Person, draw_actions
+from workbench.testing.plans import Plans
 
 from .draft import Draft
 from .expected import AtLast, Between, Exactly
@@ -74,7 +73,8 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX, only: Ope
             if live:
                 tables = _lively(pipeline, draft, f"random-{seed}")
             else:
-                run = _Simulation(pipeline, Random(f"run {seed}"), parallelisms, Path(folder) / "checkpoints")
+                checkpoints = Path(folder) / "checkpoints"
+                run = _Simulation(pipeline, Random(f"run {seed}"), parallelisms, checkpoints, Random(f"groups {seed}"))
                 settings = run.words
                 tables = run.tables()
         except Exception as error:
@@ -122,6 +122,7 @@ def _lively(pipeline: Pipeline, draft: Draft, name: str) -> Tables:
     job = pipeline.run(
         name,
         parallelism=max(draft.parallelisms),
+        max_parallelism=Random(name).choice((None, 6, 7, 300)),
         buffer_timeout=chance.choice(("0ms", "5ms", "disabled")),
         buffer_size=chance.choice((1, 10, 1000)),
         checkpoint_interval=chance.choice(("20ms", "disabled")),
@@ -133,8 +134,11 @@ def _lively(pipeline: Pipeline, draft: Draft, name: str) -> Tables:
 class _Simulation:
     """One run, over all its processes."""
 
-    def __init__(self, pipeline: Pipeline, chance: Random, parallelisms: tuple[int, ...], directory: Path) -> None:
+    def __init__(
+        self, pipeline: Pipeline, chance: Random, parallelisms: tuple[int, ...], directory: Path, dealing: Random
+    ) -> None:
         self._logical = pipeline.logical_graph()
+        self._plans = Plans(self._logical, dealing)
         self._chance = chance
         self._parallelisms = parallelisms
         self._directory = directory if chance.random() < 0.3 else None
@@ -153,8 +157,7 @@ class _Simulation:
         )
         self._person: Person | None = None
         if chance.random() < 0.4:
-            graph_at = partial(build_physical_graph, self._logical)
-            self._person = Person(draw_actions(chance, may_stop=durable), parallelisms, graph_at)
+            self._person = Person(draw_actions(chance, may_stop=durable), parallelisms, self._plans.at)
         self._memory = MemoryStorage()
         self.words = f"{self._settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
         self.words += f"{', on disk' * durable}"
@@ -176,7 +179,7 @@ class _Simulation:
         raise AssertionError(f"the job was not finished after {PROCESSES_MAX} starts")
 
     def _start(self, process: ExitStack) -> Master:
-        logical = self._logical
+        self._plans.begin_process()
         settings = replace(self._settings, parallelism=self._chance.choice(self._parallelisms))
         storage, manifest, first_id = open_storage(self._directory, resume=True, restore=None)
         if isinstance(storage, DirectoryStorage):
@@ -184,8 +187,8 @@ class _Simulation:
         self._driver = driver = SimulationDriver(self._chance, self._clock, self._faults, Probe(), [])
         master = build_master(
             "random",
-            logical,
-            build_physical_graph(logical, settings.parallelism),
+            self._logical,
+            self._plans.at(settings.parallelism),
             settings,
             ProbedStorage(storage if self._directory else self._memory, driver.probe),
             manifest,

@@ -28,8 +28,7 @@ class JobViews(JobHandle):
 
         Source: F2-1.
         """
-        settings = {**self._master.settings.shown(), **self._master.sources.shown()}
-        status = status_of(self._name, self.state, settings, self._master.paused, self.recorder.latest())
+        status = status_of(self._name, self.state, self._master.shown(), self._master.paused, self.recorder.latest())
         status["stalled"] = self._driver.stalled() or None
         holder = self._holder()
         status["lease"] = None if holder is None or self.over else str(holder)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
-from workbench.api.opening import Beginning, keep_held, matched, open_storage
+from workbench.api.opening import Beginning, keep_held, matched, open_storage, regrouped
 from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import Plan, Runnable, planned
 from workbench.api.registry import check_free, forget, register
@@ -133,15 +133,18 @@ def start_job(
     def claim() -> Beginning:
         storage, manifest, first_id = open_storage(checkpoint_dir, resume or standby, restore, above_bytes)
         try:
+            graph = plan.graph
             news: tuple[str, ...] = ()
             if manifest is not None:
-                manifest, news = matched(manifest, plan.graph, allow_non_restored_state=allow_non_restored_state)
+                what = f"{manifest.place} of job {manifest.job!r}"
+                graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
+                manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
             check_sinks(plan.logical, name, fresh=manifest is None)
             check_tables(plan.logical, storage)
         except BaseException:
             _let_go(storage)
             raise
-        return Beginning(storage, manifest, first_id, news)
+        return Beginning(storage, manifest, first_id, graph, news)
 
     held: HeldError | None = None
     try:
@@ -149,7 +152,7 @@ def start_job(
     except HeldError as error:
         if not standby:
             raise
-        begin, held = Beginning(MemoryStorage(), None, 1), error
+        begin, held = Beginning(MemoryStorage(), None, 1, plan.graph), error
     try:
         return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name))
     except BaseException:
@@ -213,7 +216,7 @@ def _start(
     master = build_master(
         name,
         logical,
-        plan.graph,
+        begin.graph,
         settings,
         storage,
         begin.manifest,
@@ -237,7 +240,7 @@ def _start(
     cell = this_cell()
 
     def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
-        in_force = {**driver.master.settings.shown(), **driver.master.sources.shown()}
+        in_force = driver.master.shown()
         with started_from(cell):
             return start_job(
                 pipeline,
@@ -253,7 +256,7 @@ def _start(
             )
 
     def again(new_name: str, first: int) -> Job:
-        fresh = Beginning(MemoryStorage(), None, 1)
+        fresh = Beginning(MemoryStorage(), None, 1, begin.graph)
         twin = _Start(start.seed, start_us, known=False, first=first)
         return _start(pipeline, new_name, values, plan, fresh, kind, incremental, claim, None, twin)
 

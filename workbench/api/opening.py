@@ -23,6 +23,7 @@ from workbench.runtime.storage import (
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
+from workbench.state import default_max_parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,14 @@ class Beginning:
         storage: of its checkpoints.
         manifest: of the checkpoint to restore, if any.
         first_id: of its first own checkpoint.
+        graph: the plan; of as many key groups as that checkpoint, unless the run says another number.
         news: what is worth telling about it.
     """
 
     storage: CheckpointStorage
     manifest: Manifest | None
     first_id: int
+    graph: PhysicalGraph
     news: tuple[str, ...] = ()
 
 
@@ -140,6 +143,32 @@ def matched(
         verbs = ("begin", "they are") if fresh[1:] else ("begins", "it is")
         news.append(f"{_listed(fresh)} {verbs[0]} without state: {verbs[1]} new since {manifest.place}")
     return replace(manifest, ignored=frozenset(dropped)), tuple(news)
+
+
+def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, what: str) -> PhysicalGraph:
+    """The plan with as many key groups as what it goes on from, unless the run asks for another number.
+
+    With another number the keys of the state are hashed anew, so no choice is for ever.
+
+    Args:
+        graph: the plan.
+        asked: the `max_parallelism` of the run.
+        max_parallelism: of what it goes on from.
+        what: that is, for errors.
+
+    Raises:
+        CheckpointError: the plan has more subtasks of an operator.
+    """
+    if asked is not None or max_parallelism == graph.max_parallelism:
+        return graph
+    widest = max(graph.vertices, key=lambda vertex: vertex.parallelism)
+    if widest.parallelism > max_parallelism:
+        raise CheckpointError(
+            f"the parallelism of {widest.name!r} is {widest.parallelism}, and {what} has max_parallelism "
+            f"{max_parallelism}: lower the parallelism, or set max_parallelism to "
+            f"{default_max_parallelism(widest.parallelism)}, by which the state is dealt anew"
+        )
+    return replace(graph, max_parallelism=max_parallelism)
 
 
 def _takes(kind: str, saved: str | None) -> bool:

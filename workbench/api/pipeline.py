@@ -69,13 +69,20 @@ class Pipeline:
     def _repr_html_(self) -> str:
         return self.explain().svg
 
-    def explain(self, parallelism: int = 1, *, slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER) -> PlanView:
+    def explain(
+        self,
+        parallelism: int = 1,
+        *,
+        max_parallelism: int | None = None,
+        slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
+    ) -> PlanView:
         """What would run where: the physical graph as a picture, as text and as data; nothing runs.
 
         Source: F1-2, F2-2.
 
         Args:
             parallelism: subtasks of every operator.
+            max_parallelism: number of key groups; None: by the parallelism, see `run`.
             slots_per_taskmanager: slots of one TaskManager.
 
         Raises:
@@ -91,7 +98,10 @@ class Pipeline:
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
         settings = Settings().with_value("slots_per_taskmanager", slots_per_taskmanager)
-        graph = build_physical_graph(self.logical_graph(), parallelism, settings.slots_per_taskmanager)
+        groups = settings.with_value("max_parallelism", max_parallelism).max_parallelism
+        graph = build_physical_graph(
+            self.logical_graph(), parallelism, settings.slots_per_taskmanager, max_parallelism=groups
+        )
         return PlanView(graph, "pipeline", settings)
 
     def run(
@@ -99,6 +109,7 @@ class Pipeline:
         name: str = "job",
         *,
         parallelism: int = 1,
+        max_parallelism: int | None = None,
         buffer_timeout: str | None = "100ms",
         buffer_size: int = 262_144,
         checkpoint_interval: str | None = "5s",
@@ -129,6 +140,10 @@ class Pipeline:
         Args:
             name: of the job, one at a time.
             parallelism: subtasks of every operator.
+            max_parallelism: number of key groups, at most 32768: to how many subtasks an operator can be rescaled.
+                None: as many as the checkpoint or savepoint has that is restored, or else Flink's default for the
+                operator with the most subtasks: a power of two that leaves room for half as many again, at least 128.
+                With another number than it has, a savepoint's keyed state is dealt anew.
             buffer_timeout: a record waits at most about so long for its buffer to fill and to reach the next task;
                 ``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.
             buffer_size: records in a full buffer, at most; a channel with little traffic has smaller ones.
@@ -185,6 +200,7 @@ class Pipeline:
         """
         settings: dict[str, object] = {
             "parallelism": parallelism,
+            "max_parallelism": max_parallelism,
             "buffer_timeout": buffer_timeout,
             "buffer_size": buffer_size,
             "checkpoint_interval": checkpoint_interval,

@@ -65,8 +65,8 @@ class PlanView:
                     "source": edge.source.name,
                     "target": edge.target.name,
                     "exchange": _kind(edge),
-                    "channels": len(edge.pairs),
-                    "buffers": len(edge.pairs) * self._credit,
+                    "channels": edge.channels,
+                    "buffers": edge.channels * self._credit,
                 }
                 for edge in self._graph.edges
             ]
@@ -78,12 +78,13 @@ class PlanView:
         managers = -(-graph.slots // graph.slots_per_taskmanager)
         lines = [
             f"{_count(tasks, 'task')} in {_count(graph.slots, 'slot')} of {_count(managers, 'TaskManager')}, "
-            f"{_count(self.channels, 'channel')}, {_count(self.buffers, 'buffer')} granted by the receivers"
+            f"{_count(self.channels, 'channel')}, {_count(self.buffers, 'buffer')} granted by the receivers, "
+            f"{_count(graph.max_parallelism, 'key group')}"
         ]
         lines += [f"  {vertex.name} x {vertex.parallelism}: {' -> '.join(vertex.chain)}" for vertex in graph.vertices]
         lines += [
             f"  {edge.source.name} -> {edge.target.name}: {_kind(edge)}, {edge.source.parallelism} x "
-            f"{edge.target.parallelism} subtasks, {_count(len(edge.pairs), 'channel')}"
+            f"{edge.target.parallelism} subtasks, {_count(edge.channels, 'channel')}"
             for edge in graph.edges
         ]
         lines += [f"  {slot}: {', '.join(tasks) or 'empty'}" for slot, tasks in self.slots.items()]

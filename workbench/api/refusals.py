@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.api.job import Job
-from workbench.api.opening import matched
+from workbench.api.opening import matched, regrouped
 from workbench.api.sink_places import check_sinks
 from workbench.api.tuning import parse_replay_speed
 from workbench.connectors.base import Guarantee
@@ -90,6 +90,7 @@ def planned(
         settings.parallelism,
         settings.slots_per_taskmanager,
         local_aggregation=settings.local_aggregation is not None,
+        max_parallelism=settings.max_parallelism,
     )
     check_sinks(logical, name, fresh=False)
     return Plan(settings, logical, graph)
@@ -165,14 +166,18 @@ def check_beginning(
         allow_non_restored_state: drop state that no operator takes.
 
     Raises:
-        CheckpointError: the state does not fit, or cannot be read.
+        CheckpointError: the state does not fit, is of fewer key groups than the plan has subtasks, or cannot be read.
         SinkError: a sink's folder or table holds rows of another run.
     """
     manifest: Manifest | None = None
     if checkpoint_dir is not None and restore is not None:
         manifest = _named(checkpoint_dir, restore)
+        if manifest is not None:
+            regrouped(plan.graph, plan.settings.max_parallelism, manifest.max_parallelism, manifest.place)
     elif checkpoint_dir is not None and isinstance(running, Job) and _is_of(running, checkpoint_dir):
         manifest = running._master.restart_point  # of the same operators as the one that it will leave
+        groups = running._master.graph.max_parallelism
+        regrouped(plan.graph, plan.settings.max_parallelism, groups, f"job {running.name!r}")
     if manifest is not None and not manifest.ignored:
         matched(manifest, plan.graph, allow_non_restored_state=allow_non_restored_state)
     if not resume and restore is None:

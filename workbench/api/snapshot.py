@@ -223,6 +223,7 @@ class Snapshot:
             "completed_us": manifest.completed_us,
             "size_bytes": manifest.size_bytes,
             "parallelism": dict(manifest.parallelism),
+            "max_parallelism": manifest.max_parallelism,
             "operators": list(self.operators),
             "offsets": self.offsets,
         }
@@ -246,6 +247,7 @@ class Snapshot:
             "taken": f"{format_instant(manifest.completed_us)} UTC",
             "size": f"{manifest.size_bytes:,} bytes",
             "state of": ", ".join(f"{uid} x {manifest.parallelism[uid]}" for uid in stateful) or "no operator",
+            "key groups": f"{manifest.max_parallelism:,}",
             "path": self.path,
         }
 

@@ -46,7 +46,8 @@ def stand_by(
                 storage = begin.storage
                 directory = storage.directory if isinstance(storage, DirectoryStorage) else None
                 services = replace(waiting.services, data_dir=directory)
-                hand_over(successor(waiting, storage, begin.manifest, begin.first_id, driver, services=services), begin)
+                found = successor(waiting, storage, begin.manifest, begin.first_id, driver, begin.graph, services)
+                hand_over(found, begin)
             settled.set()
 
         driver.master.call(take)

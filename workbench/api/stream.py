@@ -605,7 +605,8 @@ class Stream:
     def key_by(self, *keys: ColumnName) -> KeyedStream:
         """Partition by key: all records with equal keys go to one subtask.
 
-        Source: F1-3; Flink's ``keyBy``. Keys belong to 128 key groups by a stable hash.
+        Source: F1-3; Flink's ``keyBy``. Keys belong to key groups by a stable hash; `max_parallelism` of `Pipeline.run`
+        is their number.
 
         Args:
             keys: columns, as ``"origin"`` or ``col("origin")``; records with equal values in all of them have the same

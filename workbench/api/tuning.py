@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.durations import parse_speed
-from workbench.errors import JobError, SettingError, unknown
+from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.rescaling import check_rescalable
 from workbench.runtime.settings import TUNABLE, Settings
+from workbench.state import default_max_parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,18 @@ def plan_for(job: str, master: Master, parallelism: int) -> PhysicalGraph:
     check_rescalable(job, master.logical)
     if master.state not in ("RUNNING", "RESTARTING"):
         raise JobError(f"the job {job!r} is {master.state}: rescale it while it runs")
-    settings = master.settings
+    settings, most = master.settings, master.graph.max_parallelism
+    if parallelism > most:
+        raise PlanError(
+            f"parallelism is {parallelism}, and the job runs with max_parallelism {most}: take a savepoint and start "
+            f"from it with max_parallelism {default_max_parallelism(parallelism)}"
+        )
     return build_physical_graph(
         master.logical,
         parallelism,
         settings.slots_per_taskmanager,
         local_aggregation=settings.local_aggregation is not None,
+        max_parallelism=most,
     )
 
 

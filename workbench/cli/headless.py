@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 
 from rich.console import Console
@@ -20,9 +21,11 @@ from workbench.cli.progress import display
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets import flights_history
 from workbench.errors import SettingError
-from workbench.plan.physical import MAX_PARALLELISM
+from workbench.plan.physical import CHANNELS_MOST
 from workbench.runtime.settings import Settings
 
+MAX_PARALLELISM = isqrt(CHANNELS_MOST)
+"""Of the main job, which has one exchange from all subtasks to all."""
 POLL_PERIOD_S = 0.1
 STOP_PATIENCE = "60s"
 

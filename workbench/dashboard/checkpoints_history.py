@@ -10,6 +10,8 @@ from workbench.dashboard import wording
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import Frame
 
+LISTED = 100
+"""Subtasks of an operator that are listed; the sums are of all."""
 STATES = {"COMPLETED": ("good", "✓ Completed"), "FAILED": ("bad", "✗ Failed"), "IN_PROGRESS": ("warn", "… In Progress")}
 HEADS = (
     "ID", "Status", "Acknowledged", "Trigger Time", "Latest Acknowledgement", "End to End Duration",
@@ -136,13 +138,15 @@ def _operator(name: str, tasks: Sequence[SubtaskCheckpointFrame], checkpoint: Ch
             f"{''.join(_figures(column, done, of) for column in COLUMNS)}<td></td></tr>"
             for title, of in SUMMARIES
         ]
-    for place, task in enumerate(tasks):
+    for place, task in enumerate(tasks[:LISTED]):
         number = task.task.rpartition("[")[2].removesuffix("]") if "[" in task.task else str(place)
         figures = "".join(f"<td class='n'>{_together(column.shown(task))}</td>" for column in COLUMNS)
         rows.append(
             f"<tr><td>{wording.html_text(number)}</td><td>{'✓' if task.acknowledged else wording.NOTHING}</td>"
             f"<td>{_after(checkpoint, task.end_to_end_ms)}</td>{figures}<td>{_yes(task.unaligned)}</td></tr>"
         )
+    if len(tasks) > LISTED:
+        rows.append(f"<tr class='sum'><td colspan='3'>and {len(tasks) - LISTED} more</td></tr>")
     return "".join(rows)
 
 

@@ -18,6 +18,8 @@ from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckp
 from workbench.telemetry.frames import Frame
 
 ROW = 15
+BARS = 60
+"""Subtasks that are drawn; of more those that took longest."""
 AXIS = 22
 LABELS = 0.45
 """The room of the names, as a share of the time that is shown."""
@@ -42,9 +44,12 @@ def chosen(frame: Frame, wanted: int | None = None) -> CheckpointFrame | None:
 
 
 def columns(checkpoint: CheckpointFrame | None) -> dict[str, list[Any]]:
-    """One row per subtask: where each of its pieces ends, in milliseconds since the trigger."""
+    """One row per subtask, at most `BARS`: where each of its pieces ends, in milliseconds since the trigger."""
     made: dict[str, list[Any]] = {name: [] for name in _NAMES}
     tasks = () if checkpoint is None else checkpoint.subtasks
+    if len(tasks) > BARS:
+        longest = {task.task for task in sorted(tasks, key=lambda task: -(task.end_to_end_ms or 0.0))[:BARS]}
+        tasks = tuple(task for task in tasks if task.task in longest)
     for index, task in enumerate(tasks):
         y = len(tasks) - index - 0.5
         ends, at = [], 0.0

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
+BOXES_MOST = 32
+"""Subtasks of a vertex that can be drawn, with all their channels; a wider one stays a single box."""
 MODES = ("Logical", "Physical", "Subtasks")
 _LOAD = (
     "busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "maxBusyTimeMsPerSecond",
@@ -21,7 +23,8 @@ def look(frame: Frame, mode: str, expanded: Collection[str] = ()) -> Frame:
     """The frame as one of `MODES` shows it.
 
     Args:
-        mode: logical: a box per operator; physical: a box per chain; subtasks: a box per task.
+        mode: logical: a box per operator; physical: a box per chain; subtasks: a box per task, where a vertex has
+            no more than `BOXES_MOST`.
         expanded: ids of vertices that the physical graph shows as subtasks.
     """
     if mode == "Logical" and frame.operators:
@@ -74,10 +77,11 @@ def logical(frame: Frame) -> Frame:
 def subtasks(frame: Frame, expanded: Collection[str]) -> Frame:
     """The physical graph in which some vertices are a box per subtask, with an edge per channel to and from these."""
     tasks = {vertex.id: [task for task in frame.tasks if task.vertex == vertex.id] for vertex in frame.vertices}
+    expanded = {vertex for vertex in expanded if 0 < len(tasks.get(vertex, ())) <= BOXES_MOST}
     boxes: list[VertexFrame] = []
     for vertex in frame.vertices:
         own = tasks[vertex.id]
-        if vertex.id not in expanded or not own:
+        if vertex.id not in expanded:
             boxes.append(vertex)
             continue
         alone = sum(other.x == vertex.x for other in frame.vertices) == 1

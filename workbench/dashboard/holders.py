@@ -29,17 +29,14 @@ def chain(frame: Frame) -> tuple[str, ...]:
     return tuple(names)
 
 
-def skew_us(frame: Frame, task: str) -> int | None:
-    """How far the channels of a task are apart in event time; None with fewer than two that speak and go on."""
-    marks = [
-        channel.currentChannelWatermark
-        for channel in frame.channels
-        if channel.target == task
-        and channel.currentChannelWatermark is not None
-        and channel.currentChannelWatermark < MAX_TIME
-        and not (channel.idle or channel.finished)
-    ]
-    return max(marks) - min(marks) if len(marks) > 1 else None
+def skews_us(frame: Frame) -> dict[str, int]:
+    """How far the channels of a task are apart in event time, for every task with several that speak and go on."""
+    marks: dict[str, list[int]] = {}
+    for channel in frame.channels:
+        mark = channel.currentChannelWatermark
+        if mark is not None and mark < MAX_TIME and not (channel.idle or channel.finished):
+            marks.setdefault(channel.target, []).append(mark)
+    return {task: max(own) - min(own) for task, own in marks.items() if len(own) > 1}
 
 
 def late_records(frame: Frame) -> dict[str, int]:
@@ -61,9 +58,9 @@ def html(frame: Frame) -> str:
         behind = lag(None if mark is None else int(mark), front)
         lines.append(f"<p>held back by: {steps}</p>")
         told.append(f"behind by <b>{wording.span(behind)}</b>")
-    skews = [(skew, task.name) for task in frame.tasks if (skew := skew_us(frame, task.name)) is not None]
+    skews = skews_us(frame)
     if skews:
-        widest, name = max(skews)
+        widest, name = max((skew, task) for task, skew in skews.items())
         told.append(f"skew <b>{wording.span(widest)}</b> between the channels of {wording.html_text(name)}")
     if told:
         lines.append(f"<p>{' · '.join(told)}</p>")

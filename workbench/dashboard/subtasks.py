@@ -10,6 +10,8 @@ from workbench.dashboard import wording
 from workbench.telemetry.diagnosis import level
 from workbench.telemetry.frames import Frame, TaskFrame, VertexFrame
 
+LISTED = 100
+"""Subtasks in the table, which is written anew with every frame."""
 EVERY = "all vertices"
 IN_ORDER = "in the order of the graph"
 BACKPRESSURED, IDLE, BUSY = "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond", "busyTimeMsPerSecond"
@@ -72,14 +74,17 @@ def vertices_html(frame: Frame) -> str:
 
 
 def subtasks_html(frame: Frame, vertex: str = EVERY, order: str = IN_ORDER) -> str:
-    """A row per subtask of one vertex, or of all of them; `order` is one of `ORDERS`, or that of the graph."""
+    """A row per subtask of one vertex, or of all of them, but `LISTED` at most; `order` is one of `ORDERS`, or that of
+    the graph."""
     ids = {one.id for one in frame.vertices if vertex in (EVERY, one.name)}
     tasks = [task for task in frame.tasks if task.vertex in ids]
     if not tasks:
         return "<p class='none'>No task runs.</p>"
     if (metric := ORDERS.get(order)) is not None:
         tasks.sort(key=lambda task: -(_number(task.metrics, metric) or 0.0))
-    return _table(_TASK_HEADS, [_task(task, frame.time_us) for task in tasks])
+    left = len(tasks) - LISTED
+    rest = f"<p class='muted'>and {left} more: choose a vertex, or another order</p>" if left > 0 else ""
+    return _table(_TASK_HEADS, [_task(task, frame.time_us) for task in tasks[:LISTED]]) + rest
 
 
 def _tasks_of(frame: Frame, vertex: VertexFrame) -> list[TaskFrame]:

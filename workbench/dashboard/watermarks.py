@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from workbench.dashboard import wording
 from workbench.dashboard.html import bar
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.telemetry.frames import Frame, TaskFrame
+from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
 
 MANY = 60
+"""Inputs that are listed, and tasks; of more tasks those that are furthest behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,11 @@ def table(frame: Frame) -> tuple[TaskMarks, ...]:
     """Every task with its inputs, in the order of the frame."""
     front = furthest(frame)
     found = []
+    ins: dict[str, list[ChannelFrame]] = {}
+    for channel in frame.channels:
+        ins.setdefault(channel.target, []).append(channel)
     for task in frame.tasks:
-        channels = [channel for channel in frame.channels if channel.target == task.name]
+        channels = ins.get(task.name, [])
         inputs = [
             Mark(
                 channel.source,
@@ -132,7 +136,7 @@ def html(frame: Frame) -> str:
     worst = max((mark.lag_us or 0 for task in tasks for mark in task.inputs), default=0)
     lines: list[str] = []
     left = MANY
-    for task in tasks:
+    for task in tasks if len(tasks) <= MANY else sorted(tasks, key=lambda task: -(task.lag_us or 0))[:MANY]:
         name = wording.html_text(task.task)
         lines.append(
             f"<tr class='task'><th title='{name}'>{name}</th><td>{wording.instant(task.watermark_us)}</td>"
@@ -150,7 +154,8 @@ def html(frame: Frame) -> str:
             )
         left = max(0, left - len(task.inputs))
     head = "<tr class='head'><th>input</th><th>Low Watermark</th><th class='n'>behind</th><th>held by</th></tr>"
-    return f"<table>{head}{''.join(lines)}</table>"
+    rest = f"<p class='muted'>and {len(tasks) - MANY} more tasks, none further behind</p>" if len(tasks) > MANY else ""
+    return f"<table>{head}{''.join(lines)}</table>{rest}"
 
 
 def _lag_text(us: int | None) -> str:

@@ -27,9 +27,10 @@ from workbench.once import Once
 from workbench.redaction import HIDDEN, hidden_places
 
 SETTINGS = (
-    *("parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "speed", "checkpoint_mode"),
-    *("aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause", "max_concurrent_checkpoints"),
-    *("tolerable_failed_checkpoints", "retained_checkpoints", "slots_per_taskmanager", "restart", "local_aggregation"),
+    *("parallelism", "max_parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "speed"),
+    *("checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
+    *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints"),
+    *("slots_per_taskmanager", "restart", "local_aggregation"),
 )
 """Options that are settings of the job."""
 
@@ -70,6 +71,10 @@ HELP = "\n".join(
 
 OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
+    (
+        ("--max-parallelism",),
+        {"type": int, "help": "key groups: to how many subtasks the job can be rescaled (default 128, or as restored)"},
+    ),
     (
         ("--buffer-timeout",),
         {"help": "how long a record may wait for its buffer to fill, for example 50ms; or disabled"},

@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.clock import Clock, SystemClock
 from workbench.elements import Records
 from workbench.operators.late_records import LateRecords
+from workbench.state.key_groups import KEY_GROUPS_LEAST
 
 if TYPE_CHECKING:
     from workbench.connectors.tables import Tables
@@ -98,7 +99,7 @@ class OperatorContext:
     uid: str = "operator"
     subtask: int = 0
     parallelism: int = 1
-    max_parallelism: int = 128
+    max_parallelism: int = KEY_GROUPS_LEAST
     clock: Clock = field(default_factory=SystemClock)
     counters: Counters = field(default_factory=Counters)
     attempt: int = 0

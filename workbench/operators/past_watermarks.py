@@ -2,7 +2,8 @@
 
 In a checkpoint the subtasks of one operator need not stand at the same watermark: an unaligned barrier overtakes the
 watermarks that are on their way. Where keys of several of them come together in one subtask, it goes on from the
-lowest. But what was late for a key stays late: a window that has fired and is forgotten must not open again.
+lowest. But what was late for a key stays late: a window that has fired and is forgotten must not open again. The same
+holds where a job goes on with another number of key groups.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import pyarrow as pa
 
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
+from workbench.errors import CheckpointError
 from workbench.operators.base import Json, OperatorContext, Snapshot
-from workbench.state import key_groups_of, subtask_of_group
+from workbench.state import KEY_GROUPS_LEAST, KEY_GROUPS_MOST, key_groups_of, subtask_of_group
 
 
 class PastWatermarks:
@@ -33,41 +35,70 @@ class PastWatermarks:
         [({'k': [6, 8]}, 10), ({'k': [5, 7]}, 11)]
     """
 
-    __slots__ = ("_by_group", "_furthest_us", "_own")
+    __slots__ = ("_furthest_us", "_groups", "_marks", "_own", "_uid")
 
     def __init__(self, context: OperatorContext) -> None:
         owners = subtask_of_group(context.parallelism, context.max_parallelism)
         self._own = np.flatnonzero(owners == context.subtask)
-        self._by_group: Int64s = np.full(len(owners), NO_TIME)
+        self._groups = context.max_parallelism
+        self._uid = context.uid
+        self._marks: dict[int, Int64s] = {}  # of each group, by their number; only a rehashed state has several
         self._furthest_us = NO_TIME
 
     def snapshot(self, watermark_us: int) -> Json:
-        """For each range of key groups its first, the one behind its last, and how far event time is there."""
-        if watermark_us >= self._furthest_us:  # event time is as far everywhere
-            return [[int(self._own[0]), int(self._own[-1]) + 1, watermark_us]]
-        marks = np.maximum(self._by_group[self._own], watermark_us)
-        begins = [0, *(np.flatnonzero(marks[1:] != marks[:-1]) + 1).tolist()]
-        ends = [*begins[1:], len(marks)]
-        group = int(self._own[0])
-        return [[group + begin, group + end, int(marks[begin])] for begin, end in zip(begins, ends, strict=True)]
+        """For each range of key groups its first, the one behind its last, and how far event time is there.
+
+        Where there are other than 128 groups, their number comes behind. Ranges of a former number of groups say how
+        far event time had been for their keys before.
+        """
+        own = np.full(len(self._own), watermark_us)
+        ranges: list[Json] = []
+        if watermark_us < self._furthest_us:  # else event time is as far everywhere
+            for groups, marks in self._marks.items():
+                if groups == self._groups:
+                    own = np.maximum(marks[self._own], watermark_us)
+                else:
+                    ranges += _ranges(marks, 0, groups)
+        return [*_ranges(own, int(self._own[0]), self._groups), *ranges]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> int:
-        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on."""
-        self._by_group[:] = NO_TIME
+        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on.
+
+        Raises:
+            CheckpointError: they are of key groups that cannot be.
+        """
+        self._marks.clear()
         for snapshot in snapshots:
-            for first, end, mark in cast("list[tuple[int, int, int]]", snapshot["watermarks"]):
-                self._by_group[first:end] = mark
-        own = self._by_group[self._own]
-        self._furthest_us = int(own.max())
-        return int(own.min())
+            for first, end, mark, *number in cast("list[list[int]]", snapshot["watermarks"]):
+                groups = number[0] if number else KEY_GROUPS_LEAST
+                if not 0 <= first < end <= groups <= KEY_GROUPS_MOST:
+                    raise CheckpointError(
+                        f"the state of operator {self._uid!r} has a watermark of the key groups {first} to {end - 1} "
+                        f"of {groups}, which cannot be: restore another checkpoint"
+                    )
+                marks = self._marks.setdefault(groups, np.full(groups, NO_TIME))
+                marks[first:end] = np.maximum(marks[first:end], mark)
+        mine = [marks[self._own] if groups == self._groups else marks for groups, marks in self._marks.items()]
+        self._furthest_us = max(int(marks.max()) for marks in mine)
+        return max(int(marks.min()) for marks in mine)
 
     def parts(self, records: Records, keys: Sequence[str], watermark_us: int) -> list[tuple[Records, int]]:
         """The records, split by how far event time has been for their keys; in one piece once that is no further."""
         if watermark_us >= self._furthest_us:
             return [(records, watermark_us)]
         table = pa.Table.from_batches([records.batch])
-        marks = np.maximum(self._by_group[key_groups_of(table, keys, len(self._by_group))], watermark_us)
+        marks = np.full(len(records), watermark_us)
+        for groups, known in self._marks.items():
+            np.maximum(marks, known[key_groups_of(table, keys, groups)], out=marks)
         return [(_where(records, marks == mark), int(mark)) for mark in np.unique(marks)]
+
+
+def _ranges(marks: Int64s, first: int, groups: int) -> list[Json]:
+    """The marks of adjacent key groups from `first` on, those that are equal in one range."""
+    begins = [0, *(np.flatnonzero(marks[1:] != marks[:-1]) + 1).tolist()]
+    ends = [*begins[1:], len(marks)]
+    number = [] if groups == KEY_GROUPS_LEAST else [groups]  # as earlier versions wrote it
+    return [[first + begin, first + end, int(marks[begin]), *number] for begin, end in zip(begins, ends, strict=True)]
 
 
 def _where(records: Records, chosen: np.ndarray) -> Records:

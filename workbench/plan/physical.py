@@ -17,12 +17,13 @@ from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGr
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
+from workbench.state import KEY_GROUPS_MOST, default_max_parallelism
 
 LOCAL_AGGREGATE = "local aggregate"
 """How what is done before an exchange is called where the operators of a chain are named."""
 
-MAX_PARALLELISM = 128
-"""Number of key groups: the finest that keyed state can be split."""
+CHANNELS_MOST = 1_000_000
+"""Of a job; so many take some 6 GB, and a slip of the keyboard could ask for a thousand times as many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +74,14 @@ class Edge:
                 return [(sender, sender * receivers // senders) for sender in range(senders)]
             return [(receiver * senders // receivers, receiver) for receiver in range(receivers)]
         return [(sender, receiver) for sender in range(senders) for receiver in range(receivers)]
+
+    @property
+    def channels(self) -> int:
+        """How many pairs there are, without making them."""
+        senders, receivers = self.source.parallelism, self.target.parallelism
+        if self.exchange in ("forward", "rescale"):
+            return max(senders, receivers)
+        return senders * receivers
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +141,7 @@ class PhysicalGraph:
     """Vertices in topological order and the edges between them.
 
     Attributes:
+        max_parallelism: number of key groups: the finest that keyed state can be split.
         logical: what it was made of, without the columns that nobody reads.
         slots: how many slots the job needs.
         slots_per_taskmanager: how many of them one TaskManager has.
@@ -141,6 +151,7 @@ class PhysicalGraph:
     edges: tuple[Edge, ...]
     logical: LogicalGraph
     slots: int
+    max_parallelism: int
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
 
     def slot_name(self, slot: int) -> str:
@@ -164,7 +175,7 @@ class PhysicalGraph:
     @property
     def channels(self) -> int:
         """How many channels the job has; each needs a buffer at least (F2-3)."""
-        return sum(len(edge.pairs) for edge in self.edges)
+        return sum(edge.channels for edge in self.edges)
 
     @property
     def parallelism(self) -> dict[str, int]:
@@ -196,6 +207,7 @@ def build_physical_graph(
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
     *,
     local_aggregation: bool = True,
+    max_parallelism: int | None = None,
 ) -> PhysicalGraph:
     """Choose exchanges, chain operators, place subtasks in slots, and lay the drawing out.
 
@@ -204,12 +216,19 @@ def build_physical_graph(
         parallelism: of all operators that name none.
         slots_per_taskmanager: slots of one TaskManager.
         local_aggregation: aggregate batches before they travel, where that is possible.
+        max_parallelism: number of key groups; None: by the largest parallelism of an operator.
 
     Raises:
-        PlanError: a parallelism that is not between 1 and MAX_PARALLELISM.
+        PlanError: a parallelism below 1 or above the number of key groups, or too many channels.
     """
-    if not 1 <= parallelism <= MAX_PARALLELISM:
-        raise PlanError(f"parallelism is {parallelism}: it must be between 1 and {MAX_PARALLELISM}")
+    most = KEY_GROUPS_MOST if max_parallelism is None else max_parallelism
+    if not 1 <= parallelism <= most:
+        raise _out_of_range("parallelism", parallelism, most)
+    for node in graph.nodes:
+        if (node.parallelism or 1) > most:
+            raise _out_of_range(f"the parallelism of {graph.uids[node]!r}", node.parallelism, most, node)
+    if max_parallelism is None:
+        max_parallelism = default_max_parallelism(max(node.parallelism or parallelism for node in graph.nodes))
     graph = pruned(graph)
     groups = graph.slot_sharing_groups()
     home: dict[Node, Vertex] = {}
@@ -232,9 +251,22 @@ def build_physical_graph(
             local = _local(graph, item, vertex, schema) if local_aggregation else None
             edges.append(_connect(item, home[item.node], vertex, port, edges, schema, local))
     slots = assign_slots(vertices)
-    physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, slots_per_taskmanager)
+    physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, max_parallelism, slots_per_taskmanager)
+    if physical.channels > CHANNELS_MOST:
+        raise PlanError(
+            f"the exchanges have {physical.channels:,} channels, and there may be {CHANNELS_MOST:,}: lower the "
+            "parallelism, with whose square they grow, or give the operators on one side of an exchange a lower one"
+        )
     _lay_out(physical)
     return physical
+
+
+def _out_of_range(what: str, parallelism: int | None, most: int, node: Node | None = None) -> PlanError:
+    limit = "which no job exceeds" if most == KEY_GROUPS_MOST else "the job's max_parallelism: set that higher"
+    return PlanError(
+        f"{what} is {parallelism}: it must be between 1 and {most}, {limit}",
+        origin=None if node is None else node.origin,
+    )
 
 
 def _chains(item: Input, before: Vertex, width: int, group: str) -> bool:

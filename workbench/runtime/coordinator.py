@@ -34,7 +34,7 @@ class CheckpointCoordinator:
         job: its name.
         storage: where they go.
         background: does the writing.
-        graph: the plan; its operators' parallelism goes into the manifest.
+        graph: the plan; its operators' parallelism and the number of key groups go into the manifest.
         first_id: id of the first checkpoint.
 
     Attributes:
@@ -59,6 +59,7 @@ class CheckpointCoordinator:
         self._storage = storage
         self._background = background
         self._parallelism = graph.parallelism
+        self._max_parallelism = graph.max_parallelism
         self._kinds = graph.kinds
         self._next_id = first_id
         self.on_savepoint: Callable[[CheckpointRecord], None] = lambda record: None
@@ -263,6 +264,7 @@ class CheckpointCoordinator:
             files=files,
             place=record.place,
             kinds=self._kinds,
+            max_parallelism=self._max_parallelism,
         )
 
         def durable(result: Exception | None) -> None:

@@ -21,7 +21,7 @@ from workbench.operators.executor import Executor
 from workbench.operators.local_aggregate import aggregates_locally
 from workbench.operators.positions import Positions, Reading
 from workbench.plan.logical import Node
-from workbench.plan.physical import MAX_PARALLELISM, Edge, PhysicalGraph, Vertex
+from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
@@ -176,7 +176,7 @@ def deploy(
     try:
         for vertex in vertices:
             for subtask in range(vertex.parallelism):
-                builder = _TaskBuilder(settings, services, number, vertex, subtask, states)
+                builder = _TaskBuilder(settings, services, number, graph.max_parallelism, vertex, subtask, states)
                 tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
         if in_flight:
             _resend(graph, tasks, in_flight)
@@ -256,6 +256,7 @@ class _TaskBuilder:
     settings: Settings
     services: JobServices
     number: int
+    max_parallelism: int
     vertex: Vertex
     subtask: int
     states: States | None
@@ -359,7 +360,7 @@ class _TaskBuilder:
             uid=uid,
             subtask=self.subtask,
             parallelism=self.vertex.parallelism,
-            max_parallelism=MAX_PARALLELISM,
+            max_parallelism=self.max_parallelism,
             clock=services.clock,
             counters=counters,
             attempt=self.number,
@@ -376,7 +377,7 @@ class _TaskBuilder:
         output = EdgeOutput(
             own,
             edge.exchange,
-            splitter(edge, self.subtask, self.number, self.services.seed),
+            splitter(edge, self.subtask, self.number, self.services.seed, self.max_parallelism),
             edge.schema.names if len(edge.schema) < len(full) else None,
             self.services.clock.now_us,
             self.settings.buffer_size,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.attempts import Attempts
 from workbench.runtime.checkpoint_record import Restore
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import Execution
 from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.restarts import Restarts
+from workbench.runtime.settings import Settings
 from workbench.runtime.source_control import SourceControl
 from workbench.runtime.storage import Manifest
 
@@ -16,16 +20,25 @@ class MasterFacts:
     """The facts of a master; `Master` inherits them.
 
     Attributes:
+        settings: in force.
+        graph: the plan.
         life: the job's state, and what becomes of it.
         sources: what a person does to them.
         coordinator: of its checkpoints.
     """
 
+    settings: Settings
+    graph: PhysicalGraph
     life: LifeCycle
     sources: SourceControl
     coordinator: CheckpointCoordinator
     _attempts: Attempts
     _restarts: Restarts
+
+    def shown(self) -> dict[str, Any]:
+        """The settings in force as people write them, those of the sources too."""
+        groups = {"max_parallelism": self.graph.max_parallelism}
+        return {**self.settings.shown(), **groups, **self.sources.shown()}
 
     @property
     def execution(self) -> Execution | None:

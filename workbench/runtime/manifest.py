@@ -10,6 +10,7 @@ from typing import Any
 from workbench.connectors.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
+from workbench.state import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
 FORMAT = 3
@@ -76,6 +77,7 @@ class Manifest:
         parallelism: of every operator, by uid.
         files: one for each task.
         kinds: what every operator was, by uid; empty in checkpoints of earlier versions.
+        max_parallelism: number of key groups; earlier versions always had 128 and do not say so.
     """
 
     checkpoint_id: int
@@ -87,6 +89,7 @@ class Manifest:
     files: tuple[StateFile, ...]
     format: int = FORMAT
     kinds: dict[str, str] = field(default_factory=dict)
+    max_parallelism: int = 128
     place: str = field(default="", compare=False)
     """Folder of this checkpoint within the storage."""
     ignored: frozenset[str] = field(default=frozenset(), compare=False)
@@ -162,6 +165,8 @@ def _sensible(manifest: Manifest) -> Manifest:
     """A manifest whose checksum is right may still be somebody's own work."""
     if not 0 < manifest.checkpoint_id <= _ID_MAX:
         raise ValueError(f"its checkpoint_id is {manifest.checkpoint_id}")
+    if not 1 <= manifest.max_parallelism <= KEY_GROUPS_MOST:
+        raise ValueError(f"its max_parallelism is {manifest.max_parallelism}, which is not from 1 to {KEY_GROUPS_MOST}")
     if len({file.task for file in manifest.files}) < len(manifest.files):
         raise ValueError("it has two files of one task")
     for path in sorted(manifest.needs.union(file.file for file in manifest.files)):

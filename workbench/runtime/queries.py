@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from workbench.plan.physical import MAX_PARALLELISM, PhysicalGraph
+from workbench.plan.physical import PhysicalGraph
 from workbench.state.key_groups import key_groups_of, subtask_of_group
 
 
@@ -57,8 +57,8 @@ class Question:
             return vertex.tasks
         if not self.key.num_columns:
             return vertex.tasks[:1]
-        group = key_groups_of(self.key, self.key.schema.names, MAX_PARALLELISM)[0]
-        return [vertex.tasks[subtask_of_group(vertex.parallelism, MAX_PARALLELISM)[group]]]
+        group = key_groups_of(self.key, self.key.schema.names, graph.max_parallelism)[0]
+        return [vertex.tasks[subtask_of_group(vertex.parallelism, graph.max_parallelism)[group]]]
 
     def ask(self, tasks: list[str]) -> None:
         """These tasks will answer."""

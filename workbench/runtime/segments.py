@@ -69,7 +69,7 @@ class Spreader:
         keys: names of the key columns.
         schema: of what travels; batches may have further columns.
         targets: number of channels.
-        groups: number of key groups, a power of two.
+        groups: number of key groups.
     """
 
     __slots__ = (
@@ -109,11 +109,10 @@ class Spreader:
 
         With a single target there is nothing to spread: batches are passed on as they are.
         """
-        groups = partitioner.max_parallelism
         flat = all(fixed_width(field.type) for field in partitioner.schema)
-        if not flat or groups & (groups - 1) or partitioner.parallelism == 1:
+        if not flat or partitioner.parallelism == 1:
             return None
-        return Spreader(partitioner.keys, partitioner.schema, partitioner.parallelism, groups)
+        return Spreader(partitioner.keys, partitioner.schema, partitioner.parallelism, partitioner.max_parallelism)
 
     def take(self, records: Records) -> bool:
         """Look at a batch; whether it can be spread (a null has no place in a segment)."""

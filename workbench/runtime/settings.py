@@ -13,6 +13,7 @@ from workbench.errors import SettingError, unknown
 from workbench.operators.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
+from workbench.state import KEY_GROUPS_MOST
 
 CHECKPOINTING = (
     "checkpoint_interval",
@@ -35,6 +36,8 @@ class Settings:
 
     Attributes:
         parallelism: subtasks of every vertex that does not say otherwise.
+        max_parallelism: number of key groups that somebody asked for; None: as many as the checkpoint that is restored
+            has, or else by the parallelism. How many the job has, its plan says.
         slots_per_taskmanager: slots that fail together.
         buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
         buffer_timeout_us: a record waits at most so long for its buffer to fill and to reach the next task; 0: it is
@@ -63,6 +66,7 @@ class Settings:
     """
 
     parallelism: int = 1
+    max_parallelism: int | None = None
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
     buffer_size: int = 262_144
     buffer_timeout_us: int | None = 100_000
@@ -96,6 +100,7 @@ class Settings:
         """The settings as people write them; ``slow_down`` and ``stall`` while somebody does that to an operator."""
         shown: dict[str, str | int | None] = {
             "parallelism": self.parallelism,
+            "max_parallelism": self.max_parallelism,
             "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
             "buffer_size": self.buffer_size,
             "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
@@ -154,6 +159,8 @@ class Settings:
             return replace(self, buffer_size=_positive(value, name))
         if name == "parallelism":
             return replace(self, parallelism=_positive(value, name))
+        if name == "max_parallelism":
+            return replace(self, max_parallelism=_max_parallelism(value))
         if name == "slots_per_taskmanager":
             return replace(self, slots_per_taskmanager=_positive(value, name))
         if name == "local_aggregation":
@@ -251,6 +258,15 @@ def _tolerable(value: object) -> int | None:
     if value is None or (isinstance(value, str) and value.strip().lower() in ("any", "none")):
         return None
     return 0 if str(value).strip() == "0" else _positive(value, "tolerable_failed_checkpoints")
+
+
+def _max_parallelism(value: object) -> int | None:
+    if value is None:
+        return None
+    number = _positive(value, "max_parallelism")
+    if number > KEY_GROUPS_MOST:
+        raise SettingError(f"max_parallelism is {number}: there are at most {KEY_GROUPS_MOST} key groups")
+    return number
 
 
 def _positive(value: object, name: str) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from workbench.elements import Int64s, Records
 from workbench.kernels import hash_ints, warm_up
 from workbench.plan.partitioner import Target
-from workbench.plan.physical import MAX_PARALLELISM, Edge
+from workbench.plan.physical import Edge
 from workbench.state.key_groups import KeyPartitioner
 
 
@@ -73,7 +73,7 @@ def split_by(records: Records, targets: Int64s, count: int) -> list[Records | No
     """The rows for each of `count` targets, given the target of each row."""
     if len(records) == 0:
         return [None] * count
-    small = targets.astype(np.uint8)  # no more than MAX_PARALLELISM; numbers of one byte are sorted by counting
+    small = targets.astype(np.min_scalar_type(count - 1))  # numbers of one or two bytes are sorted by counting
     rows = np.bincount(small, minlength=count)
     bounds = [0, *np.cumsum(rows).tolist()]
     if len(records) in rows:
@@ -84,15 +84,16 @@ def split_by(records: Records, targets: Int64s, count: int) -> list[Records | No
     return [ordered.slice(begin, end - begin) if end > begin else None for begin, end in pairwise(bounds)]
 
 
-def splitter(edge: Edge, subtask: int, attempt: int, seed: int) -> Splitter | None:
+def splitter(edge: Edge, subtask: int, attempt: int, seed: int, max_parallelism: int) -> Splitter | None:
     """What splits the batches that a sending subtask has for an edge; None where whole batches go on.
 
     Args:
         seed: of the job's random exchanges.
+        max_parallelism: number of key groups.
     """
     targets = edge.target.parallelism
     if edge.exchange == "hash":
-        return KeyPartitioner(edge.keys, edge.schema, targets, MAX_PARALLELISM)
+        return KeyPartitioner(edge.keys, edge.schema, targets, max_parallelism)
     if edge.exchange == "shuffle":
         return ShuffleSplitter(targets, seed + (zlib.crc32(f"{edge.id} {subtask} {attempt}".encode()) << 29))
     if edge.exchange == "custom":

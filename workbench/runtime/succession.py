@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.errors import JobError
+from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
@@ -31,6 +32,7 @@ def successor(
     manifest: Manifest | None,
     first_id: int,
     background: Background,
+    graph: PhysicalGraph | None = None,
     services: JobServices | None = None,
 ) -> Master:
     """A master that goes on with a job from a checkpoint, or from the beginning where there is none.
@@ -41,15 +43,16 @@ def successor(
         manifest: of the checkpoint.
         first_id: of the first new checkpoint.
         background: does the writing.
-        services: of the job from now on; None: as before.
+        graph, services: of the job from now on; None: as before.
     """
+    graph = graph or old.graph
     coordinator = CheckpointCoordinator(
-        job=old.services.job, storage=storage, background=background, graph=old.graph, first_id=first_id
+        job=old.services.job, storage=storage, background=background, graph=graph, first_id=first_id
     )
     old.begin = None  # from now on another one does
     return Master(
         logical=old.logical,
-        graph=old.graph,
+        graph=graph,
         settings=old.settings,
         services=services or old.services,
         storage=storage,

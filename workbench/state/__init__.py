@@ -4,7 +4,26 @@
 ``key_index`` which dense code a key has. What does not belong here: what is kept per key; the operators decide that.
 """
 
-from workbench.state.key_groups import KeyPartitioner, hash_keys, key_groups_of, owned_rows, subtask_of_group
+from workbench.state.key_groups import (
+    KEY_GROUPS_LEAST,
+    KEY_GROUPS_MOST,
+    KeyPartitioner,
+    default_max_parallelism,
+    hash_keys,
+    key_groups_of,
+    owned_rows,
+    subtask_of_group,
+)
 from workbench.state.key_index import KeyIndex
 
-__all__ = ["KeyIndex", "KeyPartitioner", "hash_keys", "key_groups_of", "owned_rows", "subtask_of_group"]
+__all__ = [
+    "KEY_GROUPS_LEAST",
+    "KEY_GROUPS_MOST",
+    "KeyIndex",
+    "KeyPartitioner",
+    "default_max_parallelism",
+    "hash_keys",
+    "key_groups_of",
+    "owned_rows",
+    "subtask_of_group",
+]

@@ -1,9 +1,9 @@
 """Key groups: which subtask owns a key.
 
 A key's stable hash gives its group, ``group = hash % max_parallelism``; each subtask owns a range of groups,
-``subtask = group * parallelism // max_parallelism``. State is restored by group, so that a job can go on at another
-parallelism. Two columns of keys hash alike when their types and values are equal; integers of all widths hash alike,
-and so do strings of all encodings.
+``subtask = group * parallelism // max_parallelism``. State is restored by the hash of its keys, so that a
+job can go on at another parallelism, or with another number of groups. Two columns of keys hash alike when their types
+and values are equal; integers of all widths hash alike, and so do strings of all encodings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from workbench.kernels import hash_bytes, hash_ints, mix_hashes, route, scatter,
 from workbench.kernels.hashing import Bytes, Hashes
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
 
+KEY_GROUPS_LEAST = 128
+"""Number of key groups of a job that does not say another one, at the usual parallelism."""
+KEY_GROUPS_MOST = 32_768
+"""Flink's upper bound."""
 _ALIGNMENT = 64  # bytes; where Arrow likes buffers to begin
 
 NULL_HASH = np.uint64(0x6E756C6C6B657921)
@@ -49,7 +53,9 @@ class KeyPartitioner:
 
     __slots__ = ("_other", "_target_of_group", "_widths", "keys", "max_parallelism", "parallelism", "schema")
 
-    def __init__(self, keys: Sequence[str], schema: pa.Schema, parallelism: int, max_parallelism: int = 128) -> None:
+    def __init__(
+        self, keys: Sequence[str], schema: pa.Schema, parallelism: int, max_parallelism: int = KEY_GROUPS_LEAST
+    ) -> None:
         if not 1 <= parallelism <= max_parallelism:
             raise PlanError(f"parallelism is {parallelism}: it must be from 1 to max_parallelism, {max_parallelism}")
         if not keys:
@@ -118,9 +124,25 @@ class KeyPartitioner:
         return Records(pa.RecordBatch.from_arrays(columns, schema=records.batch.schema), times)
 
 
+def default_max_parallelism(parallelism: int) -> int:
+    """The number of key groups of a job that does not say one: room to grow by half, a power of two, at least 128.
+
+    Source: Flink's ``KeyGroupRangeAssignment.computeDefaultMaxParallelism``.
+
+    Args:
+        parallelism: the largest of the job's operators.
+
+    Example:
+        >>> [default_max_parallelism(parallelism) for parallelism in (1, 85, 86, 200, 30_000)]
+        [128, 128, 256, 512, 32768]
+    """
+    wanted = parallelism + parallelism // 2
+    return min(max(1 << (wanted - 1).bit_length(), KEY_GROUPS_LEAST), KEY_GROUPS_MOST)
+
+
 @lru_cache
 def subtask_of_group(parallelism: int, max_parallelism: int) -> Int64s:
-    """Shape (max_parallelism,), read-only: the owner of each key group."""
+    """Shape (max_parallelism,), read-only: the owner of each key group, which is one of `parallelism` subtasks."""
     owners = np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism
     owners.flags.writeable = False
     return owners
@@ -141,14 +163,16 @@ def hash_keys(table: pa.RecordBatch | pa.Table, keys: Sequence[str]) -> Hashes:
     return np.zeros(table.num_rows, np.uint64) if combined is None else combined
 
 
-def key_groups_of(table: pa.RecordBatch | pa.Table, keys: Sequence[str], max_parallelism: int = 128) -> Int64s:
+def key_groups_of(
+    table: pa.RecordBatch | pa.Table, keys: Sequence[str], max_parallelism: int = KEY_GROUPS_LEAST
+) -> Int64s:
     """Shape (n,): the key group of each row, from 0 to max_parallelism - 1."""
     warm_up()
     return (hash_keys(table, keys) % np.uint64(max_parallelism)).astype(np.int64)
 
 
 def owned_rows(
-    table: pa.Table, keys: Sequence[str], subtask: int, parallelism: int, max_parallelism: int = 128
+    table: pa.Table, keys: Sequence[str], subtask: int, parallelism: int, max_parallelism: int = KEY_GROUPS_LEAST
 ) -> pa.Table:
     """The rows whose keys belong to `subtask`; without key columns all rows belong to subtask 0."""
     owners = subtask_of_group(parallelism, max_parallelism)[key_groups_of(table, keys, max_parallelism)]

@@ -98,7 +98,7 @@ class Sampler(JobObserver):
             sequence=self._sequence,
             time_us=now,
             started_us=master.life.started_us,
-            settings={**master.settings.shown(), **master.sources.shown()},
+            settings=master.shown(),
             metrics=self._job_metrics(master, now),
             vertices=vertices,
             edges=edges,

@@ -28,7 +28,6 @@ from workbench.drivers.probes import ProbedStorage, ProbedTables
 from workbench.drivers.simulation import SimulationDriver, trace_hash
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.kernels import warm_up
-from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage
 from workbench.testing.checkpointing import verify_counted_twice
@@ -41,6 +40,7 @@ from workbench.testing.failures import FailureLog, injected
 from workbench.testing.inputs import Chance
 from workbench.testing.invariants import Checker
 from workbench.testing.person import Person, draw_actions
+from workbench.testing.plans import Plans
 from workbench.testing.result import SimulationResult
 from workbench.testing.run_folder import make_run_folder, remove_run_folder
 from workbench.testing.scenario import Scenario
@@ -122,8 +122,8 @@ class Simulation:
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
         self._disk = ProbedDisk(self.faults, scenario.chance("power") if self.plan.has("power") else None)
-        self._graphs: dict[int, PhysicalGraph] = {}
-        self.person = Person(self.actions, self.trial.parallelisms, self._graph_at)
+        self._plans = Plans(self.logical, scenario.chance("key groups"))
+        self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice comes again when it is late.
         on_time = self.trial.on_time and self.settings.checkpoint_mode != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
@@ -167,7 +167,9 @@ class Simulation:
         """Be of no more use, and free at once."""
         driver, master = self.driver, self.master
         self.checker.let_go()
-        untie(self._graphs.values(), master.coordinator, master.life, master, driver.probe, driver, self.faults, self)
+        untie(
+            self._plans.made.values(), master.coordinator, master.life, master, driver.probe, driver, self.faults, self
+        )
 
     def result(self) -> SimulationResult:
         """What came of it so far."""
@@ -176,7 +178,7 @@ class Simulation:
             pipeline=self.name,
             settings=describe(self.settings, self.durable),
             steps=len(self.trace),
-            tasks=max((graph.number_of_tasks for graph in self._graphs.values()), default=0),
+            tasks=max((graph.number_of_tasks for graph in self._plans.made.values()), default=0),
             plan=self.plan,
             actions=self.actions,
             faults=tuple(map(str, self.faults.fired)),
@@ -312,7 +314,8 @@ class Simulation:
     def _start(self, process: ExitStack) -> None:
         chance, checker = self.chance, self.checker
         settings = replace(self.settings, parallelism=chance.choice(self.trial.parallelisms))
-        graph = self._graph_at(settings.parallelism)
+        self._plans.begin_process()
+        graph = self._plans.at(settings.parallelism)
         directory = self.folder / "checkpoints" if self.durable else None
         savepoint = self._savepoint_to_restore()
         above_bytes = 0 if self.scenario.seed % 2 else None  # every table by its changes, or each checkpoint as a whole
@@ -341,11 +344,6 @@ class Simulation:
         )
         checker.watch(master)
         driver.run(master)
-
-    def _graph_at(self, parallelism: int) -> PhysicalGraph:
-        if parallelism not in self._graphs:
-            self._graphs[parallelism] = build_physical_graph(self.logical, parallelism)
-        return self._graphs[parallelism]
 
     def _savepoint_to_restore(self) -> str | None:
         """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
