@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from workbench.errors import PlanError, RecordError
+from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import LoopError, ResultError, RowError
 from workbench.origin import Origin
 from workbench.state.values import UnfitError, to_array
@@ -55,7 +56,7 @@ def shorten(value: object) -> str:
 
 def on_record(batch: pa.RecordBatch, at: int) -> str:
     """``on record {...}`` for row `at`."""
-    return f"on record {shorten(batch.slice(at, 1).to_pylist()[0])}"
+    return f"on record {shorten(python_rows(batch.slice(at, 1))[0])}"
 
 
 class UnfitRowError(RecordError):
