@@ -20,6 +20,7 @@ from window_model import SCHEMA, Collected, Running
 
 import workbench as wb
 from workbench.connectors.replay_log import write_log
+from workbench.dashboard.sink_part import Latest, html, series
 from workbench.durations import (
     EARLIEST_TIME,
     LAST_WATERMARK,
@@ -36,6 +37,7 @@ from workbench.operators.base import OperatorContext
 from workbench.operators.join_columns import JoinColumns
 from workbench.operators.join_interval import IntervalJoin
 from workbench.operators.join_window import WindowJoin
+from workbench.operators.python_rows import python_rows, python_values
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.window_apply import WindowApply
 from workbench.operators.window_settings import WindowSettings
@@ -677,3 +679,103 @@ def test_durations_end_where_sums_would_leave_64_bits() -> None:
 def test_every_instant_can_be_told(us: int, text: str) -> None:
     """As Java's ``Instant`` writes the ends of its 64 bits."""
     assert format_instant(us) == text
+
+
+# rows for people and functions ---------------------------------------------------------------------------------------
+
+FAR = pa.table(
+    {"k": ["a"], "until": pa.array([LATEST_TIME], pa.timestamp("us", "UTC")), "t": pa.array([1], pa.int64())}
+)
+TEXT = "75039-04-04 19:00:13.693952"
+
+
+def test_what_python_cannot_hold_is_shown_as_text() -> None:
+    date = pa.array([2**31 - 1], pa.int32()).view(pa.date32())
+    length = pa.array([2**60], pa.int64()).view(pa.duration("s"))
+    nested = pa.StructArray.from_arrays([FAR.column("until").chunk(0)], ["until"])
+    inner = pa.ListArray.from_arrays([0, 1], FAR.column("until").chunk(0))
+    table = pa.table({"n": [1], "date": date, "length": length, "nested": nested, "inner": inner})
+    assert python_rows(table) == [
+        {"n": 1, "date": "5881580-07-11 00:00:00", "length": str(2**60), "nested": {"until": TEXT}, "inner": [TEXT]}
+    ]
+    milliseconds = pa.array([0, None, LATEST_TIME // 1000], pa.timestamp("ms"))
+    assert python_values(pa.chunked_array([milliseconds]))[1:] == [None, TEXT[:-3] + "000"]
+
+
+def test_windows_at_the_end_of_time_can_be_looked_at() -> None:
+    """By a query, in the stepper and in the dashboard's table, and printed."""
+    printed: list[str] = []
+    windowed = wb.Stream.from_table(ends(4), event_time="t").with_parallelism(1).key_by("k")
+    for window in (wb.tumbling("1h"), wb.sliding("1h", "30min")):
+        counted = windowed.window(window, allowed_lateness="1d").aggregate(n=wb.count())
+        pipeline = counted.sink_to(wb.TableSink("out")) + counted.sink_to(wb.PrintSink(write=printed.append))
+        job = pipeline.run("seen", driver="stepping", buffer_size=1, buffer_timeout="0ms", parallelism=1)
+        seen = ""
+        while EARLY not in seen and not job.over:
+            job.step()
+            assert job.scene() is not None
+            seen = str([job.state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
+        assert EARLY in seen
+        assert job.wait("1h") == "FINISHED"
+        assert "75039-04-0" in html(Latest(job.table("out").num_rows, job.table("out")), 40)
+        assert series(Latest(job.table("out").num_rows, job.table("out")), "n")[0].x[0] < EARLIEST_TIME / 1000 + 1e8
+    assert any("window_end=75039-04-0" in line for line in printed)
+
+
+EARLY = "-71100-09-29"
+
+
+def test_a_function_that_gets_an_instant_which_python_cannot_hold_says_so() -> None:
+    stream = wb.Stream.from_table(FAR)
+    schema = {"k": pa.string()}
+    for made in (
+        stream.map(lambda record: {"k": record["k"]}, schema),
+        stream.flat_map(lambda record: [{"k": record["k"]}], schema),
+        stream.key_by("k").process(lambda record, state: {"k": record["k"]}, schema),
+        stream.key_by("k").reduce(lambda held, record: held),
+    ):
+        found = (
+            rf"cannot get {TEXT} in column 'until', since Python's values of timestamp\[us, tz=UTC\] do not go so far"
+        )
+        with pytest.raises(JobError, match=found):
+            run(made).wait("1h")
+
+
+def test_a_function_of_columns_gets_no_wrapped_instant() -> None:
+    table = pa.table({"until": pa.array([10**13], pa.timestamp("s"))})
+    stream = wb.Stream.from_table(table).filter(lambda until: until > 0)
+    with pytest.raises(JobError, match=r"a value of type timestamp\[s\] has more than 64 bits in microseconds"):
+        run(stream).wait("1h")
+
+
+def test_a_poor_record_with_such_an_instant_is_a_dead_letter() -> None:
+    def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+        raise ValueError("no")
+
+    mapped = wb.Stream.from_table(FAR).map_batches(fail, on_error="dead_letter")
+    job = run(mapped.dead_letters())
+    assert job.wait("1h") == "FINISHED"
+    assert TEXT in job.table("out")["record"].to_pylist()[0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wb.count_tumbling(2**70),
+        lambda: wb.count_sliding(4, 2**70),
+        lambda: wb.keep_last(2**70),
+        lambda: wb.on_count(2**70),
+        lambda: wb.top_k("t", 2**70),
+    ],
+)
+def test_more_records_than_can_be_counted_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(SettingError, match=f"is {2**70}: more than can be counted, write at most {2**61}"):
+        make()
+
+
+def test_windows_that_overlap_without_end_are_refused() -> None:
+    with pytest.raises(SettingError, match="sliding 20d every 1us: a record would belong to 1,728,000,000,000 windows"):
+        wb.sliding("20d", "1us")
+    with pytest.raises(SettingError, match="a record would belong to 4,000,000 windows"):
+        wb.count_sliding(4_000_000, 1)
+    assert wb.sliding("1d", "1s").describe() == "sliding 1d every 1s"

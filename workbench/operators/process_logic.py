@@ -141,7 +141,7 @@ class ProcessLogic(Operator):
             def key_of(at: int) -> Any:
                 return self._key(int(codes[at]))
 
-            columns = [column.to_pylist() for column in part.batch.columns]
+            columns = self._user.values(part.batch)
             values = [*columns, codes.tolist(), _as_python(times, len(part))]
             self._poison.loop(part, values, call, made, rows_before, self._explained, first, key_of)
             parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd)) if odd else None

@@ -121,7 +121,7 @@ class ReduceLogic(Operator):
         batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
         try:
-            columns = [column.to_pylist() for column in batch.columns]
+            columns = self._user.values(batch)
             self._loop(self._function, columns, codes.tolist(), self._held, made)
         except LoopError as failure:
             held = None if failure.code is None else self._held[failure.code]
