@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from window_model import SCHEMA, Collected, Running
 
 import workbench as wb
+from workbench.clock import VirtualClock
 from workbench.connectors.replay_log import write_log
 from workbench.dashboard.sink_part import Latest, html, series
 from workbench.durations import (
@@ -37,7 +38,10 @@ from workbench.operators.base import OperatorContext
 from workbench.operators.join_columns import JoinColumns
 from workbench.operators.join_interval import IntervalJoin
 from workbench.operators.join_window import WindowJoin
+from workbench.operators.process import Process
 from workbench.operators.python_rows import python_rows, python_values
+from workbench.operators.timestamps import AssignTimestamps
+from workbench.operators.watermarks import Custom
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.window_apply import WindowApply
 from workbench.operators.window_settings import WindowSettings
@@ -102,6 +106,17 @@ class OnEach(wb.Trigger):
 
     def on_event_time(self, time_us, window, context):
         return wb.Action.FIRE_AND_PURGE if time_us == window.end - 1 else None
+
+
+class WaitsForEver(wb.Trigger):
+    """Fires when the input ends."""
+
+    def on_record(self, time_us, window, context):
+        context.register_event_timer(2**62)
+        context.register_processing_timer(2**62)
+
+    def on_event_time(self, time_us, window, context):
+        return wb.Action.FIRE
 
 
 class HalfOpen(wb.WindowAssigner):
@@ -216,11 +231,28 @@ def test_windows_without_times_emit_results_whose_times_can_be_used(window: wb.W
     running.watermark(MAX_TIME, out)
     assert {row[0]: row[-1] for row in out.rows} == {"a": 1, "b": 2}
     assert all(EARLIEST_TIME <= time <= LATEST_TIME for time in out.times)
+    waiting = Running(WindowAggregate(("k",), window, (("n", wb.count()),), trigger=WaitsForEver()))
+    waiting.process([("a", 1, 5), ("b", 2, NO_TIME)], out := Collected())
+    assert waiting.operators[0].next_time_us() is None  # no clock comes so far
+    waiting.watermark(MAX_TIME, out)
+    assert (out.rows and set(out.times)) == {5, NO_TIME}  # a timer there is no time of a record
     after, later = Running(WindowAggregate(("k",), window, (("n", wb.count()),), trigger=trigger)), Collected()
     after.watermark(MAX_TIME, later)
     after.restore(1)  # a job that goes on from the end of its input
-    after.process([("a", 1, 5), ("a", 2, NO_TIME)], later)
-    assert after.operators[0]._entries.firing._next_early == MAX_TIME
+    after.process([("a", 1, 5)], later)
+    assert later.rows == []  # no such moment comes
+
+
+def test_no_clock_comes_to_the_end_of_a_window_without_end() -> None:
+    class Open(wb.WindowAssigner):
+        def windows(self, time_us):
+            return [(0, 2**62)]
+
+    running, out = Running(WindowAggregate(("k",), Open(), (("n", wb.count()),), time="processing")), Collected()
+    running.process([("a", 1, 5)], out)
+    assert running.operators[0].next_time_us() is None
+    running.watermark(MAX_TIME, out)
+    assert out.rows == [("a", 0, 2**62, 1)]
 
 
 def test_an_assigner_whose_windows_cannot_be_counted_is_refused() -> None:
@@ -562,6 +594,20 @@ def test_a_generator_cannot_end_the_input(mark: int, at: str) -> None:
     assert metric(job, "numLateRecordsDropped") == 1
 
 
+def test_a_generator_that_is_asked_cannot_end_the_input_either() -> None:
+    class Asked(wb.WatermarkGenerator):
+        def on_periodic(self, now_us):
+            return 2**63 - 1
+
+    schema = pa.schema({"t": pa.int64()})
+    operator = AssignTimestamps(wb.col("t"), Custom(Asked)).create([schema])
+    operator.open(OperatorContext(clock=VirtualClock()))
+    out = Collected()
+    operator.on_time(0, out)
+    operator.on_watermark(MAX_TIME, out)
+    assert out.watermarks == [LAST_WATERMARK, MAX_TIME]
+
+
 def test_marks_behind_all_times_leave_the_latest_records_in_time() -> None:
     table = pa.table({"t": pa.array([5, LATEST_TIME], pa.int64()), "mark": pa.array([2**63 - 1, None], pa.int64())})
     stream = wb.Stream.from_table(table, event_time="t", watermarks=wb.punctuated("mark")).with_parallelism(1)
@@ -625,6 +671,16 @@ def test_timers_for_ever_fire_when_the_input_ends(tmp_path: Path) -> None:
         assert total + metric(job, "numLateRecordsDropped") in (4, 5)
         starts = job.table(name)["window_start"].cast(pa.int64()).to_pylist()
         assert max(starts) <= LATEST_TIME
+
+
+def test_no_clock_comes_to_a_timer_for_ever() -> None:
+    schema = pa.schema({"k": pa.string(), "n": pa.int64()})
+    spec = Process(("k",), ForEver(), {"at": pa.int64(), "n": pa.int64()}, side_outputs={"side": {"at": pa.int64()}})
+    operator = spec.create([schema])
+    operator.open(OperatorContext(clock=VirtualClock()))
+    operator.process(Records(pa.record_batch([pa.array(["a"]), pa.array([1])], schema=schema)), 0, Collected())
+    assert operator.next_time_us() is None
+    operator.close()
 
 
 def test_a_live_job_waits_neither_for_a_far_timer_nor_for_a_long_interval() -> None:

@@ -268,7 +268,7 @@ class WindowOperator(Operator):
         elif self._settings.time == "event":
             return times
         first_us = min(self._passed_us, LAST_WATERMARK) + 1
-        return np.where(times == NO_TIME, NO_TIME, np.minimum(np.maximum(times, first_us), LATEST_TIME))
+        return np.where(times == NO_TIME, NO_TIME, np.maximum(times, first_us))
 
     def _bounds(self, starts: Int64s, ends: Int64s) -> dict[str, pa.Array]:
         """The columns ``window_start`` and ``window_end``, as far as such windows have them."""

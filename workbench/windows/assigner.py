@@ -74,9 +74,6 @@ class WindowAssigner:
 
         Args:
             times: shape (n,), microseconds since 1970.
-
-        Raises:
-            RecordError: a window that ``windows`` gives is beyond the times that can be counted.
         """
         distinct, inverse = np.unique(times, return_inverse=True)
         windows = [list(self.windows(time)) for time in distinct.tolist()]
