@@ -139,7 +139,7 @@ def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> In
         RecordError: a time before `EARLIEST_TIME` or behind `LATEST_TIME`.
     """
     times = instants(column, name, origin)
-    if len(times) and (times.max() > LATEST_TIME or times.min() < EARLIEST_TIME):
+    if len(times) and (np.maximum.reduce(times) > LATEST_TIME or np.minimum.reduce(times) < EARLIEST_TIME):
         outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
         if len(outside):
             raise _far(name, str(outside[0]), "microseconds", origin)
