@@ -12,6 +12,9 @@ from workbench.errors import SettingError
 
 _SHOWN_MAX = 60
 
+COUNT_MAX = 2**61
+"""The largest number of records: what is computed of it has 64 bits."""
+
 
 def as_given(value: object) -> str:
     """A value in a sentence: as Python writes it, or only its type where that is long.
@@ -50,7 +53,7 @@ def path_of(value: object, name: str) -> Path:
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:
-    """A whole number that is not below `least`.
+    """A whole number that is not below `least`, and at most `COUNT_MAX`.
 
     Raises:
         SettingError: it is something else.
@@ -63,6 +66,8 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
         raise SettingError(f"{name} is {as_given(value)}: write a whole number, such as {max(least, 2)}")
     if value < least:
         raise SettingError(f"{name} is {value}: it is a whole number of at least {least}")
+    if value > COUNT_MAX:
+        raise SettingError(f"{name} is {value}: more than can be counted, write at most {COUNT_MAX}")
     return int(value)
 
 

@@ -2,6 +2,10 @@
 
 The runtime counts time in whole microseconds (names end in ``_us``): of the clock for processing time, since 1970 in
 UTC for event time.
+
+Times are kept in 64 bits, and so is what is computed of them: a window ends its size after a time, and takes records
+for its lateness longer. Event times and durations therefore have 61 bits, so that no such sum leaves 64. What is behind
+`LATEST_TIME` is no time of a record: `MAX_TIME` is the watermark at the end of the input, and timers there wait for it.
 """
 
 from __future__ import annotations
@@ -22,13 +26,37 @@ _UNITS_US = {
     "d": 86_400_000_000,
 }
 _PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|m|h|d)\s*")
-_LIMIT_US = 2**62
+LONGEST_US = 2**61
+"""The longest duration, 73,000 years."""
+
+EARLIEST_TIME, LATEST_TIME = -LONGEST_US, LONGEST_US
+"""The first and the last event time that a record may have, 73,000 years before and behind 1970."""
+
+_CYCLE_US = 146_097 * _UNITS_US["d"]  # 400 years, in which the calendar repeats
 
 NO_TIME = -(2**63)
 """The event timestamp of a record that has none (its event-time column is null)."""
 
 MAX_TIME = 2**63 - 1
 """The watermark that says: no more records will come."""
+
+LAST_WATERMARK = LATEST_TIME - 1
+"""The last watermark that records can bring, so that none is late that has the `LATEST_TIME`."""
+
+
+def time_of_timer(us: int) -> int:
+    """The time for which a timer is set: the one that is asked for, or the nearest that there is.
+
+    A timer behind `LATEST_TIME` waits for the end of the input.
+
+    Args:
+        us: microseconds since 1970, of any size.
+
+    Example:
+        >>> time_of_timer(2**64) == MAX_TIME, time_of_timer(-(2**64)) == EARLIEST_TIME, time_of_timer(60)
+        (True, True, 60)
+    """
+    return min(max(us, EARLIEST_TIME), MAX_TIME)
 
 
 def parse_duration(value: str | timedelta, name: str) -> int:
@@ -39,7 +67,7 @@ def parse_duration(value: str | timedelta, name: str) -> int:
         name: what the duration is for; errors name it.
 
     Raises:
-        SettingError: not a duration, negative, or without a unit.
+        SettingError: not a duration, negative, longer than LONGEST_US, or without a unit.
 
     Example:
         >>> parse_duration("50ms", "buffer_timeout")
@@ -49,8 +77,8 @@ def parse_duration(value: str | timedelta, name: str) -> int:
         us = value // timedelta(microseconds=1)
         if us < 0:
             raise SettingError(f"{name} is {value}: a duration cannot be negative")
-        if us > _LIMIT_US:
-            raise SettingError(f"{name} is {value}: longer than time can be counted")
+        if us > LONGEST_US:
+            raise SettingError(f"{name} is {value}: longer than time can be counted, which ends after 73,000 years")
         return us
     if not isinstance(value, str):
         if not isinstance(value, int | float):
@@ -66,8 +94,8 @@ def parse_duration(value: str | timedelta, name: str) -> int:
             f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'"
         )
     counted = float(match[1]) * _UNITS_US[match[2]]  # infinite where a float cannot hold so many digits
-    if counted > _LIMIT_US:
-        raise SettingError(f"{name} is {value!r}: longer than time can be counted")
+    if counted > LONGEST_US:
+        raise SettingError(f"{name} is {value!r}: longer than time can be counted, which ends after 73,000 years")
     return round(counted)
 
 
@@ -135,13 +163,20 @@ def parse_instant(value: str | datetime, name: str) -> int:
 
 
 def format_instant(us: int | None) -> str:
-    """An event time in UTC as ``2013-07-01 06:00:00``, ``"-"`` for none and ``"end"`` for MAX_TIME."""
+    """An event time in UTC as ``2013-07-01 06:00:00``, ``"-"`` for none and ``"end"`` for MAX_TIME.
+
+    Years beyond 1 to 9999 are written out, the year 0 being that before 1 (ISO 8601).
+
+    Example:
+        >>> format_instant(1_372_658_400_000_000), format_instant(LATEST_TIME)
+        ('2013-07-01 06:00:00', '75039-04-04 19:00:13.693952')
+    """
     if us is None or us == NO_TIME:
         return "-"
     if us == MAX_TIME:
         return "end"
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
-    except OverflowError:
-        return f"{us}us"
-    return moment.strftime("%Y-%m-%d %H:%M:%S" if us % 1_000_000 == 0 else "%Y-%m-%d %H:%M:%S.%f")
+    cycles, rest_us = divmod(us, _CYCLE_US)
+    moment = datetime(1970, 1, 1) + timedelta(microseconds=rest_us)
+    year = moment.year + 400 * cycles
+    text = moment.isoformat(" ", "microseconds" if us % 1_000_000 else "seconds")
+    return f"{year:0{4 if year >= 0 else 5}d}{text[4:]}"

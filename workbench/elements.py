@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.durations import NO_TIME
+from workbench.durations import EARLIEST_TIME, LATEST_TIME, NO_TIME
 from workbench.errors import RecordError
+from workbench.origin import Origin
 
 Int64s = npt.NDArray[np.int64]
 
@@ -124,8 +125,34 @@ class EndOfInFlight:
 Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfInFlight | EndOfStream
 
 
-def event_times(column: pa.Array) -> Int64s:
+def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> Int64s:
     """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME.
+
+    This is where event times enter, so what follows can add and subtract durations without leaving int64.
+
+    Args:
+        column: n values; of int64 the smallest, -2**63, stands for null.
+        name: of the column, for errors.
+        origin: the user's line, for errors.
+
+    Raises:
+        RecordError: a time before `EARLIEST_TIME` or behind `LATEST_TIME`.
+    """
+    times = instants(column, name, origin)
+    if len(times) and (np.maximum.reduce(times) > LATEST_TIME or np.minimum.reduce(times) < EARLIEST_TIME):
+        outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
+        if len(outside):
+            raise _far(name, str(outside[0]), "microseconds", origin)
+    return times
+
+
+def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64s:
+    """The times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME.
+
+    Args:
+        column: n values.
+        name: of the column, for errors.
+        origin: the user's line, for errors.
 
     Raises:
         RecordError: a time beyond int64 microseconds.
@@ -138,12 +165,16 @@ def event_times(column: pa.Array) -> Int64s:
         try:
             column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=not cuts).view(pa.int64())
         except pa.ArrowInvalid as error:
-            value = str(error).rpartition(" ")[2]
-            raise RecordError(
-                f"an event time is {value} as {kind}, beyond the years -290308 to 294247, which microseconds in 64 bits"
-                " can tell: is it of another unit?"
-            ) from None
+            raise _far(name, str(error).rpartition(" ")[2], str(kind), origin) from None
     if column.null_count:
         column = column.fill_null(NO_TIME)
     times: Int64s = column.to_numpy(zero_copy_only=False)
     return times
+
+
+def _far(name: str, value: str, kind: str, origin: Origin | None) -> RecordError:
+    return RecordError(
+        f"a time of {name!r} is {value} as {kind}, more than 73,000 years from 1970: is it of another unit? If it "
+        "stands for 'never' or 'for ever', replace it by null, for example with assign_timestamps",
+        origin=origin,
+    )

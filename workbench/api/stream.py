@@ -161,7 +161,9 @@ class Stream:
         Args:
             table: the rows.
             event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
-                the time at which a record is read, or None.
+                the time at which a record is read, or None. A record whose event time is null goes on without one; one
+                that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or is a dead letter where
+                the source has ``on_error="dead_letter"``.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
             watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
                 `wb.WatermarkGenerator`.
@@ -905,7 +907,9 @@ class Stream:
 
         Args:
             event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
-                time at which a record comes here.
+                time at which a record comes here. Null means none, and what is more than 2**61 microseconds (73,000
+                years) from 1970 fails the job: ``"nullif(valid_until, 9223372036854775807)"`` makes null of what
+                stands for ever.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
             watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
                 `wb.WatermarkGenerator`.

@@ -68,7 +68,7 @@ class Bar:
 
     def show(self, frame: Frame) -> None:
         """Move the bar."""
-        position = format_instant(frame.replay.position_us)[:10] if frame.replay is not None else "-"
+        position = format_instant(frame.replay.position_us).partition(" ")[0] if frame.replay is not None else "-"
         self._progress.update(
             self._task, completed=share_done(frame.replay), position=position, headline=headline(frame)
         )

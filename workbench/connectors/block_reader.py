@@ -175,7 +175,8 @@ class BlockReader(SourceReader):
         self._room -= allowed
         if not self._room:
             self._look_again()
-        times = None if self._event_time is None else event_times(batch.column(self._event_time))
+        column = self._event_time
+        times = None if column is None else event_times(batch.column(column), column)
         return Fetched(Records(batch, times), str(split), None, self._throttle.rests_until_us, where)
 
     def _next_block(self) -> bool:

@@ -186,7 +186,7 @@ class FileReader(SourceReader):
 
     def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
         column = self._source.event_time
-        times = None if column is None else event_times(rows.column(column))
+        times = None if column is None else event_times(rows.column(column), column)
         return Fetched(Records(rows, times), name, where=counted(f"{name}, row", self._rows[name] - rows.num_rows))
 
     def snapshot(self) -> Snapshot:
@@ -262,7 +262,7 @@ class LenientFileReader(FileReader):
         if self._parse is None or self._parse[0] != name:
             self._parse = name, self._text.parser(path, schema)
         lines = rows.column("line").to_pylist()
-        good, bad = sorted_out(lines, self._parse[1], schema)
+        good, bad = sorted_out(lines, self._parse[1], schema, self._source.event_time)
         first = self._rows[name] - len(lines) + self._text.first_line()
         where = LinesOfRecords(f"{path}, line", first, lines, {at for at, _ in bad})
         letters = [

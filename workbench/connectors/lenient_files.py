@@ -14,7 +14,8 @@ import pyarrow.csv as pc
 
 from workbench.connectors.file_format import BLOCK_BYTES, FileFormat, Part, open_text, reading, without
 from workbench.connectors.json_lines import parse_json
-from workbench.errors import SourceError
+from workbench.elements import event_times
+from workbench.errors import RecordError, SourceError
 from workbench.operators.dead_letters import DeadLetter
 
 _LINE = pa.schema([("line", pa.binary())])
@@ -81,8 +82,12 @@ class TextLines:
         return 1 if self.delimiter is None else 2
 
 
-def sorted_out(lines: Sequence[bytes], parse: Parse, schema: pa.Schema) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
+def sorted_out(
+    lines: Sequence[bytes], parse: Parse, schema: pa.Schema, event_time: str | None
+) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
     """The records in some lines, and (place, what is wrong) of each line that is none; blank lines are neither.
+
+    A record whose event time cannot be used is none.
 
     Lines that cannot be read together are halved, down to single ones.
 
@@ -90,14 +95,18 @@ def sorted_out(lines: Sequence[bytes], parse: Parse, schema: pa.Schema) -> tuple
         lines: without their ends.
         parse: raises pa.ArrowInvalid, UnicodeDecodeError or SourceError.
         schema: of the records.
+        event_time: the column with event times, or None.
     """
     good: list[pa.RecordBatch] = []
     bad: list[tuple[int, str]] = []
 
     def sort_out(begin: int, end: int) -> None:
         try:
-            good.append(parse(lines[begin:end]))
-        except (pa.ArrowInvalid, UnicodeDecodeError, SourceError) as error:
+            records = parse(lines[begin:end])
+            if event_time is not None:
+                event_times(records.column(event_time), event_time)
+            good.append(records)
+        except (pa.ArrowInvalid, UnicodeDecodeError, SourceError, RecordError) as error:
             if end - begin == 1:
                 bad.append((begin, str(error).splitlines()[0]))
                 return

@@ -14,6 +14,7 @@ from workbench.connectors.base import Guarantee
 from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.operators.base import Operator, OperatorContext, Output
+from workbench.operators.python_rows import python_rows
 
 
 def _write_to_stdout(text: str) -> None:
@@ -79,9 +80,8 @@ class _PrintSinkLogic(Operator):
         if self._left is not None and self._left < 0:
             return
         rows = records.batch if self._left is None else records.batch.slice(0, self._left)
-        lines = [
-            f"{self._prefix}{', '.join(f'{name}={value}' for name, value in row.items())}\n" for row in rows.to_pylist()
-        ]
+        shown = (", ".join(f"{name}={value}" for name, value in row.items()) for row in python_rows(rows))
+        lines = [f"{self._prefix}{row}\n" for row in shown]
         if self._left is not None:
             hidden = len(records) - rows.num_rows
             self._left = -1 if hidden else self._left - rows.num_rows

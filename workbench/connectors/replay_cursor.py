@@ -176,8 +176,8 @@ class Cursor:
             ) from error
         _check_count(path, batch.num_rows, place.rows)
         first_row = place.first_row - place.file.first_row
-        column = batch.column(self._manifest.arrival_time)
-        self._arrivals = checked_arrivals(column, str(path), first_row, place.previous_us)
+        name = self._manifest.arrival_time
+        self._arrivals = checked_arrivals(batch.column(name), name, str(path), first_row, place.previous_us)
         self._batch = batch
         self._loaded = place
 

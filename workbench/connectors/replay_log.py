@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.arguments import as_given, path_of
@@ -180,7 +181,9 @@ def write_log(
         clock: dates the manifest; the machine's time by default.
 
     Raises:
-        HistoryError: a time column is missing or holds no times, an arrival is null, or `path` holds something else.
+        HistoryError: a time column is missing or holds no times, an arrival is null, a timestamp leaves 64 bits, or
+            `path` holds something else.
+        RecordError: an event time or arrival more than 73,000 years from 1970.
 
     Example:
         >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
@@ -196,12 +199,13 @@ def write_log(
         raise HistoryError(f"columns {sorted(repeated)} occur more than once: give every column a name of its own")
     time_column(table.schema, event_time, "event_time")
     time_column(table.schema, arrival_time, "arrival_time")
-    table = table.cast(log_schema(table.schema), safe=False).combine_chunks()
+    event_times(table.column(event_time).combine_chunks(), event_time)
+    arrivals = event_times(table.column(arrival_time).combine_chunks(), arrival_time)
+    table = _as_logged(table).combine_chunks()
     nulls = table.column(arrival_time).null_count
     if nulls:
         first = table.column(arrival_time).is_null().index(pa.scalar(True)).as_py()
         raise HistoryError(null_arrivals(arrival_time, nulls, f"row {first}"))
-    arrivals = event_times(table.column(arrival_time).combine_chunks())
     order = np.argsort(arrivals, kind="stable")
     draft = LogDraft(path_of(path, "path"), event_time, arrival_time)
     try:
@@ -226,6 +230,21 @@ def _unreadable(folder: Path, error: OSError) -> HistoryError:
     return HistoryError(
         f"the replay log at {folder} cannot be read ({error.strerror}: {error.filename}): {remedy(error)}"
     )
+
+
+def _as_logged(table: pa.Table) -> pa.Table:
+    """The records with the columns of a log; what is less than a microsecond is cut off."""
+    schema = log_schema(table.schema)
+    columns = []
+    for column, item in zip(table.columns, schema, strict=True):
+        try:
+            columns.append(column.cast(options=pc.CastOptions(item.type, allow_time_truncate=True)))
+        except pa.ArrowInvalid as error:
+            raise HistoryError(
+                f"column {item.name!r} has the timestamp {str(error).rpartition(' ')[2]} as {column.type}, beyond the"
+                " microseconds in 64 bits that a log keeps: is it of another unit?"
+            ) from None
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def log_schema(schema: pa.Schema) -> pa.Schema:

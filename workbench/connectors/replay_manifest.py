@@ -188,19 +188,21 @@ def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:
     return column
 
 
-def checked_arrivals(column: pa.Array, place: str, first_row: int, previous_us: int | None) -> Int64s:
+def checked_arrivals(column: pa.Array, name: str, place: str, first_row: int, previous_us: int | None) -> Int64s:
     """The arrival times in a column, in microseconds, none null and never going back.
 
     Args:
         column: of one row group.
+        name: of the column, for errors.
         place: the file, for errors.
         first_row: offset of the column's first row in the file, for errors.
         previous_us: the arrival before the first one, None at the start of a channel.
 
     Raises:
         HistoryError: a null arrival, or one that is before its predecessor; names the file, the row and both values.
+        RecordError: an arrival before `EARLIEST_TIME` or behind `LATEST_TIME`.
     """
-    arrivals = event_times(column)
+    arrivals = event_times(column, name)
     before = NO_TIME if previous_us is None else previous_us
     back = np.flatnonzero(arrivals < np.concatenate(([before], arrivals[:-1])))
     nulls = np.flatnonzero(arrivals == NO_TIME) if column.null_count else back[:0]
@@ -235,6 +237,7 @@ def describe_file(
 
     Raises:
         HistoryError: its arrivals are null or go back.
+        RecordError: a time before `EARLIEST_TIME` or behind `LATEST_TIME`.
     """
     event_time, arrival_time = schema_names
     groups: list[RowGroup] = []
@@ -246,8 +249,9 @@ def describe_file(
             table = parquet.read_row_group(index, columns=list({event_time, arrival_time})).combine_chunks()
             if table.num_rows == 0:
                 continue
-            arrivals = checked_arrivals(table.column(arrival_time).chunk(0), path.name, row, previous_us)
-            events = event_times(table.column(event_time).chunk(0))
+            column = table.column(arrival_time).chunk(0)
+            arrivals = checked_arrivals(column, arrival_time, path.name, row, previous_us)
+            events = event_times(table.column(event_time).chunk(0), event_time)
             timed = events[events != NO_TIME]
             without += len(events) - len(timed)
             if len(timed):

@@ -144,12 +144,14 @@ class ReplayReader:
             return WaitUntil(None if due_us is None else max(due_us, self._rested_us))
         log = self._source.log
         self.records_read += batch.num_rows
-        pace.reached(channel, int(event_times(batch.column(log.arrival_time).slice(batch.num_rows - 1))[0]))
+        last = batch.column(log.arrival_time).slice(batch.num_rows - 1)
+        pace.reached(channel, int(event_times(last, log.arrival_time)[0]))
         if cursor.exhausted:
             self._active.remove(channel)
             cursor.close()
         where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
-        return Fetched(Records(batch, event_times(batch.column(log.event_time))), str(channel), where=where)
+        times = event_times(batch.column(log.event_time), log.event_time)
+        return Fetched(Records(batch, times), str(channel), where=where)
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; a seek before it counts, though a reader

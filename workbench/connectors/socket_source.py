@@ -156,7 +156,7 @@ class SocketReader(SourceReader):
         rows = batch.slice(0, max_records)
         self._ready = batch.slice(max_records) if batch.num_rows > max_records else None
         column = self._source.event_time
-        times = None if column is None else event_times(rows.column(column))
+        times = None if column is None else event_times(rows.column(column), column)
         letters, self._letters = self._letters, []
         dead = as_records(letters, self._context, with_times=column is not None) if letters else None
         place = self._place  # what has come over a wire cannot be found again by a number
@@ -233,7 +233,8 @@ class SocketReader(SourceReader):
             batch = parse_lines(lines, form, schema, place)
         else:
             parse: Parse = partial(parse_lines, form=form, schema=schema, place=place)
-            batch, bad = sorted_out(lines, parse if form == "text" else one_to_a_line(parse), schema)
+            parse = parse if form == "text" else one_to_a_line(parse)
+            batch, bad = sorted_out(lines, parse, schema, self._source.event_time)
             self._letters += [line_letter(lines[at], place, reason) for at, reason in bad]
         self._ready = batch if batch.num_rows else None
 

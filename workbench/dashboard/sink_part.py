@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 
 import pyarrow as pa
@@ -26,12 +26,14 @@ from workbench.dashboard.part import Easel, Part
 from workbench.dashboard.sources import refresh
 from workbench.dashboard.time_chart import SHORT_NUMBER
 from workbench.operators.dead_letters import as_json
+from workbench.operators.python_rows import python_rows, python_values
 from workbench.telemetry.frames import Frame
 
 EVERY_S = 1.0
 ROWS, ROWS_ALONE = 6, 40
 PLOTTED = 400
 """The latest rows that are plotted."""
+_LENGTHS_MS = {"s": 1_000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 COLOURS = (("accent", "solid"), ("violet", "dashed"), ("good", "dotted"), ("warn", "solid"), ("bad", "dashed"))
 _LINES = {str(place): line for place, line in enumerate(COLOURS)}
 
@@ -92,14 +94,14 @@ def series(latest: Latest, y: str) -> list[Series]:
     when = time_column(table)
     found: dict[str, tuple[list[float], list[float]]] = {}
     first = latest.rows - table.num_rows
-    own = [[wording.plain(key, 24) for key in table.column(name).to_pylist()] for name in keys(table)]
+    own = [[wording.plain(key, 24) for key in python_values(table.column(name))] for name in keys(table)]
     names = [" · ".join(parts) for parts in zip(*own, strict=True)] if own else [y] * table.num_rows
-    times = table.column(when).to_pylist() if when is not None else [None] * table.num_rows
+    times = [None] * table.num_rows if when is None else _milliseconds(table.column(when))
     for place, (name, time, value) in enumerate(zip(names, times, table.column(y).to_pylist(), strict=True)):
         if value is None or value != value or (when is not None and time is None):
             continue
         points = found.setdefault(name, ([], []))
-        points[0].append(_milliseconds(time) if when is not None else float(first + place))
+        points[0].append(float(first + place) if time is None else time)
         points[1].append(float(value))
     fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]
     return [_series(name, *found[name]) for name in sorted(fullest)]
@@ -117,7 +119,7 @@ def html(latest: Latest, most: int) -> str:
     table = latest.table.slice(max(0, latest.table.num_rows - most))
     head = "".join(f"<th>{wording.html_text(wording.plain(name, 40))}</th>" for name in table.column_names)
     lines = []
-    for row in reversed(table.to_pylist()):
+    for row in reversed(python_rows(table)):
         cells = "".join(
             f"<td{_missing(value)} title='{wording.html_text(wording.plain(_whole(value), 300))}'>"
             f"{wording.html_text(wording.plain(_shown(value), 60))}</td>"
@@ -148,11 +150,12 @@ def _shown(value: object) -> object:
     return as_json(value) if isinstance(value, Mapping | list) else str(value)
 
 
-def _milliseconds(time: datetime | date | None) -> float:
-    assert time is not None
-    if not isinstance(time, datetime):
-        time = datetime(time.year, time.month, time.day)
-    return (time.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1000
+def _milliseconds(column: pa.ChunkedArray) -> list[float | None]:
+    """Since 1970, of instants or dates of any unit, however far they are."""
+    kind = column.type
+    length = _LENGTHS_MS[kind.unit] if pa.types.is_timestamp(kind) else 86_400_000 if pa.types.is_date32(kind) else 1
+    numbers = column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).to_pylist()
+    return [None if number is None else number * length for number in numbers]
 
 
 class SinkPart(Part):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from html import escape
 
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME, format_instant
 
 NOTHING = "–"
 
@@ -77,17 +76,12 @@ def instant(us: int | None) -> str:
     """An event time in UTC to the second: ``2013-07-01 06:00:00``; ``end`` after the last, ``–`` for none."""
     if us is None or us == NO_TIME:
         return NOTHING
-    if us == MAX_TIME:
-        return "end"
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).strftime("%Y-%m-%d %H:%M:%S")
-    except OverflowError:
-        return f"{us} us"
+    return format_instant(us if us == MAX_TIME else us - us % 1_000_000)
 
 
 def clock(us: int) -> str:
     """The time of day in UTC: ``06:00:00``."""
-    return instant(us)[11:]
+    return instant(us).partition(" ")[2]
 
 
 def moment(us: int | None) -> str:

@@ -16,6 +16,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
+from workbench.operators.python_rows import python_rows
 
 WORDS = 96
 """Letters of a record that are told."""
@@ -93,7 +94,7 @@ def told(element: Element) -> str:
         case Records(batch):
             if batch.num_rows != 1:
                 return f"{batch.num_rows} records"
-            values = ", ".join(f"{name}={value}" for name, value in batch.to_pylist()[0].items())
+            values = ", ".join(f"{name}={value}" for name, value in python_rows(batch)[0].items())
             return "record " + (values if len(values) <= WORDS else values[: WORDS - 1] + "…")
         case Watermark(timestamp_us):
             return "the last watermark" if timestamp_us >= MAX_TIME else f"watermark {format_instant(timestamp_us)}"

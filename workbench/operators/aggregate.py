@@ -14,6 +14,7 @@ from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import all_groups_table, keys_of, one_key, output_fields, owned_groups
+from workbench.operators.python_rows import python_rows
 from workbench.state import KeyIndex
 
 
@@ -86,7 +87,7 @@ class _RollingAggregate(Operator):
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         known = len(self._index)
-        return known, self._index.keys_table(np.arange(min(limit, known))).to_pylist()
+        return known, python_rows(self._index.keys_table(np.arange(min(limit, known))))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         return {"groups": all_groups_table(self._index, self._accumulators)}

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from workbench.errors import RecordError
 from workbench.kernels.row_loop import Column, RowLoop
 from workbench.operators.record_loop import CHUNK, LoopError, ResultError, columns_loop
 from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record, shorten
@@ -115,10 +117,21 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column as functions get it."""
+    """The column as functions get it.
+
+    Raises:
+        RecordError: an instant or a duration that has more than 64 bits in microseconds.
+    """
     if plain_type(column.type) == column.type:
         return column
-    return column.cast(_in_microseconds(column.type), safe=False).cast(pa.int64())
+    options = pc.CastOptions(_in_microseconds(column.type), allow_time_truncate=True)
+    try:
+        return column.cast(options=options).cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise RecordError(
+            f"a value of type {column.type} has more than 64 bits in microseconds, as which functions get it ({error}):"
+            " is it of another unit?"
+        ) from None
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:

@@ -28,6 +28,7 @@ from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Counters, OperatorContext, Output
 from workbench.operators.conforming import conforms
+from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import LoopError
 from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record
 from workbench.origin import Origin
@@ -312,7 +313,7 @@ class PoisonRecords:
 
     def _keep(self, error: RecordError, records: Records, at: int, first: int, key_of: KeyOf | None) -> None:
         times = records.timestamps
-        [record] = records.batch.slice(at, 1).to_pylist()
+        [record] = python_rows(records.batch.slice(at, 1))
         letter = DeadLetter(
             error.message,
             as_json(record),

@@ -92,7 +92,7 @@ class FlatMapLogic(Operator):
 
         self._poison.loop(
             records,
-            [column.to_pylist() for column in records.batch.columns],
+            self._user.values(records.batch),
             lambda columns: self._loop(self._function, columns, made, ends),
             made,
             rows_before,

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.connectors.deferred import Deferred
-from workbench.durations import MAX_TIME, NO_TIME, format_duration
+from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, SettingError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
@@ -164,7 +164,8 @@ class _IntervalJoin(Operator):
         self._watermark = watermark_us
         if self._keeps_left:
             for batch, times in self._sides[LEFT].take_unmatched(_time(watermark_us - self._wait_us)):
-                out.emit(Records(self._rows.assemble(batch, None), times + self._wait_us))
+                ends = np.minimum(times + self._wait_us, LATEST_TIME)
+                out.emit(Records(self._rows.assemble(batch, None), ends))
         self._forget()
 
     def _forget(self) -> None:

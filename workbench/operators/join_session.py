@@ -24,7 +24,7 @@ from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, w
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
-from workbench.operators.window_columns import EntryColumns
+from workbench.operators.window_columns import EntryColumns, time_of_results
 from workbench.operators.window_sessions import SessionPlaces
 from workbench.state import KeyIndex
 from workbench.windows import Session
@@ -126,7 +126,7 @@ class SessionJoinLogic(Operator):
         numbers, groups = np.unique(np.concatenate([side.sessions for side in due]), return_inverse=True)
         cut = len(due[LEFT].batch)
         joined = [
-            Grouped(side.batch, some, ends[side.sessions] - 1)
+            Grouped(side.batch, some, time_of_results(ends[side.sessions]))
             for side, some in zip(due, (groups[:cut], groups[cut:]), strict=True)
         ]
         emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(numbers), out)

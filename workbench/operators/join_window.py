@@ -28,6 +28,7 @@ from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.join_session import SessionJoinLogic
 from workbench.operators.past_watermarks import PastWatermarks
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
+from workbench.operators.window_columns import time_of_results
 from workbench.operators.window_settings import WindowSettings
 from workbench.state import KeyIndex
 from workbench.state.key_table import KeyTable
@@ -191,7 +192,10 @@ class _WindowJoin(Operator):
         for side, keys in zip((left, right), self._keys, strict=True):
             window = windows.codes(starts.codes(side.starts) << 32 | ends.codes(side.ends))
             codes.append(groups.codes(window << 32 | index.codes(key_batch(side.batch, keys, self._keys[LEFT]))))
-        joined = [Grouped(side.batch, some, side.ends - 1) for side, some in zip((left, right), codes, strict=True)]
+        joined = [
+            Grouped(side.batch, some, time_of_results(side.ends))
+            for side, some in zip((left, right), codes, strict=True)
+        ]
         emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(groups), out)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:

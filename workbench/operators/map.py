@@ -86,7 +86,7 @@ class MapLogic(Operator):
         made: list[list[Any]] = [[] for _ in self._schema]
         failed = self._poison.loop(
             records,
-            [column.to_pylist() for column in records.batch.columns],
+            self._user.values(records.batch),
             lambda columns: self._loop(self._function, columns, made),
             made,
             lambda at, failures: at - failures,

@@ -12,6 +12,7 @@ from workbench.elements import Records, event_times
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
+from workbench.operators.python_rows import python_rows
 from workbench.operators.user_function import (
     FailedRowError,
     SchemaLike,
@@ -106,14 +107,14 @@ class MapBatchesLogic(Operator):
         except Exception as error:
             fact = RecordError(
                 f"{self._name} raised {type(error).__name__}: {error} on a batch of {len(records)} records, "
-                f"the first of which is {shorten(records.batch.slice(0, 1).to_pylist())}",
+                f"the first of which is {shorten(python_rows(records.batch.slice(0, 1)))}",
                 origin=spec.origin,
             )
             raise FailedRowError(fact, 0) from error
         batch = self._check(batch)
         times = records.timestamps
         if spec.event_time is not None:
-            times = event_times(batch.column(spec.event_time))
+            times = event_times(batch.column(spec.event_time), spec.event_time, spec.origin)
         elif times is not None and batch.num_rows != len(records):
             raise RecordError(
                 f"{self._name} returned {batch.num_rows} rows for {len(records)}, so their event times are "

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from workbench.clock import Clock
-from workbench.durations import NO_TIME
+from workbench.durations import NO_TIME, time_of_timer
 from workbench.elements import Int64s
 from workbench.errors import PlanError
 from workbench.operators.user_function import Record, function_name
@@ -74,7 +74,7 @@ class ProcessFunction:
         """Handle a timer of ``ctx.key``; what comes out has the timer's time if it is one of event time.
 
         Args:
-            time: in microseconds since 1970, as it was registered.
+            time: in microseconds since 1970, as it was registered; what comes out has 2**61 at most.
             state: of the timer's key.
             ctx: ``ctx.domain`` is ``"event"`` or ``"processing"``, ``ctx.key`` the timer's key.
 
@@ -155,7 +155,8 @@ class ProcessContext:
 
         Args:
             time: microseconds since 1970 or a datetime (without a zone UTC is meant). One that the watermark has
-                reached already fires at the next watermark.
+                reached already fires at the next watermark. One behind all event times (2**61) fires when the input
+                ends; 2**63 - 1 is the last that there is, and stands for all that are later.
 
         Raises:
             TypeError: no whole number and no datetime, or a function without ``on_timer``.
@@ -170,7 +171,7 @@ class ProcessContext:
         Source: Flink's ``registerProcessingTimeTimer``.
 
         Args:
-            time: microseconds since 1970 or a datetime (without a zone UTC is meant).
+            time: microseconds since 1970 or a datetime (without a zone UTC is meant); behind 2**61 no clock comes.
 
         Raises:
             TypeError: no whole number and no datetime, or a function without ``on_timer``.
@@ -228,7 +229,7 @@ def _microseconds(time: int | datetime) -> int:
     if isinstance(time, datetime):
         return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
     try:
-        return index(time)
+        return time_of_timer(index(time))
     except TypeError:
         raise TypeError(
             f"a timer's time is {time!r} ({type(time).__name__}): pass whole microseconds or a datetime"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from workbench.durations import MAX_TIME, NO_TIME, format_instant
+from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_instant
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
@@ -141,7 +141,7 @@ class ProcessLogic(Operator):
             def key_of(at: int) -> Any:
                 return self._key(int(codes[at]))
 
-            columns = [column.to_pylist() for column in part.batch.columns]
+            columns = self._user.values(part.batch)
             values = [*columns, codes.tolist(), _as_python(times, len(part))]
             self._poison.loop(part, values, call, made, rows_before, self._explained, first, key_of)
             parents = np.repeat(np.arange(len(part)), _rows_per_record(len(part), odd)) if odd else None
@@ -171,7 +171,7 @@ class ProcessLogic(Operator):
     def _output(self, tag: str, record: Any) -> None:
         context = self._context
         time = context.timestamp if context.domain != "processing" else None
-        self._side.add(tag, record, NO_TIME if time is None else time, context.key)
+        self._side.add(tag, record, NO_TIME if time is None else min(time, LATEST_TIME), context.key)
 
     def _settle(self, out: Output) -> None:
         """Send what went to side outputs, and make room."""
@@ -194,7 +194,8 @@ class ProcessLogic(Operator):
             self._fire(self._event_timers, watermark_us, "event", out)
 
     def next_time_us(self) -> int | None:
-        return self._processing_timers.next_us if len(self._processing_timers) else None
+        due = self._processing_timers.next_us
+        return None if due > LATEST_TIME else due
 
     def on_time(self, now_us: int, out: Output) -> None:
         self._fire(self._processing_timers, now_us, "processing", out)
@@ -220,7 +221,7 @@ class ProcessLogic(Operator):
                 raise self._failure(error, self._on_timer_of(timer)) from error
             rows = len(made[0]) - before
             if rows:
-                times += repeat(time_us if domain == "event" else NO_TIME, rows)
+                times += repeat(min(time_us, LATEST_TIME) if domain == "event" else NO_TIME, rows)
                 parents += repeat(timer, rows)
             fired += 1
             if fired == allowed:

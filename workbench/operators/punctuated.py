@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.arguments import as_given
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Int64s, Records, event_times
+from workbench.elements import Int64s, Records, instants
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.base import Json
@@ -81,7 +81,7 @@ class PunctuatedGenerator(WatermarkGenerator):
     def _told(self, batch: pa.RecordBatch, times: Int64s) -> Int64s:
         marks = self._mark(batch)
         if not self._boolean:
-            return event_times(marks)
+            return instants(marks, self._mark.sql)
         marked = marks.fill_null(False).to_numpy(zero_copy_only=False)
         told: Int64s = np.where(marked, times, NO_TIME)
         return told

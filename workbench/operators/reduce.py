@@ -16,6 +16,7 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_table
+from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import CHUNK, LoopError, chunks, reduce_loop
 from workbench.operators.user_function import Record, UserFunction, function_name, on_record, shorten
 from workbench.origin import Origin
@@ -120,7 +121,7 @@ class ReduceLogic(Operator):
         batch = records.batch
         made: list[list[Any]] = [[] for _ in self._schema]
         try:
-            columns = [column.to_pylist() for column in batch.columns]
+            columns = self._user.values(batch)
             self._loop(self._function, columns, codes.tolist(), self._held, made)
         except LoopError as failure:
             held = None if failure.code is None else self._held[failure.code]
@@ -135,7 +136,7 @@ class ReduceLogic(Operator):
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         known = len(self._index)
-        return known, self._index.keys_table(np.arange(min(limit, known))).to_pylist()
+        return known, python_rows(self._index.keys_table(np.arange(min(limit, known))))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         held = [record for record in self._held if record is not None]  # that is all: each key came with a record

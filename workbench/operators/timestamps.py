@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
 from workbench.elements import Records, event_times
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
@@ -59,7 +59,8 @@ class AssignTimestamps:
         return how if self.event_time is None else f"by {self.event_time.sql}, {how}"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return AssignTimestampsLogic(self._compile(inputs[0]), self.watermarks.create(inputs[0]), self.idle_after_us)
+        generator = self.watermarks.create(inputs[0])
+        return AssignTimestampsLogic(self._compile(inputs[0]), generator, self.idle_after_us, self.origin)
 
     def _compile(self, schema: pa.Schema) -> Compiled | None:
         if self.event_time is None:
@@ -81,10 +82,17 @@ class AssignTimestampsLogic(Operator):
 
     tells_event_time = True
 
-    def __init__(self, event_time: Compiled | None, generator: WatermarkGenerator, idle_after_us: int | None) -> None:
+    def __init__(
+        self,
+        event_time: Compiled | None,
+        generator: WatermarkGenerator,
+        idle_after_us: int | None,
+        origin: Origin | None = None,
+    ) -> None:
         self._event_time = event_time
         self._generator = generator
         self._idle_after_us = idle_after_us
+        self._origin = origin
         self._told_us = NO_TIME
         self._ask_us: int | None = None  # when the generator is asked next
         self._rested_us = NO_TIME  # and not before this
@@ -107,12 +115,13 @@ class AssignTimestampsLogic(Operator):
             assert isinstance(self._generator, IngestionGenerator)
             timed = self._generator.stamp(records.batch, now_us)
         else:
-            timed = Records(records.batch, event_times(self._event_time(records.batch)))
+            times = event_times(self._event_time(records.batch), self._event_time.sql, self._origin)
+            timed = Records(records.batch, times)
         done = self._first = 0
         for place, watermark_us in self._generator.observe(timed):
             onward.emit(timed.slice(done, place - done))
             done = self._first = place
-            self._tell(watermark_us, onward)
+            self._tell(min(watermark_us, LAST_WATERMARK), onward)
         if done < len(timed):
             onward.emit(timed.slice(done, len(timed) - done) if done else timed)
         if self._ask_us is None:
@@ -140,7 +149,7 @@ class AssignTimestampsLogic(Operator):
             # A generator that looks at records alone has nothing new to say before the next one.
             self._ask_us = self._rested_us if self._generator.asks_clock else None
             if told_us is not None:
-                self._tell(told_us, onward)
+                self._tell(min(told_us, LAST_WATERMARK), onward)
         if not self._idle and self._idle_after_us is not None and now_us - self._active_us >= self._idle_after_us:
             self._idle = True
             onward.emit_idle(True)

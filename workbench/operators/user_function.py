@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from workbench.errors import PlanError, RecordError
+from workbench.operators.python_rows import python_rows, python_values
 from workbench.operators.record_loop import LoopError, ResultError, RowError
 from workbench.origin import Origin
 from workbench.state.values import UnfitError, to_array
@@ -55,7 +56,7 @@ def shorten(value: object) -> str:
 
 def on_record(batch: pa.RecordBatch, at: int) -> str:
     """``on record {...}`` for row `at`."""
-    return f"on record {shorten(batch.slice(at, 1).to_pylist()[0])}"
+    return f"on record {shorten(python_rows(batch.slice(at, 1))[0])}"
 
 
 class UnfitRowError(RecordError):
@@ -127,6 +128,27 @@ class UserFunction:
         explained.__cause__ = error
         return explained
 
+    def values(self, batch: pa.RecordBatch) -> list[list[Any]]:
+        """The columns of a batch as the function gets them, one list of Python values per column.
+
+        Raises:
+            RecordError: a value that Python has none for, such as an instant behind the year 9999.
+        """
+        try:
+            return [column.to_pylist() for column in batch.columns]
+        except (OverflowError, ValueError):
+            pass
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.to_pylist()
+            except (OverflowError, ValueError) as error:
+                at = next(at for at, item in enumerate(column) if not _has_value(item))
+                raise self.error(
+                    f"cannot get {python_values(column.slice(at, 1))[0]} in column {name!r}, since Python's values of"
+                    f" {column.type} do not go so far ({error}): cast the column to int64 or string before"
+                ) from None
+        raise AssertionError("every column has values")
+
     def batch(self, columns: Sequence[list[Any]], schema: pa.Schema, where: Callable[[int], str]) -> pa.RecordBatch:
         """The rows that the function returned, as a batch of `schema`.
 
@@ -156,6 +178,14 @@ class UserFunction:
                 )
                 return UnfitRowError(fact.message, unfit.at, origin=self.origin)
         raise AssertionError("every value fits")
+
+
+def _has_value(item: pa.Scalar) -> bool:
+    try:
+        item.as_py()
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def wrong_row(row: object, schema: pa.Schema) -> str:

@@ -48,7 +48,8 @@ class WatermarkGenerator:
     """Tells event time from records; subclass it for a policy of your own.
 
     Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
-    expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone.
+    expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone. One that
+    is larger than all event times (2**63 - 1, say) ends the windows that end before them, but not the input.
 
     Source: F2-5; Flink's ``WatermarkGenerator``.
 

@@ -9,10 +9,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.durations import LATEST_TIME
 from workbench.elements import Int64s
 
 TIME = pa.timestamp("us", tz="UTC")
 """The type of a window's bounds in time."""
+
+
+def time_of_results(ends: Int64s) -> Int64s:
+    """Shape (windows,): the event times of what comes out of windows in event time.
+
+    A window that ends behind all event times fires when the input ends, or before its end; its results have the last.
+
+    Args:
+        ends: shape (windows,), in microseconds since 1970.
+
+    Example:
+        >>> time_of_results(np.array([60_000_000])).tolist()
+        [59999999]
+    """
+    times: Int64s = np.minimum(ends, LATEST_TIME + 1) - 1
+    return times
 
 
 class EntryColumns:

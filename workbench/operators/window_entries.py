@@ -16,6 +16,7 @@ from workbench.elements import Int64s
 from workbench.errors import CheckpointError
 from workbench.operators.base import OperatorContext, Snapshot
 from workbench.operators.grouping import keys_of, one_key
+from workbench.operators.python_rows import python_rows
 from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_contents import Contents
 from workbench.operators.window_places import Placement
@@ -119,7 +120,7 @@ class WindowEntries:
     def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         """How many keys have live entries, and at most `limit` of them."""
         codes = np.unique(self.places.windows()[0][self.live()])
-        return len(codes), self.index.keys_table(codes[:limit]).to_pylist()
+        return len(codes), python_rows(self.index.keys_table(codes[:limit]))
 
     # snapshots ---------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.kernels import count_into_waves
 from workbench.operators.window_columns import EntryColumns
@@ -168,6 +168,7 @@ class ScheduledFiring:
         else:
             since = np.maximum(times, moment.watermark_us)
         due = since - since % self._every_us + self._every_us
+        due[since > LATEST_TIME] = MAX_TIME  # of a job that goes on behind the end of its input: no such moment comes
         np.minimum.at(self._columns["early"], entries, due)
         self._next_early = min(self._next_early, int(due.min()))
 
@@ -219,7 +220,7 @@ class ScheduledFiring:
             due = min(due, self._next_end)
         if self._every_us is not None and self._every_in == "processing":
             due = min(due, self._next_early)
-        return None if due >= MAX_TIME else due
+        return None if due > LATEST_TIME else due  # no clock comes so far: it waits for the end of the input
 
     def release(self, entries: Int64s) -> None:
         self._columns.reset(entries)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.arguments import whole_number
 from workbench.elements import Int64s
 from workbench.errors import ExpressionError, PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, Expression
@@ -170,6 +171,7 @@ def top_k(column: ColumnName, k: int) -> HolisticAggregation:
     """
     if not isinstance(k, int) or k <= 0:
         raise SettingError(f"top_k({column!r}, {k!r}): k must be a whole number above zero")
+    whole_number(k, "the k of top_k()")
     name, computed = values_of(column)
     return HolisticAggregation("top_k", name, k, computed)
 

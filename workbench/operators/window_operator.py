@@ -15,11 +15,13 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import LAST_WATERMARK, LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.python_rows import python_rows
+from workbench.operators.window_columns import time_of_results
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
 from workbench.operators.window_entries import WindowEntries
 from workbench.operators.window_firing import Moment, Waves
@@ -255,17 +257,17 @@ class WindowOperator(Operator):
 
     def _times(self, entries: Int64s, ends: Int64s, moments: Int64s | None) -> Int64s | None:
         """The event times of results. No trigger makes one late: only windows in event time know theirs beforehand."""
-        times: Int64s = ends - 1
+        times = time_of_results(ends)
         if self._settings.window.bounds != "time":
             if not self._timed:
                 return None
             times = self._entries.latest[entries]
             if moments is not None:
-                planned = (times != NO_TIME) & (moments < MAX_TIME - 1)  # the end of time is no time for a record
+                planned = (times != NO_TIME) & (moments <= LATEST_TIME)  # what is behind it is no time of a record
                 times = np.where(planned, np.maximum(times, moments), times)
         elif self._settings.time == "event":
             return times
-        first_us = min(self._passed_us, MAX_TIME - 1) + 1
+        first_us = min(self._passed_us, LAST_WATERMARK) + 1
         return np.where(times == NO_TIME, NO_TIME, np.maximum(times, first_us))
 
     def _bounds(self, starts: Int64s, ends: Int64s) -> dict[str, pa.Array]:
@@ -283,7 +285,7 @@ class WindowOperator(Operator):
             return None
         _, starts, ends = self._entries.places.windows()
         columns = {**self._bounds(starts[entries], ends[entries]), **self._contents.glance(entries)}
-        return {"windows": pa.RecordBatch.from_pydict(columns).to_pylist()}
+        return {"windows": python_rows(pa.RecordBatch.from_pydict(columns))}
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         return self._entries.keys(limit)

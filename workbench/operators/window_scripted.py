@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from workbench.durations import NO_TIME
+from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.window_firing import Moment, Round, Waves
@@ -160,7 +160,8 @@ class ScriptedFiring:
             self._empty.discard(entry)
 
     def next_time_us(self) -> int | None:
-        return self._processing[0][0] if self._processing else None
+        due = self._processing[0][0] if self._processing else MAX_TIME
+        return None if due > LATEST_TIME else due
 
     def release(self, entries: Int64s) -> None:
         for entry in entries.tolist():

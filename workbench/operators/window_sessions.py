@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.durations import LONGEST_US
 from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.kernels import place_in_sessions
@@ -69,16 +70,26 @@ class SessionPlaces:
         if name is None or batch is None:
             return np.full(n, self._session.gap_us)
         column = batch.column(name)
-        if pa.types.is_duration(column.type):
-            column = column.cast(pa.duration("us")).view(pa.int64())
-        shortest = pc.min(column).as_py()
-        if column.null_count or (shortest is not None and shortest <= 0):
-            raise RecordError(
-                f"the column {name!r} has the session gap {'null' if column.null_count else shortest}: a gap must be "
-                "above zero; filter such records out or give them another with with_columns"
-            )
-        gaps: Int64s = column.cast(pa.int64()).to_numpy()
-        return gaps
+        kind = pa.duration("us") if pa.types.is_duration(column.type) else pa.int64()
+        try:
+            gaps = column.cast(options=pc.CastOptions(kind, allow_time_truncate=True)).view(pa.int64())
+        except pa.ArrowInvalid:  # of another unit, and beyond 64 bits in microseconds
+            longest = pc.max(column.view(pa.int64()) if pa.types.is_duration(column.type) else column)
+            raise self._refused(f"{longest} as {column.type}") from None
+        if gaps.null_count:
+            raise self._refused("null")
+        for bound in pc.min_max(gaps).values():
+            us = bound.as_py()
+            if us is not None and not 0 < us <= LONGEST_US:
+                raise self._refused(str(us))
+        found: Int64s = gaps.to_numpy()
+        return found
+
+    def _refused(self, gap: str) -> RecordError:
+        return RecordError(
+            f"the column {self._session.column!r} has the session gap {gap}: a gap must be above zero and at most "
+            "2**61 microseconds, 73,000 years; filter such records out or give them another with with_columns"
+        )
 
     def windows(self) -> tuple[Int64s, Int64s, Int64s]:
         columns = self._entries

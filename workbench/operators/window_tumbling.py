@@ -27,8 +27,9 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, one_key, owned_groups
 from workbench.operators.partials import RECORDS, Merging, is_partial, records_in
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.python_rows import python_rows
 from workbench.operators.tumbling_entries import TumblingEntries
-from workbench.operators.window_columns import TIME
+from workbench.operators.window_columns import TIME, time_of_results
 from workbench.operators.window_places import Mask
 from workbench.windows import Tumbling
 
@@ -149,7 +150,7 @@ class TumblingAggregate(Operator):
         columns = self._entries.index.keys_table(keys).columns
         columns += [pa.array(starts).view(TIME), pa.array(ends).view(TIME)]
         columns += self._accumulators.results(entries)
-        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), ends - 1)
+        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), time_of_results(ends))
 
     def _pack(self) -> None:
         """Forget the closed windows, and keys that are in no other."""
@@ -167,12 +168,12 @@ class TumblingAggregate(Operator):
             return None
         entries = entries[np.argsort(starts[entries])]
         rows = self._rows(entries, starts[entries], keys[entries]).batch
-        return {"windows": rows.drop_columns(list(self._keys)).to_pylist()}
+        return {"windows": python_rows(rows.drop_columns(list(self._keys)))}
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         starts, keys = self._entries.starts_and_keys()
         live = np.unique(keys[starts > self._closed_start()])
-        return len(live), self._entries.index.keys_table(live[:limit]).to_pylist()
+        return len(live), python_rows(self._entries.index.keys_table(live[:limit]))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         starts, keys = self._entries.starts_and_keys()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.hybrid_source import rated
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.base import Json, Snapshot
 from workbench.operators.dead_letters import TAG as DEAD_LETTERS
@@ -47,7 +47,7 @@ class SplitTime:
     def reach(self, watermark_us: int | None) -> None:
         """Event time is as far as that, unless it was further already."""
         if watermark_us is not None and watermark_us > self.watermark_us:
-            self.watermark_us = watermark_us
+            self.watermark_us = min(watermark_us, LAST_WATERMARK)
 
 
 class SourceTask(Task):

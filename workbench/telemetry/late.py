@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.operators.dead_letters import as_json, key_text
 from workbench.operators.late_records import KEPT, LateRows
+from workbench.operators.python_rows import python_rows
 from workbench.runtime.task import Task
 from workbench.telemetry.frames import LateFrame
 
@@ -45,7 +46,7 @@ def _frames(uid: str, pieces: tuple[LateRows, ...]) -> list[LateFrame]:
     made = []
     for piece in pieces:
         source = " or ".join(piece.senders) or None
-        for row, time_us in zip(piece.rows.to_pylist(), piece.times.tolist(), strict=True):
+        for row, time_us in zip(python_rows(piece.rows), piece.times.tolist(), strict=True):
             values = tuple(row[name] for name in piece.keys)
             key = "" if not values else key_text(values[0] if len(values) == 1 else values)
             record = _cut(as_json(row), RECORD_LETTERS)

@@ -34,7 +34,8 @@ def told(state: str, restart_us: int | None = None) -> str:
         >>> told("FAILED"), told("RESTARTING", 1_372_658_400_000_000)
         ('The job has failed.', 'The job is restarting: its next attempt begins at 06:00:00 UTC.')
     """
-    begins = "" if restart_us is None else f": its next attempt begins at {format_instant(restart_us)[11:19]} UTC"
+    clock = format_instant(restart_us).partition(" ")[2][:8]
+    begins = f": its next attempt begins at {clock} UTC" if clock else ""
     return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}{begins}."
 
 

@@ -24,6 +24,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
+from workbench.operators.python_rows import python_rows
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.chain import Link
 from workbench.runtime.deployment import Execution
@@ -257,10 +258,10 @@ def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
     match element:
         case Records(batch, timestamps):
             times = [None] * batch.num_rows if timestamps is None else timestamps.tolist()
-            rows = batch.to_pylist()
+            rows = python_rows(batch)
             return [_record(row, keys, time_us) for row, time_us in zip(rows, times, strict=True)]
         case Watermark(timestamp_us):
-            text = "∞" if timestamp_us == MAX_TIME else format_instant(timestamp_us)[11:]
+            text = "∞" if timestamp_us == MAX_TIME else format_instant(timestamp_us).partition(" ")[2]
             return [Marble("watermark", text, time_us=timestamp_us)]
         case CheckpointBarrier(checkpoint_id):
             return [Marble("barrier", str(checkpoint_id))]

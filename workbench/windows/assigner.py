@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from workbench.durations import EARLIEST_TIME, LONGEST_US, MAX_TIME
 from workbench.elements import Int64s
+from workbench.errors import RecordError
+
+_FIRST_BOUND = EARLIEST_TIME - LONGEST_US
+"""No window of a record starts earlier."""
 
 Bounds = Literal["time", "position", "none"]
 """What ``window_start`` and ``window_end`` of the results are: times, positions among a key's records, or left out."""
@@ -49,7 +54,8 @@ class WindowAssigner:
             time_us: microseconds since 1970 (of count windows a position, from 0).
 
         Returns:
-            Pairs of start and end, in microseconds since 1970; the end no longer belongs to the window.
+            Pairs of start and end, in microseconds since 1970; the end no longer belongs to the window. Both are from
+            -2**62 to 2**63 - 1; a window that ends behind all event times (2**61) lasts until the input ends.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 
@@ -72,13 +78,23 @@ class WindowAssigner:
         distinct, inverse = np.unique(times, return_inverse=True)
         windows = [list(self.windows(time)) for time in distinct.tolist()]
         counts = np.array([len(some) for some in windows], np.int64)
-        flat = np.array([bounds for some in windows for bounds in some], np.int64).reshape(-1, 2)
+        flat = self._checked([bounds for some in windows for bounds in some])
         firsts = np.cumsum(counts) - counts
         repeats = counts[inverse]
         rows = np.repeat(np.arange(len(times)), repeats)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         at = np.repeat(firsts[inverse], repeats) + within
         return rows, flat[at, 0], flat[at, 1]
+
+    def _checked(self, windows: Sequence[tuple[int, int]]) -> Int64s:
+        """Shape (windows, 2): their starts and ends."""
+        for start, end in windows:
+            if not _FIRST_BOUND <= start <= MAX_TIME or not _FIRST_BOUND <= end <= MAX_TIME:
+                raise RecordError(
+                    f"{self.describe()} gave the window ({start}, {end}): its bounds are microseconds since 1970, from"
+                    f" {_FIRST_BOUND} to {MAX_TIME}"
+                )
+        return np.array(windows, np.int64).reshape(-1, 2)
 
     def reached(self, watermark_us: int) -> int:
         """How far event time is for these windows when the watermark is so far: a window [start, end) is over when it

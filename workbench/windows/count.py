@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from workbench.arguments import whole_number
 from workbench.elements import Int64s
 from workbench.errors import SettingError
 from workbench.windows.assigner import Assigned, Bounds, WindowAssigner
-from workbench.windows.sliding import Sliding
+from workbench.windows.sliding import Sliding, check_overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class CountWindows(WindowAssigner):
         for name, value in (("length", self.length), ("slide", self.slide)):
             if not isinstance(value, int) or value <= 0:
                 raise SettingError(f"the {name} of a count window is {value!r}: it must be a whole number above zero")
+            whole_number(value, f"the {name} of a count window")
+        check_overlap(self.length, self.slide, self.describe())
 
     def windows(self, position: int) -> list[tuple[int, int]]:
         """The windows of one position, the earliest first.

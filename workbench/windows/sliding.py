@@ -13,6 +13,8 @@ from workbench.elements import Int64s
 from workbench.errors import SettingError
 from workbench.windows.assigner import Assigned, WindowAssigner
 
+_OVERLAPPING_MAX = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Sliding(WindowAssigner):
@@ -39,6 +41,7 @@ class Sliding(WindowAssigner):
                 f"the window offset is {format_duration(self.offset_us)}: it must be at least zero and shorter than "
                 f"the slide, {format_duration(self.slide_us)}"
             )
+        check_overlap(self.size_us, self.slide_us, self.describe())
 
     def windows(self, time_us: int) -> list[tuple[int, int]]:
         """The windows of one time, the earliest first.
@@ -79,6 +82,24 @@ class Sliding(WindowAssigner):
         """Such as ``sliding 1h every 10min``."""
         offset = f" from {format_duration(self.offset_us)}" if self.offset_us else ""
         return f"sliding {format_duration(self.size_us)} every {format_duration(self.slide_us)}{offset}"
+
+
+def check_overlap(size: int, slide: int, window: str) -> None:
+    """Refuse windows that overlap so often that no memory holds the ones of a record.
+
+    Args:
+        size, slide: of the windows, both above zero.
+        window: in words, for the error.
+
+    Raises:
+        SettingError: with how many windows a record would belong to.
+    """
+    overlapping = -(-size // slide)
+    if overlapping > _OVERLAPPING_MAX:
+        raise SettingError(
+            f"{window}: a record would belong to {overlapping:,} windows; choose a longer slide, so that it belongs to"
+            f" at most {_OVERLAPPING_MAX:,}"
+        )
 
 
 def sliding(size: str | timedelta, slide: str | timedelta, offset: str | timedelta = "0s") -> Sliding:

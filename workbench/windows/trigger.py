@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from workbench.durations import time_of_timer
 from workbench.operators.base import Json
 from workbench.windows.window import Window
 
@@ -65,9 +66,9 @@ class TriggerContext:
         """Ask for ``on_event_time`` when the watermark reaches `time_us`; asking twice is asking once.
 
         Args:
-            time_us: microseconds since 1970.
+            time_us: microseconds since 1970; behind all event times (2**61) the end of the input is meant.
         """
-        self.event_timers.add(time_us)
+        self.event_timers.add(time_of_timer(time_us))
 
     def delete_event_timer(self, time_us: int) -> None:
         """Take back a time that was asked for; nothing happens when it was not.
@@ -75,15 +76,15 @@ class TriggerContext:
         Args:
             time_us: as it was registered, microseconds since 1970.
         """
-        self.event_timers.discard(time_us)
+        self.event_timers.discard(time_of_timer(time_us))
 
     def register_processing_timer(self, time_us: int) -> None:
         """Ask for ``on_processing_time`` when the clock reaches `time_us`.
 
         Args:
-            time_us: microseconds since 1970.
+            time_us: microseconds since 1970; behind 2**61 the end of the input is meant.
         """
-        self.processing_timers.add(time_us)
+        self.processing_timers.add(time_of_timer(time_us))
 
     def delete_processing_timer(self, time_us: int) -> None:
         """Take back a time that was asked for; nothing happens when it was not.
@@ -91,7 +92,7 @@ class TriggerContext:
         Args:
             time_us: as it was registered, microseconds since 1970.
         """
-        self.processing_timers.discard(time_us)
+        self.processing_timers.discard(time_of_timer(time_us))
 
 
 class Trigger:
