@@ -8,7 +8,6 @@ lowest. But what was late for a key stays late: a window that has fired and is f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,10 @@ import pyarrow as pa
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.pieces import value_in
 from workbench.state import key_groups_of, subtask_of_group
+
+_Ranges = tuple[tuple[int, int, int], ...]
 
 
 class PastWatermarks:
@@ -52,10 +54,16 @@ class PastWatermarks:
         return [[group + begin, group + end, int(marks[begin])] for begin, end in zip(begins, ends, strict=True)]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> int:
-        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on."""
+        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on.
+
+        Raises:
+            ValueError: they are no ranges of key groups.
+        """
         self._by_group[:] = NO_TIME
         for snapshot in snapshots:
-            for first, end, mark in cast("list[tuple[int, int, int]]", snapshot["watermarks"]):
+            for first, end, mark in value_in(snapshot, "watermarks", _Ranges):
+                if not 0 <= first <= end <= len(self._by_group):
+                    raise ValueError(f"watermarks has the key groups {first} to {end} of {len(self._by_group)}")
                 self._by_group[first:end] = mark
         own = self._by_group[self._own]
         self._furthest_us = int(own.max())

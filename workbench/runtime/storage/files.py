@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -92,15 +92,15 @@ def check_size(size: int, most: int, path: str) -> None:
         raise FileNotFoundError(errno.EFBIG, f"it has {size:,} bytes instead of {most:,} at most", path)
 
 
-def _open_regular(path: str) -> BinaryIO:
-    """Open a file for reading; a pipe in its place would be waited for, and a device might do anything."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FileNotFoundError(errno.ENOENT, "it is no file", path)
-    content = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-    if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
-        content.close()
-        raise FileNotFoundError(errno.ENOENT, "it is no file", path)
-    return content
+@contextmanager
+def _regular(path: str) -> Iterator[BinaryIO]:
+    """A file, opened for reading; a pipe in its place would be waited for, and a device might do anything."""
+    if stat.S_ISREG(os.stat(path).st_mode):
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as content:
+            if stat.S_ISREG(os.fstat(content.fileno()).st_mode):
+                yield content
+                return
+    raise FileNotFoundError(errno.ENOENT, "it is no file", path)
 
 
 class LocalFiles:
@@ -122,7 +122,7 @@ class LocalFiles:
 
     def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
         source = self.path_of(path)
-        with _open_regular(source) as content:  # read, not mapped, so that what the disk cannot read is an error
+        with _regular(source) as content:  # read, not mapped, so that what the disk cannot read is an error
             check_size(os.fstat(content.fileno()).st_size, most, source)
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
@@ -170,7 +170,8 @@ class LocalFiles:
             self.write(to, (source.read(path, RunningChecksum()),))
             return
         old, new = source.path_of(path), self.path_of(to)
-        _open_regular(old).close()
+        with _regular(old):
+            pass
         folder = os.path.dirname(new)
         make_folder_durably(folder)
         self.delete(to)
@@ -180,7 +181,7 @@ class LocalFiles:
         except FileNotFoundError:
             raise
         except OSError:  # another disk, or one without links
-            with _open_regular(old) as content:
+            with _regular(old) as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
         disk.sync_folder(folder)
 
