@@ -111,8 +111,9 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     found: list[InFlight] = []
     for snapshot in snapshots:
         for number, (*flow, held) in enumerate(value_in(snapshot, _PIECES, _Pieces) if _PIECES in snapshot else ()):
-            if min(flow[3:]) < 0:
-                raise ValueError(f"{_PIECES}[{number}] has a negative number")
+            _, _, _, port, sender, receiver, receivers = flow
+            if min(port, sender, receiver) < 0 or receiver >= receivers:
+                raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
             table = table_in(snapshot, f"{_PIECES}-{number}")
             found.append(InFlight(Flow(*flow), tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
