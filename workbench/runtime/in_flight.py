@@ -11,7 +11,7 @@ operator of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -30,7 +30,7 @@ TASK = "$task"
 _TIMES = "$event_time"
 _PIECES = "in_flight"
 _EARLY = "early"
-_Pieces = tuple[tuple[str, str | None, str, int, int, int, int, bool], ...]
+_Piece = tuple[str, str | None, str, int, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,23 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     """
     found: list[InFlight] = []
     for snapshot in snapshots:
-        for number, (*flow, held) in enumerate(value_in(snapshot, _PIECES, _Pieces) if _PIECES in snapshot else ()):
-            _, _, _, port, sender, receiver, receivers = flow
-            if min(port, sender, receiver) < 0 or receiver >= receivers:
-                raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
-            table = table_in(snapshot, f"{_PIECES}-{number}")
+        for (*flow, held), table in pieces_in(snapshot):
             found.append(InFlight(Flow(*flow), tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
+
+
+def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
+    """The pieces of one task as they are written: where they were, as ``Flow`` and ``InFlight`` say it, and a table.
+
+    Raises:
+        ValueError: they are something else; a KeyError, if a table is missing.
+    """
+    pieces = value_in(snapshot, _PIECES, tuple[_Piece, ...]) if _PIECES in snapshot else ()
+    for number, piece in enumerate(pieces):
+        _, _, _, port, sender, receiver, receivers, _ = piece
+        if min(port, sender, receiver) < 0 or receiver >= receivers:
+            raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
+        yield piece, table_in(snapshot, f"{_PIECES}-{number}")
 
 
 def early_records(snapshots: Iterable[Snapshot]) -> dict[str, int]:

@@ -44,7 +44,8 @@ from workbench.runtime.storage.state_parts import StateParts
 INCREMENTAL_ABOVE_BYTES = 1 << 20
 """Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
 _SAVEPOINTS = "savepoints"
-_CHECKPOINT = re.compile(r"chk-([0-9]{8,})")
+CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
+"""The names of the checkpoints' folders."""
 
 
 class DirectoryStorage:
@@ -311,7 +312,7 @@ class DirectoryStorage:
     # within ------------------------------------------------------------------------------------------------------
 
     def _checkpoints(self) -> list[str]:
-        return [name for name in self._folders() if _CHECKPOINT.fullmatch(name)]
+        return [name for name in self._folders() if CHECKPOINT.fullmatch(name)]
 
     def _folders(self, path: str = "") -> Sequence[str]:
         with looked_into(self._files):
