@@ -21,6 +21,7 @@ from workbench.api.job_record import Cell, JobRecord, KnownDirectories
 from workbench.clock import SystemClock, VirtualClock
 from workbench.errors import CheckpointError
 from workbench.kernel import load_ipython_extension, unload_ipython_extension
+from workbench.kernel.advice import Advice
 from workbench.kernel.completion import candidates
 from workbench.kernel.magics import resuming
 from workbench.runtime.storage import DirectoryStorage, open_files
@@ -253,7 +254,7 @@ def test_a_cell_is_shown_and_run_again(shell: InteractiveShell) -> None:
     job.wait("60s")
     forget("cells")
     shell.user_ns["RATE"] = 100_000
-    shown = run(shell, "%stream resume")
+    shown = run(shell, "%stream resume --run")
     assert "%%stream cells --checkpoint-dir chk" in shown
     assert "--resume\nimport workbench as wb" in shown
     again = wb.job("cells")
@@ -261,6 +262,54 @@ def test_a_cell_is_shown_and_run_again(shell: InteractiveShell) -> None:
     assert again.wait("60s") == "FINISHED"
     assert again.table("cells")["n"].to_pylist() == list(range(COUNT))
     assert "restored from" in " ".join(event.text for event in again.recorder.latest().events)  # type: ignore[union-attr]
+
+
+def left_behind(shell: InteractiveShell) -> None:
+    """A job of a cell, stopped, as an earlier kernel leaves it."""
+    shell.user_ns["RATE"] = 100
+    run(shell, f"%%stream cells --checkpoint-dir chk --checkpoint-interval 20ms --no-dashboard -o job\n{BODY}")
+    shell.user_ns["job"].savepoint("first")
+    shell.user_ns["job"].stop()
+    shell.user_ns["job"].wait("60s")
+    forget("cells")
+    shell.user_ns["RATE"] = 100_000
+
+
+def test_a_cell_is_put_before_the_person_and_not_run(shell: InteractiveShell) -> None:
+    left_behind(shell)
+    cell = f"%%stream cells --checkpoint-dir chk --checkpoint-interval 20ms --no-dashboard -o job --resume\n{BODY}"
+    shown = run(shell, "%stream resume cells")
+    assert "cells" not in wb.jobs()
+    assert "This cell started 'cells' on 20" in shown
+    assert f"as job.json in {Path('chk').absolute()} says; checkpoint " in shown
+    assert "is the next input: read it, and run it there or with '%stream resume cells --run'" in shown
+    assert f".\n\n{cell}" in shown
+    assert shell.rl_next_input == cell
+    run(shell, cell)
+    assert wb.job("cells").wait("60s") == "FINISHED"
+    assert "--run" in candidates(["resume"])
+    assert "--run" not in candidates(["resume", "cells", "--run"])
+
+
+def test_what_is_not_seen_in_a_cell_is_written_out(shell: InteractiveShell) -> None:
+    left_behind(shell)
+    record = Path("chk") / "job.json"
+    content = json.loads(record.read_text())
+    content["cell"]["body"] += "# \x1b[2J\u202e\r<b>\n"
+    record.write_text(json.dumps(content))
+    shell.rl_next_input = None
+    shown = run(shell, "%stream resume")
+    assert "# \\x1b[2J\\u202e\\r<b>\n" in shown
+    assert "It has characters that are not seen, written out here: '%stream resume cells --run' runs" in shown
+    assert not {"\x1b", "\u202e", "\r"} & set(shown)
+    assert shell.rl_next_input is None
+    assert "cells" not in wb.jobs()
+    assert "&lt;b&gt;" in Advice("<b>")._repr_html_()
+
+
+def test_a_name_that_no_job_can_have_is_no_record(tmp_path: Path) -> None:
+    assert JobRecord.from_json(json.dumps({**RECORD, "name": "a\x1b[2J"}).encode()) is None
+    assert JobRecord.from_json(json.dumps({**RECORD, "name": "a"}).encode()) is not None
 
 
 def test_a_cell_without_its_secrets_is_shown_and_not_run(shell: InteractiveShell) -> None:
@@ -291,7 +340,7 @@ def test_a_job_that_was_restored_keeps_its_cell(shell: InteractiveShell) -> None
     wb.job("cells").wait("60s")
     forget("cells")
     shell.user_ns["RATE"] = 100_000
-    assert "%%stream cells --checkpoint-dir chk" in run(shell, "%stream resume")
+    assert "%%stream cells --checkpoint-dir chk" in run(shell, "%stream resume cells --run")
     assert wb.job("cells").wait("60s") == "FINISHED"
 
 
@@ -388,7 +437,7 @@ def test_a_kernel_that_was_killed_leaves_a_job_that_the_next_one_finishes(tmp_pa
     killed = kernel("RATE = 100", start, die)
     assert killed.returncode == -9, killed.stderr
     look = "print(job.table()['n'].to_pylist() == list(range(2000)))"
-    ended = kernel("RATE = 100_000", "%stream resume", "job.wait('60s')", look)
+    ended = kernel("RATE = 100_000", "%stream resume --run", "job.wait('60s')", look)
     assert ended.returncode == 0, ended.stderr
     assert "This job can be continued with %stream resume:\nkept, checkpoint " in ended.stdout
     assert "True" in ended.stdout

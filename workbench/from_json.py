@@ -38,7 +38,7 @@ def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool
     Fields with a default may be missing. Whole numbers have at most 64 bits; they may stand for floats.
 
     Args:
-        kind: a type: of JSON's, a dataclass, or a tuple, mapping, union or literal of such.
+        kind: a type: of JSON's, `Any`, a dataclass, or a tuple, mapping, union or literal of such.
         value: what `parsed` gives.
         name: of the value, for errors.
         ignore_unknown: leave out the fields that the dataclasses do not have, as a later version may write them.
@@ -86,7 +86,11 @@ def _maker(kind: Any, ignore_unknown: bool) -> _Maker:
         return _of_items(parts[0]) if Ellipsis in arguments else _of_parts(parts)
     if origin in (Union, types.UnionType):
         return _of_one_of(arguments, parts)
-    return _of_plain(kind)
+    return _as_is if kind is Any else _of_plain(kind)
+
+
+def _as_is(value: Any) -> Any:
+    return value
 
 
 def _of_object(kind: type, ignore_unknown: bool) -> _Maker:

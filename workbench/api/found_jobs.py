@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,15 +15,16 @@ from workbench.api.pipeline import Pipeline
 from workbench.clock import SystemClock
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError
+from workbench.printable import printable
 from workbench.redaction import redacted
 from workbench.runtime.storage import CheckpointReader, Holder, Manifest
+from workbench.runtime.storage.directory import CHECKPOINT
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
 from workbench.runtime.storage.holding import LOCK
 from workbench.runtime.storage.lease import lessee
 from workbench.runtime.storage.locations import folder_in, looked_into, open_files
 
-_PLACE = re.compile(r"chk-[0-9]{8,}")
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 
 
@@ -96,7 +96,8 @@ class FoundJob:
         if self.holder is not None:
             reached = f"run by {self.holder}"
         started = "Python" if self.record.cell is None else "%%stream"
-        return self.name, reached, f"started by {started}", redacted(self.directory)
+        facts = self.name, reached, f"started by {started}", redacted(self.directory)
+        return tuple(map(printable, facts))  # type: ignore[return-value]  # as many
 
 
 class FoundJobs(tuple[FoundJob, ...]):
@@ -184,7 +185,7 @@ def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
     Raises:
         CheckpointError: one of them is damaged, or it was taken back to one that is gone.
     """
-    places = [place for place in files.folders() if _PLACE.fullmatch(place)]
+    places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
     places += [f"savepoints/{name}" for name in files.folders("savepoints")]
     manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
     back = read_gone_back(reader.bytes_of(TAKEN_BACK), files.path_of(TAKEN_BACK)) if files.exists(TAKEN_BACK) else None

@@ -18,9 +18,11 @@ from workbench.connectors.disk import make_folder_durably
 from workbench.connectors.part_files import write_durably
 from workbench.from_json import made, parsed
 from workbench.redaction import redacted
+from workbench.runtime.storage import is_name
 
 RECORD = "job.json"
 FORMAT = 1
+_KNOWN_BYTES_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class JobRecord:
         """The record in a file; None when it is not one, or one of another version."""
         try:
             read = parsed(content)
-            return made(JobRecord, read) if read.pop("format") == FORMAT else None
+            record = made(JobRecord, read) if read.pop("format") == FORMAT else None
+            return record if record is not None and is_name(record.name) else None
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -120,6 +123,8 @@ class KnownDirectories:
         found = []
         for file in sorted(self._folder.glob("*.json")):
             try:
+                if not file.is_file() or file.stat().st_size > _KNOWN_BYTES_MAX:
+                    continue
                 location = made(str, parsed(file.read_bytes())["directory"])
             except (OSError, ValueError, KeyError, TypeError):
                 continue

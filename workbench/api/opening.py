@@ -25,6 +25,8 @@ from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
 from workbench.state import default_max_parallelism
 
+_FIRST_ID_MAX = 2**61
+
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -69,6 +71,11 @@ def open_storage(
         first_id = storage.highest_id() + 1
         if manifest is not None:
             first_id = max(first_id, manifest.checkpoint_id + 1)
+        if first_id > _FIRST_ID_MAX:
+            raise CheckpointError(
+                f"the checkpoint directory {storage.shown!r} has a checkpoint of the number {first_id - 1}, behind "
+                "which there is no room for others: choose another checkpoint or savepoint"
+            )
         if restore is not None and manifest is not None:
             storage.take_back(manifest, first_id)
         storage.remove_incomplete()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -15,11 +16,11 @@ from workbench.api.status import Table
 from workbench.connectors.deferred import GONE
 from workbench.connectors.latest_rows import LatestRows
 from workbench.durations import format_instant
-from workbench.errors import CheckpointError, unknown
+from workbench.errors import CheckpointError, CorruptCheckpointError, unknown
 from workbench.operators.base import Json
 from workbench.operators.base import Snapshot as OperatorSnapshot
 from workbench.redaction import redacted
-from workbench.runtime.in_flight import TASK
+from workbench.runtime.in_flight import TASK, pieces_in
 from workbench.runtime.source_task import WATERMARKS
 from workbench.runtime.storage import (
     CheckpointReader,
@@ -31,7 +32,6 @@ from workbench.runtime.storage import (
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.locations import looked_into, without_options
 
-_IN_FLIGHT = "in_flight"
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
 _PREFIXES = ("key:", "cell:", "state:", "column:", "held:")
 """Of columns in snapshots: what people called them stands behind these."""
@@ -172,7 +172,8 @@ class Snapshot:
             for name, value in snapshot.items():
                 if isinstance(value, pa.Table):
                     found.setdefault(name, []).append(value)
-        return {name: _plain(pa.concat_tables(parts, promote_options="default")) for name, parts in found.items()}
+        with self._understood(uid):
+            return {name: _plain(pa.concat_tables(parts, promote_options="default")) for name, parts in found.items()}
 
     def values(self, uid: str) -> list[dict[str, Json]]:
         """What an operator's state holds besides tables, such as watermarks: by name, for each subtask.
@@ -209,9 +210,11 @@ class Snapshot:
         """
         found = []
         for uid, snapshot in self._snapshots():
-            for number, flow in enumerate(cast("list[Any]", snapshot.get(_IN_FLIGHT, [])) if uid == TASK else []):
-                records = snapshot[f"{_IN_FLIGHT}-{number}"]
-                found.append({**dict(zip(_FLOW, flow, strict=True)), "records": records})
+            if uid == TASK:
+                with self._understood(uid):
+                    found += [
+                        {**dict(zip(_FLOW, flow, strict=True)), "records": table} for flow, table in pieces_in(snapshot)
+                    ]
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -255,6 +258,16 @@ class Snapshot:
         if uid not in self.manifest.parallelism:
             raise CheckpointError(unknown("operator", uid, self.manifest.parallelism))
         return [snapshot for own, snapshot in self._snapshots() if own == uid]
+
+    @contextmanager
+    def _understood(self, uid: str) -> Iterator[None]:
+        """Where tables of an operator do not belong together, say so."""
+        try:
+            yield
+        except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
+            raise CorruptCheckpointError(
+                f"the state of {uid!r} in {self.path} cannot be read ({error}): it is not what this version writes"
+            ) from error
 
     def _snapshots(self) -> Iterator[tuple[str, OperatorSnapshot]]:
         """Every operator's part in every task's file."""
@@ -325,7 +338,7 @@ def delete_savepoint(path: str | Path) -> None:
     head, question, options = without_options(str(path))
     root, _, name = head.rstrip("/").rpartition("/")
     found = folder_named(path)
-    if found is None or not root.endswith("savepoints"):
+    if found is None or root.rpartition("/")[2] != "savepoints":
         raise CheckpointError(f"{redacted(str(path))!r} holds no complete savepoint: see wb.savepoints(checkpoint_dir)")
     storage = DirectoryStorage(root.removesuffix("savepoints") + question + options or ".")
     try:

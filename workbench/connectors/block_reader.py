@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,8 +22,10 @@ from workbench.connectors.throttle import Throttle
 from workbench.elements import Records, event_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.pieces import positions_in, value_in
 
 _BLOCK_ROWS_MAX = 1_048_576
+_POSITION_MAX = 2**53
 _SLOW_BLOCK_ROWS_MIN = 256  # a source may be made faster while it runs, and a look takes one block at most
 _BLOCK_US = 50_000
 _BLOCKS_PER_SPLIT = 16
@@ -205,22 +207,25 @@ class BlockReader(SourceReader):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots:
-            layout = cast("dict[str, Any]", snapshot.get("blocks", self._layout()))
+            layout = value_in(snapshot, "blocks", dict[str, Any]) if "blocks" in snapshot else self._layout()
             self._keep_block(layout)
             if layout != self._layout():
                 raise CheckpointError(
                     f"the source's rows were dealt as {layout} and are now dealt as {self._layout()}:"
                     " restore with the same data and number of splits, or start afresh"
                 )
-            for split, position in cast("dict[str, Any]", snapshot.get("positions", {})).items():
-                if int(split) in self._positions:
-                    self._positions[int(split)] = int(position)
+            most = _POSITION_MAX if self._blocks.total is None else self._blocks.total
+            for split, position in positions_in(snapshot, most).items():
+                if split in self._positions:
+                    self._positions[split] = position
         self._look_again()
 
     def _keep_block(self, layout: dict[str, Any]) -> None:
         """Go on with blocks of the size that positions were counted in; it depends on the rate at the job's start."""
         block = layout.get("block")
-        if block != self._blocks.block and layout == {**self._layout(), "block": block} and isinstance(block, int):
+        if block != self._blocks.block and layout == {**self._layout(), "block": block} and type(block) is int:
+            if not 0 < block <= _BLOCK_ROWS_MAX:
+                raise ValueError(f"blocks has {block} rows to a block")
             self._blocks = Blocks(self._blocks.splits, block, self._blocks.total)
             self._deal()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from workbench.elements import Records, event_times
 from workbench.errors import MISSING, CheckpointError, PlanError, SettingError, SourceError, remedy, unknown
 from workbench.operators.base import Json, OperatorContext, Snapshot
 from workbench.operators.dead_letters import OnError, as_records, check_on_error
+from workbench.operators.pieces import value_in
 
 FormatName = Literal["parquet", "csv", "tsv", "json"]
 
@@ -203,15 +204,17 @@ class FileReader(SourceReader):
                     f"the checkpoint counts {counted} of the files and this source counts {self._counts}: read them "
                     "with the same on_error, or start afresh"
                 )
-            for name, entry in cast("dict[str, Any]", snapshot.get("files", {})).items():
-                rows, done, size = entry
+            files = value_in(snapshot, "files", dict[str, tuple[int, bool, int]]) if "files" in snapshot else {}
+            for name, (rows, done, size) in files.items():
+                if rows < 0:
+                    raise ValueError(f"files has {rows} rows of {name}")
                 if not done and self._sizes.get(name) != size:
                     raise CheckpointError(
                         f"{name} was being read when the checkpoint was taken, and it is gone or has changed since:"
                         " bring it back, or start afresh"
                     )
                 if name in self._parts:
-                    self._rows[name] = int(rows)
+                    self._rows[name] = rows
                     if done:
                         self._done.add(name)
         self._order = [name for name in self._parts if name not in self._done]

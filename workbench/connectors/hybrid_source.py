@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.base import OperatorContext, Snapshot
 from workbench.operators.dead_letters import OnError, keeps_dead_letters
+from workbench.operators.pieces import value_in
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ class HybridReader(SourceReader):
         return {"phase": phase, **parts}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        self.history.restore([cast("Snapshot", snapshot["history"]) for snapshot in snapshots])
-        self.live.restore([cast("Snapshot", snapshot["live"]) for snapshot in snapshots])
-        if snapshots and all(snapshot["phase"] == "live" for snapshot in snapshots):
+        for part, name in ((self.history, "history"), (self.live, "live")):
+            part.restore([cast("Snapshot", value_in(snapshot, name, dict[str, Any])) for snapshot in snapshots])
+        if {value_in(snapshot, "phase", Literal["history", "live"]) for snapshot in snapshots} == {"live"}:
             self._begin_live()
 
     def close(self) -> None:

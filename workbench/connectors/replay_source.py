@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from workbench.connectors.replay_log import ReplayLog
 from workbench.elements import Records, event_times
 from workbench.errors import HistoryError
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.pieces import value_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class ReplayReader:
             HistoryError: the log was written anew since the snapshot, or the snapshots lack a channel.
         """
         log = self._source.log
-        offsets: dict[str, Any] = {}
+        offsets: dict[str, int] = {}
         positions_us: list[int] = []
         for snapshot in snapshots:
             if snapshot["log"] != log.manifest.identity:
@@ -175,14 +176,14 @@ class ReplayReader:
                     f"the checkpoint was taken on another version of {log.path}: its offsets mean nothing in this one; "
                     "start the job without resuming"
                 )
-            offsets.update(cast(dict[str, Any], snapshot["offsets"]))
-            positions_us.append(cast(int, snapshot["position_us"]))
+            offsets.update(value_in(snapshot, "offsets", dict[str, int]))
+            positions_us.append(value_in(snapshot, "position_us", int))
         for channel, cursor in self._cursors.items():
             if str(channel) not in offsets:
                 raise HistoryError(
                     f"the checkpoint has no offset for channel {channel} of {log.path}: it belongs to another job"
                 )
-            cursor.seek(int(offsets[str(channel)]))
+            cursor.seek(offsets[str(channel)])
         self._active = list(self._cursors)
         self._forget_ended()
         self.records_read = 0

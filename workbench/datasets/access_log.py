@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from workbench.connectors.base import Exhausted, Fetched, WaitUntil, counted
 from workbench.elements import Int64s, Records
 from workbench.errors import SettingError
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.pieces import positions_in
 from workbench.operators.process_function import ProcessFunction
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.state.descriptors import ValueState
@@ -179,9 +180,9 @@ class AccessLogReader:
         if not self._log.kept:
             return
         for snapshot in snapshots:
-            for item, position in cast("dict[str, int]", snapshot.get("positions", {})).items():
-                if int(item) in self._positions:
-                    self._positions[int(item)] = position
+            for item, position in positions_in(snapshot, self._log.length).items():
+                if item in self._positions:
+                    self._positions[item] = position
 
     def close(self) -> None:
         self._positions = {}

@@ -15,7 +15,7 @@ from workbench.api.refusals import DRIVERS
 from workbench.connectors.base import Guarantee
 from workbench.elements import CheckpointMode
 from workbench.kernel.magics import OPTIONS
-from workbench.kernel.verbs import UNTIL, VERBS, WITHOUT_JOB
+from workbench.kernel.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.restart_strategies import STRATEGIES
 
 VIEWS = (
@@ -75,6 +75,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
     found = [] if rest or verb == "list" else list(jobs)
     if verb == "resume" and not rest:
         found += [job.name for job in wb.found_jobs() if job.resumable and job.name not in jobs]
+    if verb == "resume" and RUN not in rest:
+        found.append(RUN)
     if verb in _WORDS:
         found += _WORDS[verb](meant, own)
     if verb in VERBS and VERBS[verb].flag and VERBS[verb].flag not in own:

@@ -13,17 +13,20 @@ from IPython.display import display
 from IPython.utils.process import arg_split
 
 import workbench as wb
-from workbench.api.job_record import Cell, started_from
+from workbench.api.found_jobs import FoundJob
+from workbench.api.job_record import RECORD, Cell, started_from
 from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import check_beginning, check_directory, planned, settings_of
+from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
-from workbench.kernel.verbs import VERBS, run_verb
+from workbench.kernel.verbs import RUN, VERBS, run_verb
 from workbench.kernel.words import words_of
 from workbench.once import Once
+from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
 
 SETTINGS = (
@@ -143,17 +146,29 @@ class StreamMagics(Magics):
 
     @line_magic("stream")
     def verb(self, line: str) -> Any:
-        return run_verb(words_of(line), self._run_cell)
+        return run_verb(words_of(line), self._offer)
 
-    def _run_cell(self, cell: Cell) -> Any:
-        """Show the cell of a job of an earlier kernel, and run it from the job's latest checkpoint; one whose secrets
-        were not kept is for the person to complete."""
+    def _offer(self, job: FoundJob, cell: Cell, run: bool) -> Any:
+        """Show the cell of a job of an earlier kernel, and put it into the next input, or run it from the job's latest
+        checkpoint; one whose secrets were not kept is for the person to complete."""
         again = Cell(resuming(cell.line), cell.body)
+        text = str(again)
+        shown = printable(text)
         if cell.redacted:
-            places = ", ".join(hidden_places(str(again)))
-            return Advice(f"Secrets are not kept: run this cell with yours in place of {HIDDEN} in {places}\n\n{again}")
-        display(Advice(str(again)))
-        return self.shell.run_cell_magic("stream", again.line, again.body)
+            places = printable(", ".join(hidden_places(text)))
+            return Advice(f"Secrets are not kept: run this cell with yours in place of {HIDDEN} in {places}\n\n{shown}")
+        name, reached, _, directory = job.facts
+        started = format_instant(job.record.started_us)
+        about = f"This cell started {name!r} on {started}, as {RECORD} in {directory} says; {reached}."
+        if run:
+            display(Advice(f"{about}\n\n{shown}"))
+            return self.shell.run_cell_magic("stream", again.line, again.body)
+        if shown != text:
+            what = f"It has characters that are not seen, written out here: '%stream resume {name} {RUN}' runs it"
+        else:
+            self.shell.set_next_input(text)
+            what = f"It is the next input: read it, and run it there or with '%stream resume {name} {RUN}'"
+        return Advice(f"{about}\n{what}.\n\n{shown}")
 
     verb.__doc__ = HELP
 

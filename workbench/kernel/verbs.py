@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import workbench as wb
+from workbench.api.found_jobs import FoundJob
 from workbench.api.job_record import Cell
 from workbench.errors import JobError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.job_list import JobList
-from workbench.redaction import redacted
+from workbench.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,28 +250,34 @@ VERBS: dict[str, Verb] = {
     "stop": Verb(_stop, "end the job"),
 }
 
+RUN = "--run"
+"""Has ``%stream resume`` run the cell that it shows."""
 WITHOUT_JOB = ("list", "set")
 """Verbs that read their words themselves."""
 
 
-RunCell = Callable[[Cell], Any]
-"""Shows a stored cell and runs it."""
+Offer = Callable[[FoundJob, Cell, bool], Any]
+"""Shows the cell of a job that was found, and runs it if that was asked for."""
 
 
-def show_cell(cell: Cell) -> Any:
+def show_cell(job: FoundJob, cell: Cell, run: bool) -> Any:
     """The cell, where nothing can run it."""
-    return Advice(str(cell))
+    return Advice(printable(str(cell)))
 
 
-def resume(words: Sequence[str], run_cell: RunCell) -> Any:
+def resume(words: Sequence[str], offer: Offer) -> Any:
     """``%stream resume``: a paused job goes on, and one of an earlier kernel from its latest checkpoint.
+
+    The cell of a found job may come from somebody else, with the directory: it is shown, and runs when that is said.
 
     Raises:
         JobError: no such job, several that could be meant, or one that this kernel cannot continue.
     """
     jobs = wb.jobs()
+    run = RUN in words
+    words = [word for word in words if word != RUN]
     if len(words) > 1:
-        raise JobError(f"%stream resume takes [NAME], not {len(words)} words")
+        raise JobError(f"%stream resume takes [NAME] [{RUN}], not {len(words)} words")
     here = {name: job for name, job in jobs.items() if not job.over}
     if (words and words[0] in here) or (here and not words):
         job = here[words[0]] if words else default_job("resume", here)
@@ -285,15 +292,15 @@ def resume(words: Sequence[str], run_cell: RunCell) -> Any:
     if name not in found:
         for job in left:
             if job.name == name:
-                raise JobError(f"{name!r} cannot be resumed: {job.facts[1]} ({redacted(job.directory)})")
+                raise JobError(f"{name!r} cannot be resumed: {job.facts[1]} ({job.facts[-1]})")
         raise JobError(unknown("job to resume", name, [*here, *found]))
     job = found[name]
     if job.record.cell is None:
         return Advice(f"{name!r} was started by Python: run its program again, and there\n    pipeline.{job.call}")
-    return run_cell(job.record.cell)
+    return offer(job, job.record.cell, run)
 
 
-def run_verb(words: Sequence[str], run_cell: RunCell = show_cell) -> Any:
+def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
     """Run ``%stream`` with these words, the verb first; without any, list the jobs.
 
     Raises:
@@ -304,7 +311,7 @@ def run_verb(words: Sequence[str], run_cell: RunCell = show_cell) -> Any:
     if verb == "set":
         return set_settings(rest)
     if verb == "resume":
-        return resume(rest, run_cell)
+        return resume(rest, offer)
     if verb == "list":
         if rest:
             raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")

@@ -25,6 +25,7 @@ from workbench.kernels import (
 from workbench.kernels.accumulate import COUNT, Float64s, Valid
 from workbench.operators.accumulator_layout import Cell, layout_of
 from workbench.operators.aggregations import Aggregation, is_time
+from workbench.operators.pieces import column_in
 from workbench.operators.rolling import Fold, RollPlan
 from workbench.state.key_table import KeyTable
 
@@ -281,14 +282,18 @@ class Accumulators:
         return [columns[self._same.get(at, at)] for at in range(len(self._cells))]
 
     def load(self, slots: Int64s, table: pa.Table) -> None:
-        """Put state that ``state_columns`` gave into these slots; columns are found by their names."""
+        """Put state that ``state_columns`` gave into these slots; columns are found by their names.
+
+        Raises:
+            ValueError: one is of another type, or has a null.
+        """
         fields = self._layout.fields
         counts = [table.column(fields[at].name) for at in (*self._same, *self._same.values())]
         if any(not column.equals(counts[0]) for column in counts):
             self._separate()
         for at, field in enumerate(fields):
             target = self._floats if self._cells[at].float else self._ints
-            target[slots, at] = table.column(field.name).to_numpy()
+            target[slots, at] = column_in(table, field.name, field.type)
 
 
 def _as_time(column: pa.Array, kind: pa.DataType) -> pa.Array:

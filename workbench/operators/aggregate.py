@@ -14,6 +14,7 @@ from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, aggregate_fields
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import all_groups_table, keys_of, one_key, output_fields, owned_groups
+from workbench.operators.pieces import codes_in
 from workbench.operators.python_rows import python_rows
 from workbench.state import KeyIndex
 
@@ -95,6 +96,6 @@ class _RollingAggregate(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         groups = owned_groups(snapshots, "groups", self._keys, self._accumulators, self._context)
         if groups is not None:
-            codes = self._index.codes(keys_of(groups, self._keys))
+            codes = codes_in(self._index, keys_of(groups, self._keys))
             self._accumulators.grow(len(self._index))
             self._accumulators.load(codes, groups)

@@ -27,6 +27,7 @@ from workbench.errors import PlanError, SettingError
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.executor import Answer, Inline
 from workbench.operators.lookup_batch import LookupBatch
+from workbench.operators.pieces import table_in
 from workbench.operators.saved_rows import restored_rows, saved_rows, together
 from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name, shorten
 from workbench.origin import Origin
@@ -283,9 +284,8 @@ class _AsyncLookup(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         for at, snapshot in enumerate(snapshots):
-            table = snapshot["waiting"]
-            assert isinstance(table, pa.Table)
+            table = table_in(snapshot, "waiting")
             if table.num_rows and at % self._context.parallelism == self._context.subtask:
-                times = table.column("time").combine_chunks()
+                times = table.column("time").combine_chunks().cast(pa.int64())
                 batch = restored_rows(table, self._input_schema, "waiting", self._context)
                 self._take(Records(batch, None if times.null_count else times.to_numpy()))

@@ -116,8 +116,10 @@ class SharedState:
         if not tables:
             return
         by_subtask = {_subtask_of(table): table for table in tables}
-        own = subtask if len(by_subtask) == parallelism else min(by_subtask)
+        own = subtask if by_subtask.keys() == set(range(parallelism)) else min(by_subtask)
         table = by_subtask[own]
+        if table.num_rows != 1:
+            raise ValueError(f"broadcast has {table.num_rows} rows, where one belongs")
         if _SUBTASK.name in table.schema.names:
             table = table.drop_columns([_SUBTASK.name])
         self._layout.check(table.schema, uid)

@@ -16,9 +16,10 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.broadcast_state import BroadcastView, SharedState, declared_broadcast
 from workbench.operators.join_columns import common_types, key_batch
 from workbench.operators.map import Map, MapLogic
+from workbench.operators.pieces import table_in
 from workbench.operators.process import Process
 from workbench.operators.process_function import ProcessContext, ProcessFunction, Rows, takes_context
-from workbench.operators.process_logic import ProcessLogic
+from workbench.operators.process_logic import ProcessLogic, lowest_watermark
 from workbench.operators.record_loop import LoopError, process_loop
 from workbench.operators.user_function import Record, SchemaLike, declared_schema, function_name, shorten
 from workbench.origin import Origin
@@ -234,9 +235,8 @@ class _ConnectedLogic(ProcessLogic):
         if self._spec.keys:
             super().restore(snapshots)
         else:
-            marks = [mark for snapshot in snapshots if isinstance(mark := snapshot.get("watermark"), int)]
-            self._context.watermark = min(marks, default=NO_TIME)
-        shared = [table for snapshot in snapshots if isinstance(table := snapshot.get("broadcast"), pa.Table)]
+            self._context.watermark = lowest_watermark(snapshots)
+        shared = [table_in(snapshot, "broadcast") for snapshot in snapshots if "broadcast" in snapshot]
         own = self._operator
         self._shared.load(shared, own.subtask, own.parallelism, own.uid)
 

@@ -14,6 +14,7 @@ from workbench.elements import Int64s
 from workbench.errors import CheckpointError, PlanError
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.pieces import table_in
 from workbench.state import KeyIndex, owned_rows
 from workbench.state.key_columns import check_keys
 
@@ -64,8 +65,7 @@ def owned_groups(
     expected = {f"key:{key}" for key in keys} | {field.name for field in accumulators.state_fields()}
     owned = []
     for snapshot in snapshots:
-        table = snapshot[name]
-        assert isinstance(table, pa.Table)
+        table = table_in(snapshot, name)
         missing = sorted(expected - set(table.schema.names))
         if missing:
             raise CheckpointError(

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from workbench.connectors.deferred import Deferred
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
-from workbench.elements import Int64s, Records
+from workbench.elements import Records
 from workbench.errors import RecordError, SettingError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.join_columns import (
@@ -31,6 +31,7 @@ from workbench.operators.join_columns import (
 )
 from workbench.operators.join_rows import Bools, TimedRows
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.pieces import column_in, numbers_in
 from workbench.operators.saved_rows import owned_rows_of
 from workbench.state import KeyIndex
 
@@ -192,9 +193,8 @@ class _IntervalJoin(Operator):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
             if len(batch):
                 codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
-                times: Int64s = table.column("time").to_numpy()
-                matched: Bools = table.column("matched").to_numpy()
-                self._sides[port].add(batch, codes, times, matched.copy())
+                matched: Bools = column_in(table, "matched", pa.bool_())
+                self._sides[port].add(batch, codes, numbers_in(table, "time"), matched)
 
 
 def _time(us: int) -> int:

@@ -23,6 +23,7 @@ from workbench.operators.base import EventTimeOutput, Json, Operator, OperatorCo
 from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, without_null_keys
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.pieces import numbers_in
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.window_columns import EntryColumns, time_of_results
 from workbench.operators.window_sessions import SessionPlaces
@@ -186,7 +187,7 @@ class SessionJoinLogic(Operator):
         batches, windows = [], []
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
-            bounds = [table.column(name).to_numpy() for name in ("window_start", "window_end")]
+            bounds = [numbers_in(table, name) for name in ("window_start", "window_end")]
             batches.append(batch)
             windows.append(np.stack([self._codes(batch, port), *bounds], axis=1))
         found, numbers = np.unique(np.concatenate(windows), axis=0, return_inverse=True)

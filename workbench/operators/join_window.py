@@ -27,6 +27,7 @@ from workbench.operators.join_columns import JoinColumns, JoinRows, key_batch, w
 from workbench.operators.join_groups import Grouped, emit_joined, with_times
 from workbench.operators.join_session import SessionJoinLogic
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.pieces import numbers_in
 from workbench.operators.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.window_columns import time_of_results
 from workbench.operators.window_settings import WindowSettings
@@ -218,4 +219,4 @@ class _WindowJoin(Operator):
         self._watermark = self._past.restore(snapshots)
         for port, side in enumerate(SIDES):
             batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
-            self._keep(port, batch, table.column("window_start").to_numpy(), table.column("window_end").to_numpy())
+            self._keep(port, batch, numbers_in(table, "window_start"), numbers_in(table, "window_end"))

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.pieces import table_in
 from workbench.state import owned_rows
 
 
@@ -34,9 +35,9 @@ def owned_parts(
     """
     columns = [f"key:{key}" for key in keys]
     for snapshot in snapshots:
-        table = snapshot.get(name)
-        if not isinstance(table, pa.Table):
+        if name not in snapshot:
             continue
+        table = table_in(snapshot, name)
         found = [column for column in table.schema.names if column.startswith("key:")]
         if found != columns:
             raise CheckpointError(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.elements import Int64s, Records
+from workbench.operators.accumulator_layout import layout_of
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation, count
 
@@ -39,6 +40,30 @@ def records_in(batch: pa.RecordBatch) -> int:
         8
     """
     return pc.sum(batch.column(RECORDS)).as_py() or 0
+
+
+def check_partials(
+    partials: Records, keys: Sequence[str], aggregations: Sequence[Aggregation], schema: pa.Schema
+) -> None:
+    """Refuse partials of a checkpoint that are not of these aggregates.
+
+    Args:
+        partials: that were on their way.
+        keys: the key columns.
+        aggregations: the functions.
+        schema: of the records.
+
+    Raises:
+        ValueError: a column is missing, of another type, or has a null; or they have no event times.
+    """
+    cells = {field.name: field.type for field in layout_of((*aggregations, count()), schema).fields}
+    cells[RECORDS] = cells.pop(_COUNTED.name)
+    expected = {key: schema.field(key).type for key in keys} | cells
+    found = dict(zip(partials.batch.schema.names, partials.batch.schema.types, strict=True))
+    if found != expected or partials.timestamps is None:
+        raise ValueError(f"partial aggregates have the columns {', '.join(found)}, and not {', '.join(expected)}")
+    if any(partials.batch.column(name).null_count for name in cells):
+        raise ValueError("partial aggregates have a null")
 
 
 class Folding:

@@ -9,16 +9,17 @@ holds where a job goes on with another number of key groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import CheckpointError
 from workbench.operators.base import Json, OperatorContext, Snapshot
+from workbench.operators.pieces import value_in
 from workbench.state import KEY_GROUPS_LEAST, KEY_GROUPS_MOST, key_groups_of, subtask_of_group
+
+_Ranges = tuple[tuple[int, ...], ...]
 
 
 class PastWatermarks:
@@ -35,13 +36,12 @@ class PastWatermarks:
         [({'k': [6, 8]}, 10), ({'k': [5, 7]}, 11)]
     """
 
-    __slots__ = ("_furthest_us", "_groups", "_marks", "_own", "_uid")
+    __slots__ = ("_furthest_us", "_groups", "_marks", "_own")
 
     def __init__(self, context: OperatorContext) -> None:
         owners = subtask_of_group(context.parallelism, context.max_parallelism)
         self._own = np.flatnonzero(owners == context.subtask)
         self._groups = context.max_parallelism
-        self._uid = context.uid
         self._marks: dict[int, Int64s] = {}  # of each group, by their number; only a rehashed state has several
         self._furthest_us = NO_TIME
 
@@ -65,17 +65,14 @@ class PastWatermarks:
         """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on.
 
         Raises:
-            CheckpointError: they are of key groups that cannot be.
+            ValueError: they are no ranges of key groups.
         """
         self._marks.clear()
         for snapshot in snapshots:
-            for first, end, mark, *number in cast("list[list[int]]", snapshot["watermarks"]):
-                groups = number[0] if number else KEY_GROUPS_LEAST
+            for saved in value_in(snapshot, "watermarks", _Ranges):
+                first, end, mark, groups = saved if len(saved) == 4 else (*saved, KEY_GROUPS_LEAST)
                 if not 0 <= first < end <= groups <= KEY_GROUPS_MOST:
-                    raise CheckpointError(
-                        f"the state of operator {self._uid!r} has a watermark of the key groups {first} to {end - 1} "
-                        f"of {groups}, which cannot be: restore another checkpoint"
-                    )
+                    raise ValueError(f"watermarks has the key groups {first} to {end} of {groups}")
                 marks = self._marks.setdefault(groups, np.full(groups, NO_TIME))
                 marks[first:end] = np.maximum(marks[first:end], mark)
         mine = [marks[self._own] if groups == self._groups else marks for groups, marks in self._marks.items()]

@@ -18,6 +18,7 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.dead_letters import TAG, PoisonRecords
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_parts, owned_table
+from workbench.operators.pieces import fitting_keys, numbers_in, table_in, value_in
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
 from workbench.operators.record_loop import CHUNK, LoopError, add_rows, chunks, process_loop
@@ -264,20 +265,20 @@ class ProcessLogic(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         keys = self._spec.keys
-        marks = [mark for snapshot in snapshots if isinstance(mark := snapshot.get("watermark"), int)]
-        self._context.watermark = min(marks, default=NO_TIME)
-        told = {told for snapshot in snapshots if isinstance(told := snapshot.get("has_event_times"), bool)}
-        self._has_event_times = None if not told else True in told
+        self._context.watermark = lowest_watermark(snapshots)
+        told = {value_in(each, "has_event_times", bool | None) for each in snapshots if "has_event_times" in each}
+        self._has_event_times = True in told if told - {None} else None
         for snapshot in snapshots:
-            if isinstance(table := snapshot.get("states"), pa.Table):
-                self._layout.check(table.schema, self._operator.uid)
+            if "states" in snapshot:
+                self._layout.check(table_in(snapshot, "states").schema, self._operator.uid)
+                self._layout.check_times(table_in(snapshot, "states"))
         for rows in owned_parts(snapshots, "states", keys, self._operator):
-            self._states.load(rows, key_rows(rows, keys))
+            self._states.load(rows, fitting_keys(self._states.index, key_rows(rows, keys)))
         for name, timers in (("event_timers", self._event_timers), ("processing_timers", self._processing_timers)):
             rows = owned_table(snapshots, name, keys, self._operator)
             if rows is not None:
-                codes: Int64s = self._states.codes(key_rows(rows, keys))
-                for time_us, code in zip(rows.column("time").to_pylist(), codes.tolist(), strict=True):
+                codes: Int64s = self._states.codes(fitting_keys(self._states.index, key_rows(rows, keys)))
+                for time_us, code in zip(numbers_in(rows, "time").tolist(), codes.tolist(), strict=True):
                     timers.add(time_us, code)
         if self._on_timer is None and (len(self._event_timers) or len(self._processing_timers)):
             raise self._user.error("has timers in the checkpoint but no on_timer: define it as before")
@@ -290,6 +291,12 @@ class ProcessLogic(Operator):
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         self._moment.us = self._operator.clock.now_us()
         return self._states.keys(limit)
+
+
+def lowest_watermark(snapshots: Sequence[Snapshot]) -> int:
+    """How far event time was for all former subtasks."""
+    marks = [value_in(snapshot, "watermark", int) for snapshot in snapshots if "watermark" in snapshot]
+    return min(marks, default=NO_TIME)
 
 
 def _as_python(times: Int64s | None, records: int) -> list[int | None]:

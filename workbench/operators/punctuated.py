@@ -12,6 +12,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records, instants
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
+from workbench.from_json import made
 from workbench.operators.base import Json
 from workbench.operators.watermarks import Marks, WatermarkGenerator, Watermarks, no_times
 
@@ -90,8 +91,9 @@ class PunctuatedGenerator(WatermarkGenerator):
         return None if self._reached_us == NO_TIME else self._reached_us
 
     def restore(self, state: Json) -> None:
-        if isinstance(state, int):
-            self._reached_us = max(self._reached_us, state)
+        self._reached_us = max(self._reached_us, made(int, state, "the watermark"))
+
+    go_on = restore
 
 
 def punctuated(mark: str | Expression) -> Watermarks:

@@ -16,6 +16,7 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
 from workbench.operators.grouping import one_key
 from workbench.operators.keyed_snapshot import key_rows, owned_table
+from workbench.operators.pieces import codes_in
 from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import CHUNK, LoopError, chunks, reduce_loop
 from workbench.operators.user_function import Record, UserFunction, function_name, on_record, shorten
@@ -156,8 +157,8 @@ class ReduceLogic(Operator):
                 f"the state of operator {self._context.uid!r} has the columns {', '.join(held)}, and its input has "
                 f"{', '.join(self._schema.names)}: give the operator another uid to start it afresh"
             )
-        codes = self._index.codes(key_rows(table, self._keys))
+        codes = codes_in(self._index, key_rows(table, self._keys))
         self._held = [None] * len(self._index)
-        rows = table.select(columns).rename_columns(self._schema.names)
+        rows = table.select(columns).rename_columns(self._schema.names).cast(self._schema)
         for code, record in zip(codes.tolist(), rows.to_pylist(), strict=True):
             self._held[code] = record

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError
 from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.pieces import table_in
 from workbench.state import owned_rows
 
 _COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
@@ -51,8 +52,7 @@ def owned_rows_of(
     names = [_COLUMN + key for key in keys]
     parts = []
     for snapshot in snapshots:
-        table = snapshot[side]
-        assert isinstance(table, pa.Table)
+        table = table_in(snapshot, side)
         restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
         parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
     table = pa.concat_tables(parts).combine_chunks()

@@ -22,6 +22,7 @@ import pyarrow as pa
 from workbench.durations import NO_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError
+from workbench.from_json import made
 from workbench.operators.base import Json
 
 WATERMARK_INTERVAL_US = 100_000
@@ -98,6 +99,16 @@ class WatermarkGenerator:
         Args:
             state: never None.
         """
+
+    def go_on(self, state: Json) -> None:
+        """Calls ``restore``, which may be a user's."""
+        try:
+            self.restore(state)
+        except Exception as error:
+            raise RecordError(
+                f"{type(self).__qualname__}.restore failed with {type(error).__name__}: {error}; it gets what "
+                "snapshot returned before"
+            ) from error
 
     def observe(self, records: Records) -> Marks:
         """All watermarks that a batch brings, each with its place in the batch."""
@@ -208,8 +219,9 @@ class BoundedGenerator(WatermarkGenerator):
         return None if self.largest_us == NO_TIME else self.largest_us
 
     def restore(self, state: Json) -> None:
-        if isinstance(state, int):
-            self.largest_us = max(self.largest_us, state)
+        self.largest_us = max(self.largest_us, made(int, state, "the largest event time"))
+
+    go_on = restore
 
 
 class IngestionGenerator(WatermarkGenerator):
@@ -233,8 +245,9 @@ class IngestionGenerator(WatermarkGenerator):
         return None if self._latest_us == NO_TIME else self._latest_us
 
     def restore(self, state: Json) -> None:
-        if isinstance(state, int):
-            self._latest_us = max(self._latest_us, state)
+        self._latest_us = max(self._latest_us, made(int, state, "the latest event time"))
+
+    go_on = restore
 
 
 def no_times(records: Records) -> Int64s:

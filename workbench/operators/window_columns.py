@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from workbench.durations import LATEST_TIME
 from workbench.elements import Int64s
+from workbench.operators.pieces import column_in
 
 TIME = pa.timestamp("us", tz="UTC")
 """The type of a window's bounds in time."""
@@ -84,6 +85,10 @@ class EntryColumns:
         return {name: pa.array(array[entries]) for name, array in self._arrays.items()}
 
     def load(self, entries: Int64s, table: pa.Table) -> None:
-        """Take over what ``arrow`` gave."""
+        """Take over what ``arrow`` gave.
+
+        Raises:
+            ValueError: a column is of another type, or has a null.
+        """
         for name, array in self._arrays.items():
-            array[entries] = table.column(name).to_numpy()
+            array[entries] = column_in(table, name, pa.from_numpy_dtype(array.dtype))

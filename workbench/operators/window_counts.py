@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from workbench.elements import Int64s
 from workbench.kernels import number_rows
+from workbench.operators.pieces import numbers_in
 from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_places import Placement
 from workbench.state.key_table import KeyTable
@@ -60,4 +61,5 @@ class CountPlaces:
 
     def load_keys(self, keys: Int64s, table: pa.Table) -> None:
         self._know(keys)
+        numbers_in(table, "seen", 0)
         self._keys.load(keys, table)

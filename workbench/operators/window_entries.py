@@ -16,6 +16,7 @@ from workbench.elements import Int64s
 from workbench.errors import CheckpointError
 from workbench.operators.base import OperatorContext, Snapshot
 from workbench.operators.grouping import keys_of, one_key
+from workbench.operators.pieces import codes_in, numbers_in, table_in
 from workbench.operators.python_rows import python_rows
 from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_contents import Contents
@@ -155,16 +156,20 @@ class WindowEntries:
         if self.places.keeps_keys:
             table, codes = self._owned(snapshot, "keys", ["seen"], context)
             self.places.load_keys(codes, table)
+        known = len(self.index)
         state = [*self.contents.state_names(), *self.firing.state(np.empty(0, np.int64))]
         table, codes = self._owned(snapshot, "windows", ["start", "end", "latest", "place", *state], context)
         if table.num_rows == 0:
             return
-        starts, ends = table.column("start").to_numpy(), table.column("end").to_numpy()
+        if self.places.keeps_keys and len(self.index) > known:
+            raise ValueError("its windows are of keys of which nothing is known")
+        starts, ends = numbers_in(table, "start"), numbers_in(table, "end")
         entries = self.places.add(codes, starts, ends)
         self.grow()
-        self.latest[entries] = table.column("latest").to_numpy()
+        self.latest[entries] = numbers_in(table, "latest")
         self.firing.load(entries, table, ends)
-        self.contents.load(entries, table, table.column("place").to_numpy(), snapshot)
+        places = numbers_in(table, "place", 0, table_in(snapshot, "windows").num_rows)
+        self.contents.load(entries, table, places, snapshot)
         self._next_over = min(self._next_over, int(ends.min()))
 
     def _owned(
@@ -180,4 +185,4 @@ class WindowEntries:
                 "aggregates have changed since the checkpoint; give the operator another uid to start it afresh"
             )
         owned = owned_rows(table, keys, context.subtask, context.parallelism, context.max_parallelism).combine_chunks()
-        return owned, self.index.codes(keys_of(owned, self._keys))
+        return owned, codes_in(self.index, keys_of(owned, self._keys))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.kernels import count_into_waves
+from workbench.operators.pieces import column_in, numbers_in
 from workbench.operators.window_columns import EntryColumns
 from workbench.operators.window_places import Mask, Placement
 from workbench.windows.schedule import Schedule, TimeKind
@@ -233,8 +234,8 @@ class ScheduledFiring:
 
     def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
         self._columns.load(entries, table)
-        pending = table.column("pending").to_numpy()
+        pending = column_in(table, "pending", pa.bool_())
         if pending.any():
             self._next_end = min(self._next_end, int(ends[pending].min()))
-        early = table.column("early").to_numpy()
+        early = numbers_in(table, "early")
         self._next_early = min(self._next_early, int(early.min(initial=MAX_TIME)))

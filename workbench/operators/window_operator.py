@@ -20,6 +20,7 @@ from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.pieces import value_in
 from workbench.operators.python_rows import python_rows
 from workbench.operators.window_columns import time_of_results
 from workbench.operators.window_contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
@@ -299,11 +300,10 @@ class WindowOperator(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         self._moment.watermark_us = self._passed_us = self._past.restore(snapshots)
-        self._timed = all(snapshot["timed"] for snapshot in snapshots)
+        self._timed = True
         for snapshot in snapshots:
-            arrived = snapshot["arrived"]
-            assert isinstance(arrived, int)
-            self._arrived = max(self._arrived, arrived)
+            self._timed &= value_in(snapshot, "timed", bool)
+            self._arrived = max(self._arrived, value_in(snapshot, "arrived", int))
             self._entries.load(snapshot, self._context)
 
 

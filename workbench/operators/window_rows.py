@@ -14,6 +14,7 @@ from workbench.elements import Int64s
 from workbench.operators.accumulators import Accumulators
 from workbench.operators.aggregations import Aggregation
 from workbench.operators.base import Snapshot
+from workbench.operators.pieces import numbers_in, table_in
 from workbench.operators.window_contents import Fired, Incoming, Results
 from workbench.operators.window_functions import AnyAggregation, by_group
 from workbench.operators.window_places import Mask
@@ -228,20 +229,18 @@ class KeptRecords:
         return {"records": records, "members": pa.table({"entry": code[kept.entries], "row": kept.rows})}
 
     def load(self, entries: Int64s, table: pa.Table, places: Int64s, tables: Snapshot) -> None:
-        records, members = tables["records"], tables["members"]
-        assert isinstance(records, pa.Table)
-        assert isinstance(members, pa.Table)
-        of_member = members.column("entry").to_numpy()
-        entry_of = np.full(max(int(of_member.max(initial=-1)), int(places.max(initial=-1))) + 1, -1)
+        records, members = table_in(tables, "records"), table_in(tables, "members")
+        windows = table_in(tables, "windows").num_rows
+        of_member = numbers_in(members, "entry", 0, windows)
+        entry_of = np.full(windows, -1)
         entry_of[places] = entries
         mine = entry_of[of_member] >= 0
-        used, rows = np.unique(members.column("row").to_numpy()[mine], return_inverse=True)
+        used, rows = np.unique(numbers_in(members, "row", 0, records.num_rows)[mine], return_inverse=True)
         records = records.take(pa.array(used))
         columns = [_chunk(records.column(f"record:{name}"), self._schema.field(name).type) for name in self._columns]
-        columns.append(records.column("number").combine_chunks())
+        columns.append(pa.array(numbers_in(records, "number")))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        times = records.column("time").combine_chunks().to_numpy()
-        self._parts.append(_Kept(batch, times, entry_of[of_member[mine]], rows))
+        self._parts.append(_Kept(batch, numbers_in(records, "time"), entry_of[of_member[mine]], rows))
 
 
 def _chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

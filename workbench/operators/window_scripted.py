@@ -6,6 +6,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,13 @@ import pyarrow as pa
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.errors import RecordError
+from workbench.from_json import made, parsed
 from workbench.operators.window_firing import Moment, Round, Waves
 from workbench.operators.window_places import Placement
 from workbench.windows import Action, TimeKind, Trigger, TriggerContext, Window
 
 _Timers = list[tuple[int, int]]
+_Times = tuple[int, ...]
 _Act = tuple[int, bool, bool, int]  # an entry, whether it fires, whether it is purged, the event time of the timer
 
 
@@ -201,10 +204,12 @@ class ScriptedFiring:
     def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
         for entry, text in zip(entries.tolist(), table.column("trigger").to_pylist(), strict=True):
             context = self._contexts[entry] = TriggerContext()
-            context.state, event, processing, *empty = json.loads(text)
+            kept = parsed(made(str, text, "trigger"))
+            context.state, event, processing, *empty = made(tuple[Any, ...], kept, "trigger")
             if empty:
                 self._empty.add(entry)
-            context.event_timers, context.processing_timers = set(event), set(processing)
+            context.event_timers = set(made(_Times, event, "trigger"))
+            context.processing_timers = set(made(_Times, processing, "trigger"))
         self._schedule(self._contexts.items())
 
 

@@ -24,6 +24,7 @@ class SessionPlaces:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._count = 0
+        self._apart = session.column is None
         self._entries = EntryColumns({"owner": 0, "start": 0, "end": 0, "earlier": NOWHERE})
         self._latest = EntryColumns({"latest": NOWHERE})  # by key code
 
@@ -36,8 +37,9 @@ class SessionPlaces:
         self._latest.grow(int(keys.max(initial=-1)) + 1)
         self._entries.grow(self._count + n)
         gaps = self._gaps(batch, n)
-        # A gap of one length reaches two sessions at most; of any length, it may reach all.
-        room = n if self._session.column is None else n + self._count
+        # A gap of one length reaches two sessions at most; of any length, or where a restored checkpoint has sessions
+        # that overlap, it may reach all.
+        room = n if self._apart else n + self._count
         entries, starts, ends = np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
         moves = np.empty((room, 3), np.int64)
         columns = self._entries
@@ -115,6 +117,9 @@ class SessionPlaces:
         self._latest["latest"][owners[first]] = ordered[first]
         self._entries["earlier"][ordered] = NOWHERE
         follows = np.flatnonzero(~first)
+        ends, starts = self._entries["end"][ordered], self._entries["start"][ordered]
+        if (ends < starts).any() or (ends[follows] >= starts[follows - 1]).any():
+            self._apart = False
         self._entries["earlier"][ordered[follows - 1]] = ordered[follows]
 
     def retain(self, entries: Int64s, codes: Int64s) -> None:

@@ -27,6 +27,7 @@ from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.grouping import groups_table, keys_of, one_key, owned_groups
 from workbench.operators.partials import RECORDS, Merging, is_partial, records_in
 from workbench.operators.past_watermarks import PastWatermarks
+from workbench.operators.pieces import codes_in, column_in
 from workbench.operators.python_rows import python_rows
 from workbench.operators.tumbling_entries import TumblingEntries
 from workbench.operators.window_columns import TIME, time_of_results
@@ -187,11 +188,11 @@ class TumblingAggregate(Operator):
         groups = owned_groups(snapshots, "windows", self._keys, self._accumulators, self._context)
         if groups is None:
             return
-        starts = groups.column("window_start").combine_chunks().view(pa.int64()).to_numpy()
-        codes = self._entries.index.codes(keys_of(groups, self._keys))
+        starts: Int64s = column_in(groups, "window_start", TIME)
+        codes = codes_in(self._entries.index, keys_of(groups, self._keys))
         entries = self._entries.add(starts, codes)
         self._accumulators.grow(len(self._entries.fired))
         self._accumulators.load(entries, groups)
-        fired = groups.column("fired").to_numpy()
+        fired = column_in(groups, "fired", pa.bool_())
         self._entries.fired[entries] = fired
         self._unfired_start = int(starts[~fired].min(initial=MAX_TIME))

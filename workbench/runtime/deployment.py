@@ -15,8 +15,7 @@ from workbench.connectors.hybrid_source import rated
 from workbench.connectors.pace import Pace
 from workbench.connectors.rate import Rate
 from workbench.connectors.tables import Tables
-from workbench.errors import CheckpointError
-from workbench.operators.base import Counters, Operator, OperatorContext, Snapshot
+from workbench.operators.base import Counters, Operator, OperatorContext
 from workbench.operators.executor import Executor
 from workbench.operators.local_aggregate import aggregates_locally
 from workbench.operators.positions import Positions, Reading
@@ -172,14 +171,18 @@ def deploy(
     edges = [edge for edge in graph.edges if edge.source in vertices]
     channels = _channels(edges, slots, settings)
     tasks: list[Task] = []
-    in_flight = [] if states is None else restored(states.get(TASK, []))
+    in_flight: list[InFlight] = []
+    if states:
+        with states.taken_by(TASK, "the tasks"):
+            in_flight = restored(states.get(TASK, []))
     try:
         for vertex in vertices:
             for subtask in range(vertex.parallelism):
                 builder = _TaskBuilder(settings, services, number, graph.max_parallelism, vertex, subtask, states)
                 tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
-        if in_flight:
-            _resend(graph, tasks, in_flight)
+        if in_flight and states:
+            with states.taken_by(TASK, "the tasks"):
+                _resend(graph, tasks, in_flight)
     except BaseException:
         for task in tasks:
             with suppress(Exception):  # why they could not all be built is what is told
@@ -228,27 +231,13 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     return found
 
 
-def _take_over(logic: Operator | SourceReader, uid: str, snapshots: Sequence[Snapshot]) -> None:
-    """Restore an operator; no checkpoint says with which trigger and aggregates windows wrote a state, and those of
-    earlier versions do not say what operator did."""
-    try:
-        logic.restore(snapshots)
-    except KeyError as error:
-        pieces = sorted({name for snapshot in snapshots for name in snapshot})
-        wrote, instead = "another kind of operator", ""
-        if {"windows", "watermarks"} <= set(pieces):
-            wrote = "windows with another trigger or evictor, or other aggregates,"
-            instead = "go on with those that it had, or "
-        raise CheckpointError(
-            f"the state of operator {uid!r} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so "
-            f"{wrote} wrote it: {instead}give this one another uid to start it afresh"
-        ) from error
-
-
-def _missing(error: KeyError) -> str:
-    """What a snapshot does not have: a piece, or a column of one, of which Arrow tells in a sentence."""
-    text = str(error.args[0])
-    return text.split('"')[1] if text.startswith("Field ") else text
+def _take_over(logic: Operator | SourceReader, uid: str, states: States) -> None:
+    """Restore an operator, or a source; what a user's own source raises goes on as it is."""
+    if not type(logic).__module__.startswith("workbench."):
+        logic.restore(states[uid])
+        return
+    with states.taken_by(uid, f"operator {uid!r}"):
+        logic.restore(states[uid])
 
 
 @dataclass(slots=True)
@@ -303,7 +292,8 @@ class _TaskBuilder:
         head = self.vertex.nodes[0]
         task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
         if self.states is not None:
-            task.restore_watermarks(self.states.get(self.vertex.name, []))
+            with self.states.taken_by(self.vertex.name, f"source {self.vertex.name!r}"):
+                task.restore_watermarks(self.states.get(self.vertex.name, []))
         return task
 
     def _links(self, reading: Reading) -> dict[Node, Link]:
@@ -324,7 +314,7 @@ class _TaskBuilder:
                 self.opened.append(operator)
                 operator.open(context)
                 if self.states is not None and self.states.get(uid):
-                    _take_over(operator, uid, self.states[uid])
+                    _take_over(operator, uid, self.states)
             links[node] = link
             if node is not self.vertex.nodes[0]:
                 links[node.inputs[0].node].children.append((node.inputs[0].tag, link))
@@ -350,7 +340,7 @@ class _TaskBuilder:
         self.opened.append(reader)
         reader.open(self._context(uid, Counters()))
         if self.states is not None and self.states.get(uid):
-            _take_over(reader, uid, self.states[uid])
+            _take_over(reader, uid, self.states)
         return reader
 
     def _context(self, uid: str, counters: Counters) -> OperatorContext:

@@ -10,7 +10,8 @@ names both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -19,10 +20,12 @@ import pyarrow as pa
 
 from workbench.connectors.deferred import FILES, ChangingRows
 from workbench.errors import CorruptCheckpointError
-from workbench.from_json import parsed
+from workbench.from_arrow import Unfolding, tables_in
+from workbench.from_json import made, parsed
 from workbench.operators.base import Json, Snapshot
 
 _LARGE = 65_536
+_SHOWN = 200
 _FORMAT = pa.ipc.IpcWriteOptions()  # whatever the environment asks of other writers
 _encode_json = json.JSONEncoder(sort_keys=True).encode
 _EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
@@ -203,15 +206,25 @@ def _without_repeats(table: pa.Table) -> pa.Table:
     return table.drop_columns(list(repeats)).replace_schema_metadata(metadata)
 
 
-def with_repeats(table: pa.Table) -> pa.Table:
-    """The table with the columns that were left out when it was written."""
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    columns: tuple[str, ...]
+    repeats: Mapping[str, str]
+
+
+def with_repeats(table: pa.Table, unfolding: Unfolding) -> pa.Table:
+    """The table with the columns that were left out when it was written.
+
+    Raises:
+        ValueError: that is no such table; a KeyError, if a column that is repeated is not there.
+    """
     metadata = dict(table.schema.metadata or {})
     if _REPEATS not in metadata:
         return table
-    content = json.loads(metadata.pop(_REPEATS))
-    repeats: dict[str, str] = content["repeats"]
-    columns = [table.column(repeats.get(name, name)) for name in content["columns"]]
-    return pa.table(columns, names=content["columns"]).replace_schema_metadata(metadata or None)
+    content = made(_Repeats, parsed(metadata.pop(_REPEATS)), _REPEATS.decode())
+    columns = [table.column(content.repeats.get(name, name)) for name in content.columns]
+    unfolding.add(max(0, sum(column.nbytes for column in columns) - table.nbytes))
+    return pa.table(columns, names=content.columns).replace_schema_metadata(metadata or None)
 
 
 class _Pieces:
@@ -250,38 +263,44 @@ class _Pieces:
         """Arrow asks for it; there is nothing to do."""
 
 
-def decode(data: Any, name: str, parts: Callable[[Sequence[str]], pa.Table] | None = None) -> dict[str, Snapshot]:
+def decode(
+    data: Any, name: str, parts: Callable[[Sequence[str], Unfolding], pa.Table] | None = None
+) -> dict[str, Snapshot]:
     """The states in such bytes (any buffer).
 
     Args:
         data: the bytes.
         name: of the file, for errors.
-        parts: gives a table that is in files of its own.
+        parts: gives a table that is in files of its own; None: there is none.
 
     Raises:
         CorruptCheckpointError: the bytes are not such a file; `name` says which one.
     """
     try:
-        streams = streams_in(data)
+        unfolding = Unfolding(len(memoryview(data)))
+        streams = tables_in(data, unfolding)
+        index = next(streams)
+        if not index.schema.equals(_INDEX):
+            raise ValueError(f"its index has the columns {', '.join(index.schema.names)[:_SHOWN]!r}")
         states: dict[str, Snapshot] = {}
-        for row in next(streams).to_pylist():
-            snapshot = states.setdefault(row["operator"], {})
-            if not row["name"]:
+        for row in index.to_pylist():
+            operator, piece = made(str, row["operator"], "an operator"), made(str, row["name"], "a name")
+            snapshot = states.setdefault(operator, {})
+            if not piece:
                 continue
+            if piece in snapshot:
+                raise ValueError(f"operator {operator!r} has {piece!r} twice")
             if row["json"] is not None:
-                snapshot[row["name"]] = cast(Json, parsed(row["json"]))
+                snapshot[piece] = cast(Json, parsed(row["json"]))
             elif row["parts"] is None:
-                snapshot[row["name"]] = with_repeats(next(streams))
+                snapshot[piece] = with_repeats(next(streams), unfolding)
+            elif parts is not None:
+                paths = made(tuple[str, ...], row["parts"], "its parts")
+                snapshot[piece] = with_repeats(parts(paths, unfolding), unfolding)
             else:
-                assert parts is not None, "a checkpoint with parts is read by its storage"
-                snapshot[row["name"]] = with_repeats(parts(row["parts"]))
+                raise ValueError(f"{piece!r} is in files of its own, which this checkpoint does not have")
         return states
-    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, StopIteration) as error:
+    except StopIteration:
+        raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: it lacks a table") from None
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, struct.error) as error:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
-
-
-def streams_in(data: Any) -> Iterator[pa.Table]:
-    """The tables of the streams that stand one behind the other in a buffer."""
-    source = pa.BufferReader(pa.py_buffer(data))
-    while source.tell() < source.size():
-        yield pa.ipc.open_stream(source).read_all()

@@ -11,11 +11,11 @@ operator of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,14 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.operators.base import Json, Snapshot
 from workbench.operators.partials import is_partial
+from workbench.operators.pieces import table_in, value_in
 
 TASK = "$task"
 """Stands for the task itself where a checkpoint lists operators."""
 _TIMES = "$event_time"
 _PIECES = "in_flight"
 _EARLY = "early"
+_Piece = tuple[str, str | None, str, int, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +110,28 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     """
     found: list[InFlight] = []
     for snapshot in snapshots:
-        for number, (*flow, held) in enumerate(cast("list[Any]", snapshot.get(_PIECES, []))):
-            table = snapshot[f"{_PIECES}-{number}"]
-            assert isinstance(table, pa.Table)
+        for (*flow, held), table in pieces_in(snapshot):
             found.append(InFlight(Flow(*flow), tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
 
 
+def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
+    """The pieces of one task as they are written: where they were, as ``Flow`` and ``InFlight`` say it, and a table.
+
+    Raises:
+        ValueError: they are something else; a KeyError, if a table is missing.
+    """
+    pieces = value_in(snapshot, _PIECES, tuple[_Piece, ...]) if _PIECES in snapshot else ()
+    for number, piece in enumerate(pieces):
+        _, _, _, port, sender, receiver, receivers, _ = piece
+        if min(port, sender, receiver) < 0 or receiver >= receivers:
+            raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
+        yield piece, table_in(snapshot, f"{_PIECES}-{number}")
+
+
 def early_records(snapshots: Iterable[Snapshot]) -> dict[str, int]:
     """By task: the records that a restored state holds and that will come again all the same."""
-    listed = [cast("list[Any]", snapshot[_EARLY]) for snapshot in snapshots if _EARLY in snapshot]
-    return {str(task): int(count) for task, count in listed}
+    return dict([value_in(snapshot, _EARLY, tuple[str, int]) for snapshot in snapshots if _EARLY in snapshot])
 
 
 def _as_table(buffers: Sequence[Records]) -> pa.Table:
@@ -141,5 +154,7 @@ def _as_buffers(table: pa.Table) -> Iterable[Records]:
             yield Records(batch)
             continue
         column = batch.column(at)
+        if column.type != pa.int64():
+            raise ValueError(f"{_TIMES} is of the type {column.type}")
         kept = pa.RecordBatch.from_arrays(batch.columns[:at], schema=batch.schema.remove(at))
         yield Records(kept, None if column.null_count else column.to_numpy())

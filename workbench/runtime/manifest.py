@@ -13,6 +13,8 @@ from workbench.from_json import made, parsed
 from workbench.state import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
+SHARED = ("tables", "state")
+"""The folders of the files that checkpoints share, of a sink's rows and of large tables of state."""
 FORMAT = 3
 _ID_MAX = 2**62  # so that the numbers behind it have 64 bits, too
 _PATH_MAX = 1_000
@@ -169,12 +171,27 @@ def _sensible(manifest: Manifest) -> Manifest:
         raise ValueError(f"its max_parallelism is {manifest.max_parallelism}, which is not from 1 to {KEY_GROUPS_MOST}")
     if len({file.task for file in manifest.files}) < len(manifest.files):
         raise ValueError("it has two files of one task")
-    for path in sorted(manifest.needs.union(file.file for file in manifest.files)):
-        if len(path) > _PATH_MAX or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
-            raise ValueError(
-                f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has no fit name"
-            )
+    names = [file.file for file in manifest.files]
+    if len(set(names)) < len(names):
+        raise ValueError("two tasks of it have one file")
+    for path in names:
+        if "/" in path or path == MANIFEST or not _is_path(path):
+            raise _stray(path)
+    for path in sorted(manifest.needs):
+        # What a savepoint needs is brought beside its checkpoints: nothing else there may be written over.
+        if path.partition("/")[0] not in SHARED or "/" not in path or not _is_path(path):
+            raise _stray(path)
     return manifest
+
+
+def _is_path(path: str) -> bool:
+    return len(path) <= _PATH_MAX and "\0" not in path and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def _stray(path: str) -> ValueError:
+    return ValueError(
+        f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has no fit name"
+    )
 
 
 def _head(body: bytes) -> bytes:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
 from workbench.errors import CheckpointError
-from workbench.operators.partials import RECORDS, is_partial
+from workbench.operators.local_aggregate import aggregates_locally
+from workbench.operators.partials import RECORDS, check_partials, is_partial
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.runtime.chain import Link
 from workbench.runtime.in_flight import Flow, InFlight
@@ -97,15 +100,15 @@ def sends_of(
     sends: list[Send] = []
     for piece in ordered:
         send = _way(vertex, links, outputs, piece.flow)
-        sends += [_bound(send, buffer) for buffer in piece.buffers]
+        sends += [send(buffer) for buffer in piece.buffers]
     return sends
 
 
-def _bound(send: Callable[[Records], None], buffer: Records) -> Send:
-    return lambda: send(buffer)
+_Way = Callable[[Records], Send]
+"""Gives what sends a buffer, when its columns are those that go this way."""
 
 
-def _way(vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], flow: Flow) -> Callable[[Records], None]:
+def _way(vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], flow: Flow) -> _Way:
     link = next(link for link in links if link.uid == flow.producer)
     producer = vertex.nodes[vertex.uids.index(flow.producer)]
     for edge, output in zip(vertex.outs, outputs, strict=True):
@@ -118,11 +121,11 @@ def _way(vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], f
     for tag, child in link.children:  # at this parallelism the two are one task
         if (tag, child.uid) == (flow.tag, flow.consumer):
             schema = producer.schema if tag is None else producer.side_schemas[tag]
-            return lambda records, child=child, schema=schema: child.receive(_widened(records, schema))  # type: ignore[misc]
+            return lambda records, child=child, schema=schema: partial(child.receive, _widened(records, schema))  # type: ignore[misc]
     raise _homeless(flow)
 
 
-def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> Callable[[Records], None]:
+def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> _Way:
     if edge.exchange == "broadcast":
         if edge.target.parallelism != flow.receivers:
             raise CheckpointError(
@@ -130,15 +133,19 @@ def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> Callable[[Records], 
                 f"subtasks of {flow.consumer!r}, and now there are {edge.target.parallelism}: go on at parallelism "
                 f"{flow.receivers} and rescale the running job, or start from a savepoint"
             )
-        return lambda records: output.send_to(flow.receiver, _fitted(records, edge.schema))
-    return lambda records: _send(edge, output, records)
+        return lambda records: partial(output.send_to, flow.receiver, _fitted(records, edge.schema))
+    return lambda records: _sent(edge, output, records)
 
 
-def _send(edge: Edge, output: EdgeOutput, records: Records) -> None:
+def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
     if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_partial(records.batch):
-        output.send_partials(records)  # they are merged whether or not batches are aggregated before the exchange now
-    else:
-        output.route(_fitted(records, edge.schema))
+        spec: Any = edge.target.nodes[0].spec
+        if not aggregates_locally(spec):
+            raise ValueError(f"{edge.target.name} takes no partial aggregates")
+        check_partials(records, spec.keys, [item for _, item in spec.aggregates], edge.schema)
+        # They are merged whether or not batches are aggregated before the exchange now.
+        return partial(output.send_partials, records)
+    return partial(output.route, _fitted(records, edge.schema))
 
 
 def _fitted(records: Records, schema: pa.Schema) -> Records:

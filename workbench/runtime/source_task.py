@@ -13,6 +13,7 @@ from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.base import Json, Snapshot
 from workbench.operators.dead_letters import TAG as DEAD_LETTERS
+from workbench.operators.pieces import value_in
 from workbench.operators.positions import Reading
 from workbench.operators.watermarks import IngestionGenerator, Marks, WatermarkGenerator
 from workbench.plan.watermark_strategy import WatermarkStrategy
@@ -102,19 +103,17 @@ class SourceTask(Task):
         What is shared by several splits goes on from the one that is furthest behind, or from the start when one of
         them has not begun: no record that would have been on time becomes late.
         """
-        saved: dict[str, Json] = {}
+        saved: dict[str, tuple[int, Json]] = {}
         for snapshot in snapshots:
-            part = snapshot.get(WATERMARKS)
-            assert isinstance(part, dict)
-            saved.update(part)
+            saved.update(value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]]))
         for time in self._times:
             own = [saved.get(split) for split, other in self.splits.items() if other is time]
-            known = [(item[0], item[1]) for item in own if isinstance(item, list)]
+            known = [item for item in own if item is not None]
             if known and len(known) == len(own):
-                watermark_us, state = min(known, key=lambda item: _as_time(item[0]))
-                time.reach(_as_time(watermark_us))
+                watermark_us, state = min(known, key=lambda item: item[0])
+                time.reach(watermark_us)
                 if state is not None:
-                    time.generator.restore(state)
+                    time.generator.go_on(state)
 
     def _source_state(self) -> Snapshot:
         now_us = self._now_us()
@@ -342,8 +341,3 @@ class SourceTask(Task):
         for output in self.outputs:
             output.ship_all()
         self.host.report(Drained(self.name))
-
-
-def _as_time(value: Json) -> int:
-    assert isinstance(value, int)
-    return value

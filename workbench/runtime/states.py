@@ -2,14 +2,71 @@
 
 from __future__ import annotations
 
-from workbench.errors import CheckpointError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.in_flight import TASK
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
-States = dict[str, list[Snapshot]]
-"""The snapshots of all former subtasks, by operator uid."""
+_SHOWN = 300
+
+
+class States(dict[str, list[Snapshot]]):
+    """The snapshots of all former subtasks, by operator uid.
+
+    Attributes:
+        place: the checkpoint that they are of, for errors.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+
+    @contextmanager
+    def taken_by(self, uid: str, what: str) -> Iterator[None]:
+        """What is raised in here because the state of an operator is not what any version writes, says so.
+
+        Args:
+            uid: of the operator.
+            what: a word for who takes the state, such as ``operator 'counts'``.
+
+        Raises:
+            CorruptCheckpointError: instead of a ValueError and the like.
+            CheckpointError: another kind of operator wrote it, or windows with another trigger or other aggregates,
+                which no checkpoint says; those of earlier versions do not even say what operator did.
+        """
+        try:
+            yield
+        except KeyError as error:
+            pieces = sorted({name for snapshot in self[uid] for name in snapshot})
+            wrote, instead = "another kind of operator", ""
+            if {"windows", "watermarks"} <= set(pieces):
+                wrote = "windows with another trigger or evictor, or other aggregates,"
+                instead = "go on with those that it had, or "
+            raise CheckpointError(
+                f"the state of {what} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so "
+                f"{wrote} wrote it: {instead}give this one another uid to start it afresh"
+            ) from error
+        except (ValueError, TypeError, IndexError, OverflowError, MemoryError, pa.ArrowException) as error:
+            raise CorruptCheckpointError(
+                f"the state of {what} in {self.place} cannot be restored ({_shown(error)}): it is not what this "
+                "version writes; restore another checkpoint, or give the operator another uid to start it afresh"
+            ) from error
+
+
+def _missing(error: KeyError) -> str:
+    """What a snapshot does not have: a piece, or a column of one, of which Arrow tells in a sentence."""
+    text = str(error.args[0])
+    return text.split('"')[1] if text.startswith("Field ") else text
+
+
+def _shown(error: Exception) -> str:
+    return (str(error).partition("\n")[0] or type(error).__name__)[:_SHOWN]
 
 
 def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
@@ -19,7 +76,7 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
         CorruptCheckpointError: a file is missing, torn or altered.
         CheckpointError: it holds the state of an operator that this pipeline does not have.
     """
-    states: States = {}
+    states = States(manifest.place)
     for file in manifest.files:
         for uid, snapshot in storage.states(manifest, file).items():
             if uid not in manifest.ignored:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.elements import Int64s
+from workbench.from_arrow import Unfolding, largest_value
 from workbench.state import hash_keys
 from workbench.state.key_columns import can_be_key
 
@@ -85,26 +86,49 @@ def changes_between(earlier: pa.Table, table: pa.Table) -> Changes | None:
     return Changes(runs, table.take(pa.array(fresh)))
 
 
-def apply_changes(base: pa.Table, changes: Sequence[Changes]) -> pa.Table:
+def apply_changes(base: pa.Table, changes: Sequence[Changes], unfolding: Unfolding | None = None) -> pa.Table:
     """The table that came out of `base` by these changes, one after the other; its rows are copied once.
 
+    Args:
+        base: the table.
+        changes: of it.
+        unfolding: of the file that the table belongs to; None: all of it is in these tables.
+
     Raises:
-        ValueError: the changes are not of this table.
+        ValueError: the changes are not of this table, or repeat its rows too often.
     """
     if not changes:
         return base
+    if any(not change.rows.schema.equals(base.schema) for change in changes):
+        raise ValueError("its changes have other columns")
+    unfolding = unfolding or Unfolding(base.nbytes + sum(change.nbytes for change in changes))
     place: Int64s = np.arange(base.num_rows)  # where each row is in the base with all changed rows behind it
     end = base.num_rows
     for change in changes:
         place = np.concatenate([place, np.arange(end, end + change.rows.num_rows)])
         end += change.rows.num_rows
-        source, length = (change.runs.column(name).to_numpy().astype(np.int64) for name in ("source", "length"))
-        ends = np.cumsum(length)
-        if len(source) and int((source + length).max()) > len(place):
+        source, length = (_counts(change.runs, name) for name in ("source", "length"))
+        if len(source) and (
+            min(int(source.min()), int(length.min())) < 0
+            or max(int(source.max()), int(length.max())) > len(place)
+            or int((source + length).max()) > len(place)
+        ):
             raise ValueError("its changes are of another table")
+        ends = np.cumsum(length)
+        unfolding.add(8 * max(0, int(ends[-1]) - len(place)) if len(ends) else 0)
         place = place[np.repeat(source - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)]
     together = pa.concat_tables([base, *(change.rows for change in changes)])
+    if repeated := len(place) - np.count_nonzero(np.bincount(place, minlength=1)):
+        unfolding.add(repeated * sum(largest_value(chunk) for column in together.columns for chunk in column.chunks))
     return together.combine_chunks().take(pa.array(place)).replace_schema_metadata(base.schema.metadata)
+
+
+def _counts(runs: pa.Table, name: str) -> Int64s:
+    """A column of whole numbers that a file says."""
+    column = runs.column(name)
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise ValueError(f"its changes have a column {name!r} of the type {column.type}")
+    return column.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _origins(earlier: pa.Table, table: pa.Table) -> Int64s:

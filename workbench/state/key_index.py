@@ -50,6 +50,10 @@ class KeyIndex:
         self._pairs = [KeyTable() for _ in self._columns[1:]]
         self._seen = False
 
+    def kind_of(self, key: str) -> pa.DataType:
+        """The type of a key column."""
+        return self._schema.field(key).type
+
     def __len__(self) -> int:
         if self._pairs:
             return len(self._pairs[-1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.errors import CheckpointError, SettingError
 from workbench.state.descriptors import Descriptor
@@ -167,6 +168,23 @@ class StateLayout:
                     if written is not None:
                         setattr(state, field.slot, field.loaded(value, written))
         return states
+
+    def check_times(self, table: pa.Table) -> None:
+        """Refuse rows of a checkpoint in which not every value, or element, has the time at which it was written.
+
+        Raises:
+            ValueError: names the field.
+        """
+        for name, field in self.fields.items():
+            if field.times is None or f"state:{name}" not in table.schema.names:
+                continue
+            values, times = table.column(f"state:{name}"), table.column(f"written:{name}")
+            fits = True
+            if pa.types.is_list(field.times):
+                lengths = [pc.list_value_length(column) for column in (values, times)]
+                fits = lengths[0].equals(lengths[1]) and not any(chunk.flatten().null_count for chunk in times.chunks)
+            if not fits:
+                raise ValueError(f"its state {name} has elements without the times at which they were written")
 
     def check(self, schema: pa.Schema, uid: str) -> None:
         """Refuse a checkpoint's state that is not of these fields.

@@ -32,7 +32,7 @@ from workbench.errors import (
 )
 from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import Encoded
-from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.runtime.manifest import MANIFEST, SHARED, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
 from workbench.runtime.storage.holder import Holder
@@ -41,12 +41,11 @@ from workbench.runtime.storage.locations import looked_into
 from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 
-SHARED = ("tables", "state")
-"""The folders of the files that checkpoints share."""
 INCREMENTAL_ABOVE_BYTES = 1 << 20
 """Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
 _SAVEPOINTS = "savepoints"
-_CHECKPOINT = re.compile(r"chk-([0-9]{8,})")
+CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
+"""The names of the checkpoints' folders."""
 
 
 class DirectoryStorage:
@@ -313,7 +312,7 @@ class DirectoryStorage:
     # within ------------------------------------------------------------------------------------------------------
 
     def _checkpoints(self) -> list[str]:
-        return [name for name in self._folders() if _CHECKPOINT.fullmatch(name)]
+        return [name for name in self._folders() if CHECKPOINT.fullmatch(name)]
 
     def _folders(self, path: str = "") -> Sequence[str]:
         with looked_into(self._files):

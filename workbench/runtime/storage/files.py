@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ from workbench.connectors.part_files import write_pieces_durably
 from workbench.errors import MISSING, CheckpointError
 
 _AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
+ANY_SIZE = 2**63 - 1
+"""Of files whose size nobody has written down."""
 
 
 class Files(Protocol):
@@ -33,8 +35,13 @@ class Files(Protocol):
         """Write buffers one behind the other, durably; the file is there as a whole or not at all."""
         ...
 
-    def read(self, path: str, running: RunningChecksum) -> Any:
-        """A file's bytes (a buffer, of which memory need not hold all), each of them counted in `running`."""
+    def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
+        """A file's bytes (a buffer, of which memory need not hold all), each of them counted in `running`.
+
+        Raises:
+            FileNotFoundError: there is none, it is no regular file, or it has more than `most` bytes, of which none is
+                read then.
+        """
         ...
 
     def exists(self, path: str) -> bool:
@@ -79,6 +86,23 @@ class Files(Protocol):
         ...
 
 
+def check_size(size: int, most: int, path: str) -> None:
+    """Raise a FileNotFoundError where a file has more bytes than anything of ours in its place."""
+    if size > most:
+        raise FileNotFoundError(errno.EFBIG, f"it has {size:,} bytes instead of {most:,} at most", path)
+
+
+@contextmanager
+def _regular(path: str) -> Iterator[BinaryIO]:
+    """A file, opened for reading; a pipe in its place would be waited for, and a device might do anything."""
+    if stat.S_ISREG(os.stat(path).st_mode):
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as content:
+            if stat.S_ISREG(os.fstat(content.fileno()).st_mode):
+                yield content
+                return
+    raise FileNotFoundError(errno.ENOENT, "it is no file", path)
+
+
 class LocalFiles:
     """Files in a folder of this machine.
 
@@ -96,11 +120,10 @@ class LocalFiles:
         make_folder_durably(os.path.dirname(target))
         write_pieces_durably(target, pieces)
 
-    def read(self, path: str, running: RunningChecksum) -> Any:
+    def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
         source = self.path_of(path)
-        if not stat.S_ISREG(os.stat(source).st_mode):  # a pipe would be waited for
-            raise FileNotFoundError(errno.ENOENT, "it is no file", source)
-        with open(source, "rb") as content:  # read, not mapped, so that what the disk cannot read is an error
+        with _regular(source) as content:  # read, not mapped, so that what the disk cannot read is an error
+            check_size(os.fstat(content.fileno()).st_size, most, source)
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
         with pa.memory_map(source) as file:  # the system reads it when it is looked at, and may forget it again
@@ -147,6 +170,8 @@ class LocalFiles:
             self.write(to, (source.read(path, RunningChecksum()),))
             return
         old, new = source.path_of(path), self.path_of(to)
+        with _regular(old):
+            pass
         folder = os.path.dirname(new)
         make_folder_durably(folder)
         self.delete(to)
@@ -156,7 +181,7 @@ class LocalFiles:
         except FileNotFoundError:
             raise
         except OSError:  # another disk, or one without links
-            with open(old, "rb") as content:
+            with _regular(old) as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
         disk.sync_folder(folder)
 

@@ -49,6 +49,7 @@ HEARTBEAT_US = 2_000_000
 SETTLE_US = 1_000_000
 SILENT_MOST_US = 7_000_000
 """So long an owner bears that it cannot renew its heartbeat; then it ends its job, well before anybody takes over."""
+_LEASE_BYTES_MAX = 65_536
 _TOO_LATE = (
     "may have been taken over by another process, because this job renewed its lease too late: "
     "this job must not go on beside it"
@@ -194,7 +195,7 @@ def _read(files: Files) -> tuple[str | None, int]:
     if not files.exists(LEASE):
         return None, 0
     try:
-        content = parsed(bytes(memoryview(files.read(LEASE, RunningChecksum()))))
+        content = parsed(bytes(memoryview(files.read(LEASE, RunningChecksum(), _LEASE_BYTES_MAX))))
         return made(str, content["owner"]), made(int, content["heartbeat_us"])
     except (ValueError, KeyError, TypeError):
         return None, 0

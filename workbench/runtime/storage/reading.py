@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from workbench.connectors.checksum import RunningChecksum, agree
 from workbench.errors import MISSING, CorruptCheckpointError, cannot_be_read
+from workbench.from_arrow import Unfolding
 from workbench.operators.base import Snapshot
 from workbench.runtime.encoding import decode
 from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.state_parts import read_parts
+
+SMALL_MAX = 1 << 26
+"""Bytes of a manifest, or of another file that is no state; the largest are a thousandth of that."""
 
 
 class CheckpointReader:
@@ -25,7 +32,7 @@ class CheckpointReader:
 
     def bytes_of(self, path: str) -> bytes:
         """A small file's bytes; raises an OSError."""
-        return bytes(memoryview(self._files.read(path, RunningChecksum())))
+        return bytes(memoryview(self._files.read(path, RunningChecksum(), SMALL_MAX)))
 
     def is_complete(self, place: str) -> bool:
         """Whether a folder holds a complete checkpoint.
@@ -67,16 +74,24 @@ class CheckpointReader:
         parts = {part.path: part for part in file.parts}
 
         def part(path: str) -> Any:
-            return self._checked(manifest, path, parts[path].size, parts[path].checksum)
+            if path not in parts:
+                raise ValueError(f"it needs {path!r} twice, or its manifest does not list that")
+            listed = parts.pop(path)  # each is a part of one table
+            return self._checked(manifest, path, listed.size, listed.checksum)
+
+        def table(paths: Sequence[str], unfolding: Unfolding) -> pa.Table:
+            if not paths:
+                raise ValueError("a table of it is in no file at all")
+            return read_parts([part(path) for path in paths], paths[-1], unfolding)
 
         data = self._checked(manifest, f"{manifest.place}/{file.file}", file.size, file.checksum)
-        return decode(data, file.file, lambda paths: read_parts([part(path) for path in paths], paths[-1]))
+        return decode(data, file.file, table)
 
     def _checked(self, manifest: Manifest, path: str, size: int, checksum: str) -> Any:
         running = RunningChecksum()
         shown = self._files.path_of(path)
         try:
-            data = self._files.read(path, running)
+            data = self._files.read(path, running, size)
         except MISSING as error:
             raise CorruptCheckpointError(
                 f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} cannot be read "

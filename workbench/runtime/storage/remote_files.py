@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import CheckpointError
-from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.files import ANY_SIZE, Files, check_size
 
 _AT_ONCE = 4 << 20
 _WHOLE_AT_ONCE = ("s3", "gcs", "abfs")
@@ -48,8 +48,9 @@ class RemoteFiles:
         if self._has_folders:
             self._system.move(draft, target)
 
-    def read(self, path: str, running: RunningChecksum) -> Any:
+    def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
         with self._system.open_input_file(self._path(path)) as file:
+            check_size(file.size(), most, path)
             pieces = list(running.over(iter(lambda: file.read_buffer(_AT_ONCE), b"")))
         return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"".join(pieces))
 

@@ -7,6 +7,7 @@ data path knows nothing of it. A chain begins anew when its changes amount to ha
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.errors import CorruptCheckpointError
-from workbench.runtime.encoding import Encoded, Piece, streams_in, written
+from workbench.from_arrow import Unfolding, tables_in
+from workbench.runtime.encoding import Encoded, Piece, written
 from workbench.runtime.manifest import StatePart
 from workbench.runtime.table_changes import Changes, apply_changes, can_change, changes_between
 
@@ -143,16 +145,21 @@ def _changed_bytes(version: _Version) -> int:
     return sum(part.size for part in version.parts[1:])
 
 
-def read_parts(buffers: Sequence[Any], path: str) -> pa.Table:
-    """The table in the bytes of its files, the base first; `path` names the last of them in errors.
+def read_parts(buffers: Sequence[Any], path: str, unfolding: Unfolding) -> pa.Table:
+    """The table in the bytes of its files, the base first.
+
+    Args:
+        buffers: the bytes.
+        path: names the last file in errors.
+        unfolding: of all that these files are a part of.
 
     Raises:
         CorruptCheckpointError: they do not belong together.
     """
     try:
-        (base,), *others = (tuple(streams_in(buffer)) for buffer in buffers)
+        (base,), *others = (tuple(tables_in(buffer)) for buffer in buffers)
         if others and len(others[0]) == 1:  # of state on disk: of several rows of a key the last one counts
             return pa.concat_tables([base, *(rows for (rows,) in others)], promote_options="default")
-        return apply_changes(base, [Changes(runs, rows) for runs, rows in others])
-    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
+        return apply_changes(base, [Changes(runs, rows) for runs, rows in others], unfolding)
+    except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, struct.error) as error:
         raise CorruptCheckpointError(f"the state in {path} and the files before it cannot be read: {error}") from error
