@@ -37,10 +37,12 @@ def check_restore(logical: LogicalGraph, storage: CheckpointStorage, states: Map
         spec, snapshots = node.spec, states.get(uid, ())
         if not snapshots:
             continue
-        if isinstance(spec, ParquetSink | FileSink | SqlSink):
+        if isinstance(spec, ParquetSink | FileSink):
             spec.check_restore(snapshots)
+        elif isinstance(spec, SqlSink):
+            spec.check_restore(snapshots, node.schema)
         elif isinstance(spec, TableSink) and isinstance(storage, DirectoryStorage):
-            spec.check_restore(snapshots, storage.directory)
+            spec.check_restore(snapshots, storage.directory, node.schema)
 
 
 def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:

@@ -80,14 +80,6 @@ class Part:
         for begin, end in zip(begins, [*begins[1:], len(epochs)], strict=True):
             yield int(epochs[begin]), rows.slice(begin, end - begin)
 
-    def check(self) -> None:
-        """Read the file, and refuse one that this part cannot have written.
-
-        Raises:
-            CorruptCheckpointError: it is missing, or not what was written.
-        """
-        self._load()
-
     def _load(self) -> pa.Table:
         assert self.file is not None
         path = self.file.path
@@ -111,8 +103,6 @@ class Part:
         if column.null_count:
             return False
         epochs: Int64s = column.to_numpy()
-        if not len(epochs):
-            return True
         return bool(self.first <= epochs[0] and epochs[-1] <= self.epoch and (np.diff(epochs) >= 0).all())
 
 
@@ -143,7 +133,7 @@ class SavedPart:
         Raises:
             CorruptCheckpointError: no subtask adds such a part, or the file is a link.
         """
-        if not (1 <= self.first <= self.epoch <= checkpoint and 0 <= self.subtask <= SUBTASK_MAX and self.rows >= 0):
+        if not (1 <= self.first <= self.epoch <= checkpoint and 0 <= self.subtask <= SUBTASK_MAX and self.rows >= 1):
             raise impossible(
                 f"subtask {self.subtask} has {self.rows} rows of the epochs {self.first} to {self.epoch}, and the "
                 f"checkpoint is {checkpoint}"

@@ -115,8 +115,8 @@ class PartSink:
             snapshots: of all subtasks, of one checkpoint.
 
         Raises:
-            CorruptCheckpointError: no sink of this kind saves that.
-            CommittedRowsError: the folder holds parts of later checkpoints.
+            CheckpointError: no sink of this kind saves that.
+            SinkError: the folder holds parts of later checkpoints.
         """
         _check_none_later(self.folder, SavedParts.of(snapshots, self.folder, self.part_format.suffix).checkpoint)
 

@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from workbench.connectors.deferred import FILES
-from workbench.errors import MISSING, CorruptCheckpointError, cannot_be_read
+from workbench.errors import MISSING, CheckpointError, CorruptCheckpointError, cannot_be_read
 from workbench.from_json import made
 
 _SHOWN_MAX = 80
@@ -28,7 +30,7 @@ def saved_as(kind: type[Saved], value: object, name: str) -> Saved:
 
     Args:
         kind: as for `made`.
-        value: a snapshot or a part of one.
+        value: a snapshot; the tables in it are left out.
         name: of the value, for errors.
 
     Raises:
@@ -39,7 +41,7 @@ def saved_as(kind: type[Saved], value: object, name: str) -> Saved:
         (1, 2)
     """
     if isinstance(value, Mapping):
-        value = {key: item for key, item in value.items() if key != FILES}
+        value = {key: item for key, item in value.items() if key != FILES and not isinstance(item, pa.Table)}
     try:
         return made(kind, value, name)
     except ValueError as error:
@@ -83,6 +85,28 @@ def is_there(path: Path) -> bool:
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "no plain file"
         raise CorruptCheckpointError(f"{path}, which the checkpoint needs, is {kind}: bring the file back, or {_FIX}")
     return True
+
+
+def check_columns(table: str, had: pa.Schema, has: pa.Schema) -> None:
+    """Refuse saved rows of other columns than a table has.
+
+    Args:
+        table: its name.
+        had: the columns of the saved rows.
+        has: those of the rows that come now.
+
+    Raises:
+        CheckpointError: they differ.
+    """
+    if had != has:
+        raise CheckpointError(
+            f"the table {table!r} had the columns {_columns(had)} and now has {_columns(has)}: give the sink another"
+            " name or start afresh"
+        )
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def impossible(fact: str) -> CorruptCheckpointError:
