@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.sink_folder import SinkFolder
 from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.errors import PlanError
@@ -29,6 +30,24 @@ def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
             spec.check_fresh()
         if fresh and isinstance(spec, SqlSink):
             spec.check_fresh(job, logical.uids[node])
+
+
+def take_folders(logical: LogicalGraph, job: str) -> tuple[SinkFolder, ...]:
+    """Take the folders of a job's sinks for it.
+
+    Raises:
+        SinkError: another job writes to one of them.
+    """
+    taken: list[SinkFolder] = []
+    try:
+        for node in logical.nodes:
+            if isinstance(node.spec, ParquetSink | FileSink):
+                taken.append(SinkFolder(node.spec.folder, job))
+    except BaseException:
+        for folder in taken:
+            folder.release()
+        raise
+    return tuple(taken)
 
 
 def check_restore(logical: LogicalGraph, storage: CheckpointStorage, states: Mapping[str, Sequence[Snapshot]]) -> None:
