@@ -40,6 +40,7 @@ class Calls:
 
     Attributes:
         renamed: files that got their name, whose content and whose folders were durable then.
+        unlinked: files that lost their first name, when their second one was durable.
         nameless: names that were given and not synced, with the number of the folder in which they stand.
         count: of syncs.
     """
@@ -48,12 +49,16 @@ class Calls:
         self.renamed: list[str] = []
         self.nameless: dict[str, int] = {}
         self.count = 0
+        self.unlinked: list[str] = []
+        self._second: dict[str, str] = {}
         self._synced: set[int] = set()
         self._fsync, self._replace, self._mkdir, self._link = os.fsync, os.replace, os.mkdir, os.link
+        self._unlink = os.unlink
         patch.setattr(os, "fsync", self.fsync)
         patch.setattr(os, "replace", self.replace)
         patch.setattr(os, "mkdir", self.mkdir)
         patch.setattr(os, "link", self.link)
+        patch.setattr(os, "unlink", self.unlink)
 
     def fsync(self, descriptor: int) -> None:
         self._fsync(descriptor)
@@ -81,6 +86,14 @@ class Calls:
     def link(self, source: str, target: str) -> None:
         self._link(source, target)
         self._named(target)
+        self._second[source] = target
+        self.renamed.append(target)
+
+    def unlink(self, path: Any) -> None:
+        if str(path) in self._second:
+            assert self._second[str(path)] not in self.nameless, f"{path} is deleted, and its other name is not durable"
+            self.unlinked.append(str(path))
+        self._unlink(path)
 
     def _named(self, path: str) -> None:
         self.nameless[path] = os.stat(os.path.dirname(path)).st_ino
@@ -159,6 +172,7 @@ def test_whatever_a_checkpoint_needs_is_durable_when_it_is_complete(calls: Calls
             assert calls.nameless == {}, "a commit was not synced"
     for kind in ("/chk-", "/savepoints/", "/state/", "/tables/", "/part-", "/.pending-", "manifest.json"):
         assert any(kind in path for path in calls.renamed), kind
+    assert any("/.pending-" in path for path in calls.unlinked)
 
 
 # --- a disk that loses its power

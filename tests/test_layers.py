@@ -78,7 +78,7 @@ ALLOWED_IMPURE = {
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
     ("workbench.connectors.sql_database", "threading"): "a lock: the subtasks that write to one file take turns",
     ("workbench.connectors.tables", "threading"): "a lock: several may look at a table; those who commit never wait",
-    ("workbench.runtime.storage.holding", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn",
+    ("workbench.connectors.folder_lock", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn",
     (
         "workbench.runtime.storage.lease",
         "threading",

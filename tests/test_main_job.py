@@ -18,7 +18,8 @@ from waiting import until
 
 import workbench as wb
 from workbench import col
-from workbench.runtime.storage import DirectoryStorage, HeldError, holding
+from workbench.connectors import folder_lock
+from workbench.runtime.storage import DirectoryStorage, HeldError
 
 pytestmark = pytest.mark.spark  # the history is written by Spark
 
@@ -211,7 +212,7 @@ def test_a_directory_is_locked_where_there_is_no_space_to_say_by_whom(
         write = full
 
     with monkeypatch.context() as patch:
-        patch.setattr(holding, "FileIO", Full)
+        patch.setattr(folder_lock, "FileIO", Full)
         owner = DirectoryStorage(tmp_path)
     with pytest.raises(HeldError, match="in use by another job"):
         DirectoryStorage(tmp_path)

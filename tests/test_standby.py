@@ -23,11 +23,11 @@ import pytest
 
 import workbench as wb
 from workbench.api import opening
-from workbench.connectors import sql_sqlite
+from workbench.connectors import folder_lock, sql_sqlite
 from workbench.drivers import standby
-from workbench.errors import CheckpointError, JobError, SettingError
+from workbench.errors import CheckpointError, JobError, SettingError, SinkError
 from workbench.runtime.encoding import encode
-from workbench.runtime.storage import DirectoryStorage, HeldError, Holder, holding
+from workbench.runtime.storage import DirectoryStorage, HeldError, Holder
 from workbench.runtime.storage.files import LocalFiles
 
 COUNT = 20_000
@@ -169,16 +169,18 @@ def test_who_cannot_look_for_its_lock_completes_no_checkpoint_and_does_not_end(t
 
 
 def test_of_two_jobs_whose_directory_was_replaced_one_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "HEARTBEAT_US", 50_000)
+    monkeypatch.setattr(opening, "HEARTBEAT_US", 1_000_000)
     rows = wb.Stream.from_table(pa.table({"n": range(2_000)}), rate=1_000).uid("numbers")
     pipeline = rows.sink_to(wb.ParquetSink(tmp_path / "out"))
     first = pipeline.run("first", checkpoint_dir=tmp_path / "c", checkpoint_interval="1h")
     first.checkpoint()
     (tmp_path / "other").touch()
     (tmp_path / "other").rename(tmp_path / "c" / "lock")  # at no moment is there none that the first could take again
-    second = pipeline.run("second", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms", resume=True)
+    with pytest.raises(SinkError, match=r"is written to by job 'first' of process"):  # and has taken the directory
+        pipeline.run("second", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms", resume=True)
     with pytest.raises(JobError, match=r"was taken by (process|another job)"):
         first.wait("60s")
+    second = pipeline.run("second", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms", resume=True)
     assert second.wait("60s") == "FINISHED"
     written = (n for path in (tmp_path / "out").glob("part-*") for n in pq.read_table(path)["n"].to_pylist())
     assert sorted(written) == list(range(2_000))
@@ -259,7 +261,7 @@ def tries_again(job: wb.Job) -> list[str]:
     [
         (DirectoryStorage, "latest", OSError(5, "Input/output error")),
         (LocalFiles, "read", OSError(5, "Input/output error")),
-        (holding, "take_folder_durably", OSError(28, "No space left on device")),
+        (folder_lock, "take_folder_durably", OSError(28, "No space left on device")),
     ],
 )
 def test_who_stands_by_tries_again_when_the_storage_does_not_answer(

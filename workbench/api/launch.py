@@ -16,7 +16,7 @@ from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import Plan, Runnable, planned
 from workbench.api.registry import check_free, forget, register
 from workbench.api.repeating import unrepeatable
-from workbench.api.sink_places import check_sinks, check_tables
+from workbench.api.sink_places import check_sinks, check_tables, take_folders
 from workbench.api.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.base import Guarantee
@@ -55,11 +55,11 @@ from workbench.telemetry.sampler import Sampler
 
 
 class _JobSampler(Sampler):
-    """Also gives the checkpoint directory free when the job has ended."""
+    """Also gives the checkpoint directory and the sinks' folders free when the job has ended."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self.storage: CheckpointStorage | None = None
+        self.begin: Beginning | None = None
         self.driver: Driver | None = None
         self.executor: ThreadedExecutor | SteppedExecutor | None = None
         self.heartbeat: Heartbeat | None = None
@@ -68,34 +68,39 @@ class _JobSampler(Sampler):
 
     def holder(self) -> Holder | None:
         """Who has the checkpoint directory, if there is one and it is known."""
-        if isinstance(self.storage, DirectoryStorage):
-            return self.storage.holder
+        if (storage := self.directory()) is not None:
+            return storage.holder
         return None if self.standby is None else self.standby.holder
 
+    def directory(self) -> DirectoryStorage | None:
+        """The checkpoint directory, if there is one."""
+        storage = None if self.begin is None else self.begin.storage
+        return storage if isinstance(storage, DirectoryStorage) else None
+
     def on_end(self, time_us: int) -> None:
-        """Close the directory behind everything that is still to be written to it."""
+        """Give all free behind everything that is still to be written there."""
         if self.executor is not None:
             self.executor.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
         if self.standby is not None:
             self.standby.stop()
-        if isinstance(self.storage, DirectoryStorage) and self.driver is not None:
+        if self.begin is not None and self.begin.held and self.driver is not None:
             self.driver.submit(self._leave, lambda result: None)
 
     def keep(self, state: str) -> None:
         """Write down what there is to know of the job, for whoever finds its directory."""
-        if isinstance(self.storage, DirectoryStorage) and self.record is not None:
+        if (storage := self.directory()) is not None and self.record is not None:
             self.record = replace(self.record, state=state)
-            self.storage.keep(RECORD, self.record.to_json())
+            storage.keep(RECORD, self.record.to_json())
 
     def _leave(self) -> None:
         assert self.driver is not None
-        assert isinstance(self.storage, DirectoryStorage)
+        assert self.begin is not None
         try:
             self.keep(self.driver.master.state)
         finally:
-            self.storage.close()
+            self.begin.close()
 
 
 def start_job(
@@ -139,12 +144,17 @@ def start_job(
                 what = f"{manifest.place} of job {manifest.job!r}"
                 graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
                 manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-            check_sinks(plan.logical, name, fresh=manifest is None)
             check_tables(plan.logical, storage)
+            begin = Beginning(storage, manifest, first_id, graph, news, take_folders(plan.logical, name))
         except BaseException:
-            _let_go(storage)
+            _let_go(Beginning(storage, None, first_id, plan.graph))
             raise
-        return Beginning(storage, manifest, first_id, graph, news)
+        try:
+            check_sinks(plan.logical, name, fresh=manifest is None)
+        except BaseException:
+            _let_go(begin)
+            raise
+        return begin
 
     held: HeldError | None = None
     try:
@@ -156,16 +166,16 @@ def start_job(
     try:
         return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name))
     except BaseException:
-        _let_go(begin.storage)
+        _let_go(begin)
         raise
 
 
-def _let_go(storage: CheckpointStorage) -> None:
-    if isinstance(storage, DirectoryStorage):
-        try:
-            storage.undo_take_back()
-        finally:
-            storage.close()
+def _let_go(begin: Beginning) -> None:
+    try:
+        if isinstance(begin.storage, DirectoryStorage):
+            begin.storage.undo_take_back()
+    finally:
+        begin.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +256,7 @@ def _start(
                 pipeline,
                 name,
                 values | {setting: value for setting, value in in_force.items() if setting in values},
-                checkpoint_dir=sampler.storage.location if isinstance(sampler.storage, DirectoryStorage) else None,
+                checkpoint_dir=None if (kept := sampler.directory()) is None else kept.location,
                 resume=savepoint is None,
                 restore=savepoint,
                 incremental=incremental,
@@ -264,12 +274,13 @@ def _start(
     job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder, whether)
 
     def begins(begin: Beginning) -> None:
-        sampler.storage = begin.storage
+        sampler.begin = begin
         if isinstance(begin.storage, DirectoryStorage):
             sampler.keep("RUNNING")
             if (known := known_directories()) is not None:
                 known.add(str(begin.storage.directory or begin.storage.location))
-            sampler.heartbeat = keep_held(begin.storage, driver)
+        if begin.held:
+            sampler.heartbeat = keep_held(begin, driver)
         for text in begin.news:
             sampler.on_event(clock.now_us(), "notice", text)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 
+from workbench.connectors.sink_folder import SinkFolder
 from workbench.drivers.driver import Driver
 from workbench.drivers.heartbeat import Heartbeat
 from workbench.errors import CheckpointError
@@ -38,6 +39,7 @@ class Beginning:
         first_id: of its first own checkpoint.
         graph: the plan; of as many key groups as that checkpoint, unless the run says another number.
         news: what is worth telling about it.
+        folders: of its sinks, which nobody else writes to.
     """
 
     storage: CheckpointStorage
@@ -45,6 +47,31 @@ class Beginning:
     first_id: int
     graph: PhysicalGraph
     news: tuple[str, ...] = ()
+    folders: tuple[SinkFolder, ...] = ()
+
+    @property
+    def held(self) -> bool:
+        """Whether there is anything that nobody else may have meanwhile."""
+        return isinstance(self.storage, DirectoryStorage) or bool(self.folders)
+
+    def beat(self) -> None:
+        """Called every few seconds as long as the job runs.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+            SinkError: another job has taken the folder of a sink.
+        """
+        if isinstance(self.storage, DirectoryStorage):
+            self.storage.beat()
+        for folder in self.folders:
+            folder.keep()
+
+    def close(self) -> None:
+        """Give all of it free; the directory comes last, because whoever waits for it takes the folders then."""
+        for folder in self.folders:
+            folder.release()
+        if isinstance(self.storage, DirectoryStorage):
+            self.storage.close()
 
 
 def open_storage(
@@ -186,14 +213,14 @@ def _takes(kind: str, saved: str | None) -> bool:
     return saved in (None, kind, kind.partition(" ")[0])
 
 
-def keep_held(storage: DirectoryStorage, driver: Driver) -> Heartbeat:
-    """Keep a directory for this job, and end the job when somebody else has taken it."""
+def keep_held(begin: Beginning, driver: Driver) -> Heartbeat:
+    """Keep for this job what it has taken, and end the job when somebody else has it."""
 
     def lost(error: Exception) -> None:
         master = driver.master
         master.call(lambda: master.abandon(error))
 
-    return Heartbeat(storage.beat, lost, HEARTBEAT_US / 1e6)
+    return Heartbeat(begin.beat, lost, HEARTBEAT_US / 1e6)
 
 
 def _listed(uids: Collection[str]) -> str:

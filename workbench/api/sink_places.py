@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from workbench.connectors.file_sink import FileSink
 from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.sink_folder import SinkFolder
 from workbench.connectors.sql_sink import SqlSink
 from workbench.connectors.table_sink import TableSink
 from workbench.errors import PlanError
@@ -31,16 +32,36 @@ def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
             spec.check_fresh(job, logical.uids[node])
 
 
+def take_folders(logical: LogicalGraph, job: str) -> tuple[SinkFolder, ...]:
+    """Take the folders of a job's sinks for it.
+
+    Raises:
+        SinkError: another job writes to one of them.
+    """
+    taken: list[SinkFolder] = []
+    try:
+        for node in logical.nodes:
+            if isinstance(node.spec, ParquetSink | FileSink):
+                taken.append(SinkFolder(node.spec.folder, job))
+    except BaseException:
+        for folder in taken:
+            folder.release()
+        raise
+    return tuple(taken)
+
+
 def check_restore(logical: LogicalGraph, storage: CheckpointStorage, states: Mapping[str, Sequence[Snapshot]]) -> None:
     """Refuse to go back to a checkpoint, with these states by uid, that a sink could not restore."""
     for node, uid in logical.uids.items():
         spec, snapshots = node.spec, states.get(uid, ())
         if not snapshots:
             continue
-        if isinstance(spec, ParquetSink | FileSink | SqlSink):
+        if isinstance(spec, ParquetSink | FileSink):
             spec.check_restore(snapshots)
+        elif isinstance(spec, SqlSink):
+            spec.check_restore(snapshots, node.schema)
         elif isinstance(spec, TableSink) and isinstance(storage, DirectoryStorage):
-            spec.check_restore(snapshots, storage.directory)
+            spec.check_restore(snapshots, storage.directory, node.schema)
 
 
 def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:

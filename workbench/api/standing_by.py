@@ -41,7 +41,7 @@ def stand_by(
         def take() -> None:
             waiting = driver.master
             if waiting.over:
-                _give_back(begin)
+                begin.close()
             else:
                 storage = begin.storage
                 directory = storage.directory if isinstance(storage, DirectoryStorage) else None
@@ -53,7 +53,7 @@ def stand_by(
         driver.master.call(take)
         while not settled.wait(LOOK_AGAIN_S):
             if driver.ended.is_set():  # it was canceled at this moment, and takes nothing any more
-                _give_back(begin)
+                begin.close()
                 return
 
     def failed(error: Exception) -> None:
@@ -66,8 +66,3 @@ def stand_by(
         driver.master.call(lambda: life.tell("notice", text))
 
     return Standby(name, holder, claim, won, failed, later)
-
-
-def _give_back(begin: Beginning) -> None:
-    if isinstance(begin.storage, DirectoryStorage):
-        begin.storage.close()

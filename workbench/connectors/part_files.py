@@ -23,7 +23,8 @@ from workbench.connectors.disk import (
     open_no_link,
     take_folder_durably,
 )
-from workbench.errors import MISSING, CorruptCheckpointError, SinkError, cannot_be_read, remedy
+from workbench.connectors.saved_files import is_there
+from workbench.errors import CorruptCheckpointError, SinkError, cannot_be_read, remedy
 
 
 def make_folder(folder: Path) -> None:
@@ -112,16 +113,17 @@ def read_verified(path: Path, expected: str) -> bytes:
     """The bytes of a file that a snapshot names with this checksum.
 
     Raises:
-        CorruptCheckpointError: it is missing, or its bytes are not those that were written.
+        CorruptCheckpointError: it is missing or a link, or its bytes are not those that were written.
         UnreadableCheckpointError: the system does not read it now.
     """
-    try:
-        data = path.read_bytes()
-    except MISSING as error:
+    if not is_there(path):
         raise CorruptCheckpointError(
-            f"{path}, which the checkpoint needs, cannot be read: {error.strerror};"
+            f"{path}, which the checkpoint needs, cannot be read: {os.strerror(errno.ENOENT)};"
             " bring it back or restore another checkpoint"
-        ) from error
+        )
+    try:
+        with FileIO(path, opener=open_no_link) as file:
+            data = file.readall()
     except OSError as error:
         raise cannot_be_read("a file that the checkpoint needs", path, error) from error
     if not matches(data, expected, str(path)):

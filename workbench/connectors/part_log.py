@@ -11,20 +11,24 @@ upsert table it keeps the latest row of each key only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.connectors.latest_rows import LatestRows
 from workbench.connectors.part_files import PartFile, read_verified
+from workbench.connectors.saved_files import impossible, is_there, own_name, shown
 from workbench.elements import Int64s
 from workbench.operators.base import Json
 
 EPOCH = pa.field("$epoch", pa.int64())
+_FILE = re.compile(r"epoch-([0-9]{1,19})(?:-to-([0-9]{1,19}))?-([0-9]{1,9})-[0-9]{1,9}\.arrow")
+SUBTASK_MAX = 10**9 - 1
+"""Far beyond any parallelism; what is larger would not fit into names and columns."""
 FAN_IN = 8
 """So many files become one."""
 MERGED_ROWS_MAX = 5_000_000
@@ -60,14 +64,6 @@ class Part:
             "checksum": checksum,
         }
 
-    @classmethod
-    def from_json(cls, line: dict[str, Any], folder: Path | None) -> Part:
-        """The part that a snapshot's line tells of; its file is in `folder`."""
-        file: PartFile | None = None
-        if folder is not None and line["file"] is not None:
-            file = PartFile.written(folder / str(line["file"]), str(line["checksum"]))
-        return cls(int(line["epoch"]), int(line["first"]), int(line["subtask"]), int(line["rows"]), file)
-
     def read(self) -> Iterator[tuple[int, pa.Table]]:
         """Each epoch in it with its rows.
 
@@ -86,8 +82,87 @@ class Part:
 
     def _load(self) -> pa.Table:
         assert self.file is not None
-        data = read_verified(self.file.path, self.file.write())
-        return pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        path = self.file.path
+        data = read_verified(path, self.file.write())
+        try:
+            rows = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+            rows.validate(full=True)  # Arrow believes what it reads, and would read beyond the end of it
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise impossible(f"{path} holds no rows ({shown(str(error))})") from error
+        if rows.num_rows != self.rows:
+            raise impossible(f"{path} is said to hold {self.rows} rows, and holds {rows.num_rows}")
+        if self.first < self.epoch and not self._are_epochs(rows):
+            raise impossible(f"{path} does not tell the epochs {self.first} to {self.epoch} of its rows in order")
+        return rows
+
+    def _are_epochs(self, rows: pa.Table) -> bool:
+        """Whether the last column of a merged file tells epochs that are this part's."""
+        if not rows.num_columns or rows.schema.field(rows.num_columns - 1) != EPOCH:
+            return False
+        column = rows.column(rows.num_columns - 1)
+        if column.null_count:
+            return False
+        epochs: Int64s = column.to_numpy()
+        return bool(self.first <= epochs[0] and epochs[-1] <= self.epoch and (np.diff(epochs) >= 0).all())
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPart:
+    """A part, as a snapshot tells it.
+
+    Attributes:
+        epoch, first, subtask, rows: as of `Part`.
+        file: its name; None when the rows are kept in memory only.
+        checksum: of the file's bytes.
+    """
+
+    epoch: int
+    first: int
+    subtask: int
+    rows: int
+    file: str | None
+    checksum: str | None
+
+    def part(self, folder: Path | None, checkpoint: int) -> Part:
+        """The part that it tells of.
+
+        Args:
+            folder: of the files; None when rows are kept in memory.
+            checkpoint: that the snapshot was taken for.
+
+        Raises:
+            CorruptCheckpointError: no subtask adds such a part, or the file is a link.
+        """
+        if not (1 <= self.first <= self.epoch <= checkpoint and 0 <= self.subtask <= SUBTASK_MAX and self.rows >= 1):
+            raise impossible(
+                f"subtask {self.subtask} has {self.rows} rows of the epochs {self.first} to {self.epoch}, and the "
+                f"checkpoint is {checkpoint}"
+            )
+        file: PartFile | None = None
+        if self.file is not None:
+            name = own_name(_FILE, self.file, "a file of committed rows")
+            told = (int(name[1]), int(name[2] or name[1]), int(name[3]))
+            if told != (self.first, self.epoch, self.subtask) or self.checksum is None:
+                raise impossible(
+                    f"{shown(self.file)} is said to hold the epochs {self.first} to {self.epoch} of subtask "
+                    f"{self.subtask}"
+                )
+            if folder is not None:
+                is_there(folder / self.file)
+                file = PartFile.written(folder / self.file, self.checksum)
+        return Part(self.epoch, self.first, self.subtask, self.rows, file)
+
+
+def file_name(attempt: int, first: int, last: int, subtask: int) -> str:
+    """Of the file with these epochs of a subtask.
+
+    Example:
+        >>> file_name(0, 7, 7, 1), file_name(2, 1, 8, 0)
+        ('epoch-7-1-0.arrow', 'epoch-1-to-8-0-2.arrow')
+    """
+    # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
+    epochs = f"{first}" if first == last else f"{first}-to-{last}"
+    return f"epoch-{epochs}-{subtask}-{attempt}.arrow"
 
 
 class PartLog:

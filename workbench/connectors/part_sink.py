@@ -1,15 +1,19 @@
 """Sinks that commit files in two phases, exactly once; what ParquetSink and FileSink share.
 
 Phase one, before a checkpoint is acknowledged: the rows since the last barrier are on disk in hidden files, which the
-snapshot lists. Phase two, once the checkpoint is complete: they are renamed to ``part-*``. A crash between the two
-leaves hidden files that a restore renames; a crash before leaves hidden files that nobody lists and the next start
+snapshot lists. Phase two, once the checkpoint is complete: they get the names ``part-*``. A crash between the two
+leaves hidden files that a restore commits; a crash before leaves hidden files that nobody lists and the next start
 deletes. So the rows in the ``part-*`` files are the committed ones, at every moment and to every reader.
+
+Committing adds the second name and deletes the hidden one once the second is durable. Unlike a rename this never
+replaces a file that somebody else put there, and a crash in between leaves two names of one file, which tells that it
+is committed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -22,14 +26,15 @@ from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import Deferred
 from workbench.connectors.disk import DISK
 from workbench.connectors.part_files import PartFile, make_folder, read_verified, take_folder
+from workbench.connectors.part_names import SavedPart, SavedParts, order_of, part_name, pending_name, writer_of
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 
 _FILE_ROWS_MAX = 1_048_576
 _FILE_BYTES_MAX = 128 * 1024 * 1024
-_PART = re.compile(r"part-(\d{8,})-(\d{4,})-(\d{3,})\.[a-z.0-9]+")
-_PENDING = re.compile(r"\.pending-\d+-(\d+)-.*")
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What file systems without hard links answer when they are asked for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +119,10 @@ class PartSink:
             snapshots: of all subtasks, of one checkpoint.
 
         Raises:
+            CheckpointError: no sink of this kind saves that.
             SinkError: the folder holds parts of later checkpoints.
         """
-        _check_none_later(self.folder, snapshots)
+        _check_none_later(self.folder, SavedParts.of(snapshots, self.folder, self.part_format.suffix).checkpoint)
 
     def describe(self) -> str:
         return str(self.path)
@@ -137,25 +143,48 @@ class _Pending:
         """The snapshot's line for this file; writes the file first, so it may take a while."""
         return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
 
-    def commit(self) -> None:
-        """Rename; done already means nothing to do."""
+    def name(self) -> None:
+        """Give the file its name, beside the hidden one; done already means nothing to do."""
         source, target = self.file.path, self.target
-        if source.exists():
-            if target.exists():
+        try:
+            DISK.get().link(str(source), str(target))
+        except FileExistsError:
+            if not _is_same(source, target):
+                raise self._taken() from None
+        except FileNotFoundError:
+            if not target.exists():
                 raise CommittedRowsError(
-                    f"{target} exists and would be overwritten by {source.name}: choose another path"
-                )
-            try:
-                DISK.get().rename(str(source), str(target))
-            except OSError as error:
-                raise SinkError(
-                    f"cannot rename {source} to {target.name}: {error.strerror or error}; mend it and resume"
-                ) from error
-        elif not target.exists():
-            raise CommittedRowsError(
-                f"the rows of {target} are lost, neither it nor {source.name} exists:"
-                " bring one of them back, or start afresh in another folder"
-            )
+                    f"the rows of {target} are lost, neither it nor {source.name} exists:"
+                    " bring one of them back, or start afresh in another folder"
+                ) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise self._refused(error) from error
+            self._rename()
+
+    def unhide(self) -> None:
+        """Delete the hidden name, once the other one is durable."""
+        try:
+            DISK.get().delete(str(self.file.path))
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _rename(self) -> None:
+        """Where a file has one name only. The folder is held for this job, so nobody comes in between."""
+        if os.path.lexists(self.target):
+            raise self._taken()
+        try:
+            DISK.get().rename(str(self.file.path), str(self.target))
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _taken(self) -> CommittedRowsError:
+        name = self.file.path.name
+        return CommittedRowsError(f"{self.target} exists and would be overwritten by {name}: choose another path")
+
+    def _refused(self, error: OSError) -> SinkError:
+        why = error.strerror or error
+        return SinkError(f"cannot rename {self.file.path} to {self.target.name}: {why}; mend it and resume")
 
 
 class PartSinkLogic(Operator):
@@ -200,7 +229,7 @@ class PartSinkLogic(Operator):
         if self._rows:
             self._roll()
         for number, file in enumerate(self._rolled):
-            target = self._folder / f"part-{checkpoint_id:08d}-{self._subtask:04d}-{number:03d}{self._format.suffix}"
+            target = self._folder / part_name(checkpoint_id, self._subtask, number, self._format.suffix)
             self._pending.append(_Pending(checkpoint_id, file, target))
         self._rolled = []
         self._epoch = checkpoint_id + 1
@@ -219,15 +248,13 @@ class PartSinkLogic(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         if not any(snapshots):
             return  # a sink that the restored job did not have: it starts afresh
-        checkpoint_id = _check_none_later(self._folder, snapshots)
-        lines = [
-            cast("dict[str, Any]", line) for snapshot in snapshots for line in cast("list[Json]", snapshot["pending"])
-        ]
-        self._since = checkpoint_id
-        self._delete_strays({str(line["file"]) for line in lines})
+        saved = SavedParts.of(snapshots, self._folder, self._format.suffix)
+        _check_none_later(self._folder, saved.checkpoint)
+        self._since = saved.checkpoint
+        self._delete_strays({part.file for part in saved.pending})
         if self._subtask == 0:  # the first subtask commits the files of all, however many there were
-            self._commit([self._recover(line) for line in lines])
-        self._epoch = checkpoint_id + 1
+            self._commit([self._recover(part) for part in saved.pending])
+        self._epoch = saved.checkpoint + 1
         self._begun = True
 
     def _begin(self) -> None:
@@ -241,9 +268,8 @@ class PartSinkLogic(Operator):
         """Turn the rows in memory into a file, which is written when it is asked to."""
         rows = pa.Table.from_batches(self._batches, self._schema)
         self._batches, self._rows, self._bytes = [], 0, 0
-        place = f"{self._epoch:08d}-{self._subtask:04d}-{self._attempt}-{len(self._rolled):03d}"
-        # With the run in the name, jobs that begin with the same savepoint never write each other's files.
-        name = f".pending-{place}-{self._run}{self._format.suffix}"
+        number, suffix = len(self._rolled), self._format.suffix
+        name = pending_name(self._epoch, self._subtask, self._attempt, number, self._run, suffix)
         file = PartFile(self._folder / name, lambda: self._format.encode(rows))
         self._rolled.append(file)
         return file
@@ -253,28 +279,30 @@ class PartSinkLogic(Operator):
             return
         self._check_alone({pending.target.name for pending in pendings})
         for pending in pendings:
-            pending.commit()
-        DISK.get().sync_folder(str(self._folder))
+            pending.name()
+        DISK.get().sync_folder(str(self._folder))  # until then a power failure may take the new names away
+        for pending in pendings:
+            pending.unhide()
         self._since = max(self._since, *(pending.epoch for pending in pendings))
 
     def _check_alone(self, own: set[str]) -> None:
-        """Refuse to commit where another job that goes on from the same savepoint has: their rows would be mixed."""
-        first = f"part-{self._since + 1:08d}"
+        """Refuse to commit where another job has, which the hold on the folder did not keep out: their rows would be
+        mixed. What other subtasks of this job commit meanwhile cannot be told from it."""
+        first = part_name(self._since + 1, 0, 0, "")
         for path in _all_in(self._folder):
-            match = _PART.fullmatch(path.name) if path.name >= first and path.name not in own else None
-            if match is not None and int(match[2]) == self._subtask:
+            order = order_of(path.name) if path.name >= first and path.name not in own else None
+            if order is not None and (order[1] == self._subtask or order[1] >= self._parallelism):
                 raise CommittedRowsError(
                     f"{path} was committed by another job that writes to this folder, and the rows of"
                     " both would be mixed: end one of them, and start it again, from its savepoint if it had one, with"
                     " another folder"
                 )
 
-    def _recover(self, line: dict[str, Any]) -> _Pending:
-        file = PartFile.written(self._folder / str(line["file"]), str(line["checksum"]))
+    def _recover(self, saved: SavedPart) -> _Pending:
+        file = PartFile.written(self._folder / saved.file, saved.checksum)
         if file.path.exists():
             read_verified(file.path, file.write())
-        target = self._folder / str(line["target"])
-        return _Pending(_epoch(target), file, target)
+        return _Pending(saved.epoch, file, self._folder / saved.target)
 
     def _delete_strays(self, listed: set[str]) -> None:
         """Delete hidden files that no complete checkpoint lists: their rows will be read and written again.
@@ -282,10 +310,9 @@ class PartSinkLogic(Operator):
         Each subtask deletes those with its own number, so that none meets what another one writes already.
         """
         for path in _all_in(self._folder):
-            match = _PENDING.fullmatch(path.name)
-            if match is None or path.name in listed:
+            writer = writer_of(path.name)
+            if writer is None or path.name in listed:
                 continue
-            writer = int(match[1])
             if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
                 DISK.get().delete(str(path))  # one that is back after a power failure is deleted again
 
@@ -299,21 +326,19 @@ def _check_fresh(folder: Path) -> None:
         )
 
 
-def _check_none_later(folder: Path, snapshots: Sequence[Snapshot]) -> int:
-    """The checkpoint that these are of, if no part in the folder is of a later one."""
-    checkpoint_id = max(int(cast("int", snapshot["checkpoint"])) for snapshot in snapshots)
+def _check_none_later(folder: Path, checkpoint_id: int) -> None:
+    """Refuse to go back to this checkpoint where parts of later ones are."""
     later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
     if later:
         raise CommittedRowsError(
             f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
             " restore, and its rows would come twice: restore that checkpoint, or choose another path"
         )
-    return checkpoint_id
 
 
 def _parts(folder: Path) -> list[Path]:
     """The committed files of a folder, by epoch, subtask and number."""
-    return sorted((path for path in _all_in(folder) if _PART.fullmatch(path.name)), key=_order)
+    return sorted((path for path in _all_in(folder) if order_of(path.name)), key=lambda part: order_of(part.name) or ())
 
 
 def _all_in(folder: Path) -> list[Path]:
@@ -324,14 +349,13 @@ def _all_in(folder: Path) -> list[Path]:
         return []
 
 
-def _order(part: Path) -> tuple[int, ...]:
-    match = _PART.fullmatch(part.name)
-    assert match is not None
-    return tuple(int(number) for number in match.groups())
-
-
 def _epoch(part: Path) -> int:
-    return _order(part)[0]
+    return (order_of(part.name) or (0,))[0]
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether these are two names of one file."""
+    return os.path.samestat(os.lstat(one), os.lstat(other))
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from workbench.operators.base import Json
 
@@ -51,10 +50,10 @@ class Runs:
         return {"own": self.own, "before": dict(self.before)}
 
     @classmethod
-    def from_json(cls, pieces: Sequence[Any]) -> Runs:
-        """What the subtasks of one checkpoint knew together; pieces of earlier versions are None."""
-        known = [piece for piece in pieces if piece is not None]
+    def together(cls, known: Sequence[Runs | None]) -> Runs:
+        """What the subtasks of one checkpoint knew together; those of earlier versions know nothing."""
+        told = [each for each in known if each is not None]
         before: dict[str, int] = {}
-        for piece in known:
-            before |= piece["before"]
-        return cls(known[0]["own"] if known else "", before)
+        for each in told:
+            before |= each.before
+        return cls(told[0].own if told else "", before)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -10,12 +12,14 @@ import pyarrow as pa
 
 from workbench.connectors.deferred import Deferred
 from workbench.connectors.runs import Runs
+from workbench.connectors.saved_files import check_columns, impossible, own_name, saved_as, shown
 from workbench.connectors.sql_table import Epoch, SqlTable
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 
 _ROWS = "rows"
+_PIECE = re.compile(rf"{_ROWS}-([0-9]{{1,19}})-([0-9]{{1,9}})")
 
 
 class AppendLogic(Operator):
@@ -71,21 +75,15 @@ class AppendLogic(Operator):
         """The first subtask commits what is pending, of all former subtasks, however many there were."""
         if not any(snapshots):
             return  # a sink that the restored job did not have: it starts afresh
+        saved = _Saved.of(snapshots, self._table, self._schema)
         self._begun = True
-        self._writer, checkpoint_id = _taken(snapshots)
-        past = Runs.from_json([snapshot.get("runs") for snapshot in snapshots])
-        self._runs = past.gone_on(self._run, checkpoint_id)
+        self._writer = saved.writer
+        self._runs = saved.runs.gone_on(self._run, saved.checkpoint)
         if self._subtask != 0:
             return
-        check_none_later(self._table, snapshots)
-        epochs = [
-            _epoch(name, rows)
-            for snapshot in snapshots
-            for name, rows in snapshot.items()
-            if isinstance(rows, pa.Table)
-        ]
+        _check_none_later(self._table, saved)
         # In the name of the run that took the checkpoint: whoever else begins with it finds them there.
-        self._table.commit(self._writer, past, sorted(epochs, key=lambda epoch: (epoch.number, epoch.subtask)))
+        self._table.commit(self._writer, saved.runs, saved.epochs)
 
     def _begin(self) -> None:
         """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
@@ -95,29 +93,73 @@ class AppendLogic(Operator):
             self._begun = True
 
 
-def check_none_later(table: SqlTable, snapshots: Sequence[Snapshot]) -> None:
-    """Refuse to go back behind committed rows.
+def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema) -> None:
+    """Refuse to go back behind committed rows, and what no sink saves.
 
     Args:
         table: that they are in.
         snapshots: of all subtasks, of one checkpoint; at least one is not empty.
+        schema: of the rows.
 
     Raises:
-        SinkError: the table has rows of later epochs.
+        CommittedRowsError: the table has rows of later epochs.
+        CorruptCheckpointError: no sink of this kind saves that.
+        CheckpointError: the rows had other columns.
     """
-    writer, checkpoint_id = _taken(snapshots)
-    if (committed := table.committed(writer)) > checkpoint_id:
+    _check_none_later(table, _Saved.of(snapshots, table, schema))
+
+
+def _check_none_later(table: SqlTable, saved: _Saved) -> None:
+    if (committed := table.committed(saved.writer)) > saved.checkpoint:
         raise CommittedRowsError(
             f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than checkpoint "
-            f"{checkpoint_id} to restore, which would come twice: restore a checkpoint that is not older, or choose "
+            f"{saved.checkpoint} to restore, which would come twice: restore a checkpoint that is not older, or choose "
             "another table"
         )
 
 
-def _taken(snapshots: Sequence[Snapshot]) -> tuple[str, int]:
-    """By which writer, and with which checkpoint."""
-    taken = [snapshot for snapshot in snapshots if snapshot]
-    return str(taken[0]["writer"]), max(int(cast("int", snapshot["checkpoint"])) for snapshot in taken)
+@dataclass(frozen=True, slots=True)
+class _SavedPieces:
+    """What one subtask saves beside rows; those of earlier versions save no runs."""
+
+    checkpoint: int
+    writer: str
+    runs: Runs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What the subtasks of one checkpoint saved together."""
+
+    checkpoint: int
+    writer: str
+    runs: Runs
+    epochs: tuple[Epoch, ...]
+
+    @classmethod
+    def of(cls, snapshots: Sequence[Snapshot], table: SqlTable, schema: pa.Schema) -> _Saved:
+        name = f"the state of the sink to the table {table.name!r}"
+        taken = [snapshot for snapshot in snapshots if snapshot]
+        pieces = [saved_as(_SavedPieces, snapshot, name) for snapshot in taken]
+        writer = pieces[0].writer
+        if others := {each.writer for each in pieces} - {writer}:
+            raise impossible(f"the subtasks write as {shown(writer)} and as {shown(min(others))}")
+        epochs: dict[tuple[int, int], Epoch] = {}
+        for snapshot, each in zip(taken, pieces, strict=True):
+            for piece, rows in snapshot.items():
+                if isinstance(rows, pa.Table):
+                    epoch = _epoch(piece, rows, each.checkpoint)
+                    check_columns(table.name, _bare(rows.schema), _bare(schema))
+                    if epochs.setdefault((epoch.number, epoch.subtask), epoch) is not epoch:
+                        raise impossible(f"{shown(piece)} is there twice")
+        runs = Runs.together([each.runs for each in pieces])
+        checkpoint = max(each.checkpoint for each in pieces)
+        return cls(checkpoint, writer, runs, tuple(epochs[key] for key in sorted(epochs)))
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    """The names and types: a checkpoint may not say of repeated columns whether they have nulls."""
+    return pa.schema([(field.name, field.type) for field in schema])
 
 
 def _piece(epoch: Epoch) -> str:
@@ -129,6 +171,9 @@ def _rows_of(epoch: Epoch) -> Callable[[], pa.Table]:
     return partial(epoch.rows.combine_chunks)
 
 
-def _epoch(piece: str, rows: pa.Table) -> Epoch:
-    _, number, subtask = piece.split("-")
-    return Epoch(int(number), int(subtask), rows)
+def _epoch(piece: str, rows: pa.Table, checkpoint: int) -> Epoch:
+    found = own_name(_PIECE, piece, "a table of rows")
+    epoch = Epoch(int(found[1]), int(found[2]), rows)
+    if not 1 <= epoch.number <= checkpoint:
+        raise impossible(f"epoch {epoch.number} has rows, and the checkpoint is {checkpoint}")
+    return epoch

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.base import Guarantee
-from workbench.connectors.sql_append import AppendLogic, check_none_later
+from workbench.connectors.sql_append import AppendLogic, check_restore
 from workbench.connectors.sql_database import Database, Engine
 from workbench.connectors.sql_duckdb import DuckDB
 from workbench.connectors.sql_sqlite import SQLite
@@ -157,17 +157,19 @@ class SqlSink:
         if self.mode == "append":
             self.target.check_fresh(f"{job}/{uid}")
 
-    def check_restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """Refuse to go back behind committed rows.
+    def check_restore(self, snapshots: Sequence[Snapshot], schema: pa.Schema) -> None:
+        """Refuse to go back behind committed rows, and what no sink saves.
 
         Args:
             snapshots: of all subtasks, of one checkpoint.
+            schema: of the rows.
 
         Raises:
             SinkError: the table has rows of later checkpoints.
+            CheckpointError: the rows had other columns, or no sink of this kind saves that.
         """
         if self.mode == "append":
-            check_none_later(self.target, snapshots)
+            check_restore(self.target, snapshots, schema)
 
     def describe(self) -> str:
         return f"{self.url} {self.table}" + (f" by {', '.join(self.keys)}" if self.keys else "")

@@ -15,8 +15,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import pyarrow as pa
 
@@ -24,11 +25,12 @@ from workbench.arguments import text_of
 from workbench.connectors.base import Guarantee
 from workbench.connectors.deferred import FILES
 from workbench.connectors.latest_rows import LatestRows
-from workbench.connectors.part_files import make_folder, read_verified
-from workbench.connectors.part_log import Part, PartLog
+from workbench.connectors.part_files import make_folder
+from workbench.connectors.part_log import Part, PartLog, SavedPart, file_name
+from workbench.connectors.saved_files import check_columns, impossible, saved_as
 from workbench.connectors.tables import Tables
 from workbench.elements import Records
-from workbench.errors import CheckpointError, CommittedRowsError, PlanError, SettingError
+from workbench.errors import CommittedRowsError, PlanError, SettingError
 from workbench.operators.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.state.key_columns import check_keys
 
@@ -86,20 +88,23 @@ class TableSink:
         except PlanError as error:
             raise PlanError(f"the table {self.name!r} cannot be keyed so: {error}") from error
 
-    def check_restore(self, snapshots: Sequence[Snapshot], data_dir: Path | None) -> None:
+    def check_restore(self, snapshots: Sequence[Snapshot], data_dir: Path | None, schema: pa.Schema) -> None:
         """Read the files of committed rows that a restore would read.
 
         Args:
             snapshots: of all subtasks, of one checkpoint.
             data_dir: as in ``OperatorContext``.
+            schema: of the rows.
 
         Raises:
-            CorruptCheckpointError: one is missing or not what was written.
+            CorruptCheckpointError: a file is missing or not what was written, or no sink of this kind saves that.
+            CheckpointError: the table had other columns.
         """
-        if data_dir is not None:
-            for part in _parts_in(snapshots, data_dir / _FOLDER / self.name):
-                if part.file is not None:
-                    read_verified(part.file.path, part.file.write())
+        saved = _Saved.of(snapshots, self.name)
+        for part in saved.parts_in(None if data_dir is None else data_dir / _FOLDER / self.name):
+            if part.file is not None:
+                for _, rows in part.read():
+                    check_columns(self.name, rows.schema, schema)
 
     def describe(self) -> str:
         return f"{self.name} by {', '.join(self.upsert)}" if self.upsert else self.name
@@ -133,7 +138,7 @@ class _TableSinkLogic(Operator):
         self._folder: Path | None = None
         self._tables = Tables()
         self._subtask = 0
-        self._log = PartLog(None, partial(_file_name, 0), spec.upsert, schema)
+        self._log = PartLog(None, partial(file_name, 0), spec.upsert, schema)
         self._begin()
 
     def open(self, context: OperatorContext) -> None:
@@ -144,7 +149,7 @@ class _TableSinkLogic(Operator):
         if context.data_dir is not None:
             self._folder = context.data_dir / _FOLDER / self._spec.name
             make_folder(self._folder)
-        self._log = PartLog(self._folder, partial(_file_name, context.attempt), self._spec.upsert, self._schema)
+        self._log = PartLog(self._folder, partial(file_name, context.attempt), self._spec.upsert, self._schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if self._latest is None:
@@ -177,7 +182,8 @@ class _TableSinkLogic(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         name = self._spec.name
-        checkpoint_id = max((_number(snapshot["checkpoint"]) for snapshot in snapshots if snapshot), default=0)
+        saved = _Saved.of(snapshots, name)
+        checkpoint_id = saved.checkpoint
         committed = self._tables.last_epoch(name)
         if committed > checkpoint_id:
             raise CommittedRowsError(
@@ -187,7 +193,7 @@ class _TableSinkLogic(Operator):
         self._log.committed = checkpoint_id
         if self._subtask != 0:
             return  # the first subtask takes over the parts of all, however many there were
-        parts = _parts_in(snapshots, self._folder)
+        parts = saved.parts_in(self._folder)
         pending = {
             key: value for snapshot in snapshots for key, value in snapshot.items() if isinstance(value, pa.Table)
         }
@@ -213,11 +219,7 @@ class _TableSinkLogic(Operator):
         return self._log.new_part(part.epoch, subtask, part.rows, lambda: kept)
 
     def _commit(self, subtask: int, epoch: int, rows: pa.Table) -> None:
-        if rows.schema != self._schema:
-            raise CheckpointError(
-                f"the table {self._spec.name!r} had the columns {_columns(rows.schema)} and now has"
-                f" {_columns(self._schema)}: give the sink another name or start afresh"
-            )
+        check_columns(self._spec.name, rows.schema, self._schema)
         self._tables.commit(self._spec.name, subtask, epoch, rows)
 
     def _begin(self) -> None:
@@ -235,28 +237,30 @@ class _TableSinkLogic(Operator):
         return _Pending(rows_in, lambda: pa.Table.from_batches(batches, schema))
 
 
-def _parts_in(snapshots: Sequence[Snapshot], folder: Path | None) -> list[Part]:
-    """The parts that these list; their files are in `folder`."""
-    return [
-        Part.from_json(cast("dict[str, Any]", line), folder)
-        for snapshot in snapshots
-        for line in cast("list[Json]", snapshot.get("parts", []))
-    ]
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What one subtask saves, or all of them together, but for rows that are kept in memory."""
 
+    checkpoint: int = 0
+    parts: tuple[SavedPart, ...] = ()
 
-def _file_name(attempt: int, first: int, last: int, subtask: int) -> str:
-    # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
-    epochs = f"{first}" if first == last else f"{first}-to-{last}"
-    return f"epoch-{epochs}-{subtask}-{attempt}.arrow"
+    @classmethod
+    def of(cls, snapshots: Sequence[Snapshot], table: str) -> _Saved:
+        """What the subtasks of one checkpoint saved together."""
+        saved = [saved_as(cls, snapshot, f"the state of the table {table!r}") for snapshot in snapshots]
+        for each in saved:
+            for part in each.parts:
+                part.part(None, each.checkpoint)
+        parts = sorted((part for each in saved for part in each.parts), key=lambda part: (part.subtask, part.first))
+        for before, part in pairwise(parts):
+            if part.subtask == before.subtask and part.first <= before.epoch:
+                raise impossible(f"epoch {part.first} of subtask {part.subtask} of the table {table!r} is there twice")
+        return cls(max((each.checkpoint for each in saved), default=0), tuple(parts))
+
+    def parts_in(self, folder: Path | None) -> list[Part]:
+        """The parts, whose files are in this folder."""
+        return [part.part(folder, self.checkpoint) for part in self.parts]
 
 
 def _rows_name(epoch: int, subtask: int) -> str:
     return f"rows-{epoch}-{subtask}"
-
-
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-def _number(value: Any) -> int:
-    return int(value)

@@ -166,6 +166,8 @@ class CrashPoints(Probe):
                 self._acknowledged(*owner.rpartition("/")[::2])
             case "mid-file" | "fsync" | "rename":
                 self._file(point, owner)
+            case "link" | "unlink" if not self._writing:
+                self._committing()
             case "folder sync" if self._writing or self._notified:
                 tell("folder sync", self._writing or self._notified)
             case "folder sync" if self._cleaning:  # a manifest is gone, and the rest is not

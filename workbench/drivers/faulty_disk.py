@@ -45,8 +45,8 @@ class _Deleted:
 
 
 class ProbedDisk(Disk):
-    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush, before a rename
-    and before the names in a folder are synced.
+    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush, before a rename,
+    before a file gets a second name and before it loses the first one, and before the names in a folder are synced.
 
     It remembers what was not synced: the content of files, names in folders, and what is gone from them. When the power
     fails, content and names are lost. Of the deleted files some are back and others are not, as on a disk that wrote
@@ -63,6 +63,7 @@ class ProbedDisk(Disk):
         self._chance = chance
         self._contents: set[str] = set()
         self._names: list[_Given | _Deleted] = []
+        self._linked: dict[str, str] = {}  # by its first name: the second one of a file
 
     def write(self, file: FileIO, path: str, data: Any) -> None:
         content = memoryview(data)
@@ -92,7 +93,9 @@ class ProbedDisk(Disk):
         self._given(target, lambda: _rename_back(source, target, before))
 
     def link(self, source: str, target: str) -> None:
+        self._probe.reached("link", target, 0)
         super().link(source, target)
+        self._linked[source] = target
         self._given(target, lambda: _remove(target))
 
     def make_folder(self, folder: str) -> None:
@@ -100,6 +103,8 @@ class ProbedDisk(Disk):
         self._given(folder, lambda: _remove(folder))
 
     def delete(self, path: str) -> None:
+        if path in self._linked:
+            self._probe.reached("unlink", path, 0)
         before = None if self._chance is None else self._durable(path)
         super().delete(path)
         if before is not None:
@@ -142,9 +147,18 @@ class ProbedDisk(Disk):
             else:
                 for path, content in name.files.items():
                     if path in back:
-                        os.makedirs(os.path.dirname(path), exist_ok=True)
-                        _replace(path, content)
+                        self._bring_back(path, content)
         self._names.clear()
+
+    def _bring_back(self, path: str, content: bytes) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        second = self._linked.get(path)
+        if second is not None and _content(second) == content:  # of the same file, which is not there twice
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            os.link(second, path)
+        else:
+            _replace(path, content)
 
     def _given(self, path: str, undo: Callable[[], None]) -> None:
         if self._chance is not None:

@@ -44,6 +44,8 @@ Point = Literal[
     "mid-file",
     "fsync",
     "rename",
+    "link",
+    "unlink",
     "folder sync",
     "given up",
     "cleanup",

@@ -6,10 +6,11 @@ for the file system, ``holding`` for who may use it, ``state_parts`` for what se
 those who only look. What does not belong here: when checkpoints are taken and removed; the coordinator decides that.
 """
 
+from workbench.connectors.holder import Holder
 from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
 from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
-from workbench.runtime.storage.holder import HeldError, Holder
+from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.locations import folder_named, lasting, open_files
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader

@@ -22,6 +22,7 @@ from typing import Any
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.checksum import RunningChecksum
+from workbench.connectors.holder import Holder
 from workbench.errors import (
     MISSING,
     CheckpointError,
@@ -35,7 +36,6 @@ from workbench.runtime.encoding import Encoded
 from workbench.runtime.manifest import MANIFEST, SHARED, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
-from workbench.runtime.storage.holder import Holder
 from workbench.runtime.storage.holding import Hold, hold
 from workbench.runtime.storage.locations import looked_into
 from workbench.runtime.storage.reading import CheckpointReader

@@ -36,11 +36,12 @@ from typing import NoReturn
 
 from workbench.clock import Clock
 from workbench.connectors.checksum import RunningChecksum
+from workbench.connectors.holder import Holder
 from workbench.errors import CheckpointError
 from workbench.from_json import made, parsed
 from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
-from workbench.runtime.storage.holder import HeldError, Holder
+from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.locations import looked_into
 
 LEASE = "lease.json"

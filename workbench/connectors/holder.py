@@ -1,0 +1,54 @@
+"""Who holds a folder, as whoever wants it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass
+
+from workbench.clock import SystemClock
+from workbench.durations import format_instant
+from workbench.from_json import made, parsed
+
+_NAME_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that has taken a folder for itself.
+
+    Attributes:
+        pid: its number.
+        host: the machine's name.
+        since_us: when it took the folder, microseconds since 1970.
+        job: for which it has it; empty: that is not told.
+    """
+
+    pid: int
+    host: str
+    since_us: int
+    job: str = ""
+
+    @staticmethod
+    def this_process(job: str = "") -> Holder:
+        """This process, from now on."""
+        return Holder(os.getpid(), platform.node(), SystemClock().now_us(), job)
+
+    @staticmethod
+    def read(text: str) -> Holder | None:
+        """What `write` wrote; None for anything else, because anybody may have written it."""
+        try:
+            holder = made(Holder, parsed(text))
+        except ValueError:
+            return None
+        names = (holder.host, holder.job)
+        return holder if all(len(name) <= _NAME_MAX and name.isprintable() for name in names) else None
+
+    def write(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    def __str__(self) -> str:
+        job = f"job {self.job!r} of " if self.job else ""
+        return f"{job}process {self.pid} on {self.host} since {format_instant(self.since_us)}"
