@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "workbench"
 LAYERS = {
     1: (
         *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
-        "once",
+        *("once", "raised"),
     ),
     2: ("operators", "windows", "state", "connectors", "expressions", "kernels"),
     3: ("plan",),

@@ -16,6 +16,7 @@ from workbench.connectors.file_format import BLOCK_BYTES, FileFormat, Part, open
 from workbench.connectors.json_lines import parse_json
 from workbench.errors import SourceError
 from workbench.operators.dead_letters import DeadLetter
+from workbench.raised import first_line_of
 
 _LINE = pa.schema([("line", pa.binary())])
 _SHOWN = 10_000
@@ -99,7 +100,7 @@ def sorted_out(lines: Sequence[bytes], parse: Parse, schema: pa.Schema) -> tuple
             good.append(parse(lines[begin:end]))
         except (pa.ArrowInvalid, UnicodeDecodeError, SourceError) as error:
             if end - begin == 1:
-                bad.append((begin, str(error).splitlines()[0]))
+                bad.append((begin, first_line_of(error)))
                 return
             middle = (begin + end) // 2
             sort_out(begin, middle)

@@ -21,6 +21,7 @@ from workbench.connectors.deferred import FILES, ChangingRows
 from workbench.errors import CorruptCheckpointError
 from workbench.from_json import parsed
 from workbench.operators.base import Json, Snapshot
+from workbench.raised import first_line_of
 
 _LARGE = 65_536
 _FORMAT = pa.ipc.IpcWriteOptions()  # whatever the environment asks of other writers
@@ -192,7 +193,7 @@ def _without_repeats(table: pa.Table) -> pa.Table:
         kind = column.type.storage_type if isinstance(column.type, pa.BaseExtensionType) else column.type
         if column.num_chunks == 1 and kind.num_fields == 0:
             chunk = column.chunk(0)
-            places = tuple(buffer and (buffer.address, buffer.size) for buffer in chunk.buffers())
+            places = tuple(None if each is None else (each.address, each.size) for each in chunk.buffers())
             earlier = first.setdefault((str(chunk.type), chunk.offset, places), name)
             if earlier != name and not pa.types.is_dictionary(chunk.type):
                 repeats[name] = earlier
@@ -277,7 +278,7 @@ def decode(data: Any, name: str, parts: Callable[[Sequence[str]], pa.Table] | No
                 snapshot[row["name"]] = with_repeats(parts(row["parts"]))
         return states
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, StopIteration) as error:
-        raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
+        raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {first_line_of(error)}") from error
 
 
 def streams_in(data: Any) -> Iterator[pa.Table]:

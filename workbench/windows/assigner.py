@@ -8,6 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from workbench.elements import Int64s
+from workbench.errors import RecordError
+from workbench.raised import PASSING, described, kind_of
 
 Bounds = Literal["time", "position", "none"]
 """What ``window_start`` and ``window_end`` of the results are: times, positions among a key's records, or left out."""
@@ -70,7 +72,7 @@ class WindowAssigner:
             times: shape (n,), microseconds since 1970.
         """
         distinct, inverse = np.unique(times, return_inverse=True)
-        windows = [list(self.windows(time)) for time in distinct.tolist()]
+        windows = [self._told(time) for time in distinct.tolist()]
         counts = np.array([len(some) for some in windows], np.int64)
         flat = np.array([bounds for some in windows for bounds in some], np.int64).reshape(-1, 2)
         firsts = np.cumsum(counts) - counts
@@ -79,6 +81,18 @@ class WindowAssigner:
         within = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         at = np.repeat(firsts[inverse], repeats) + within
         return rows, flat[at, 0], flat[at, 1]
+
+    def _told(self, time_us: int) -> list[tuple[int, int]]:
+        """The windows of one time; whatever a class of the user's raises is told with its name."""
+        try:
+            return list(self.windows(time_us))
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"the windows of {kind_of(self)} failed for {time_us} (microseconds since 1970) with "
+                f"{described(error)}; they are pairs of start and end"
+            ) from error
 
     def reached(self, watermark_us: int) -> int:
         """How far event time is for these windows when the watermark is so far: a window [start, end) is over when it

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.errors import CorruptCheckpointError
+from workbench.raised import first_line_of
 from workbench.runtime.encoding import Encoded, Piece, streams_in, written
 from workbench.runtime.manifest import StatePart
 from workbench.runtime.table_changes import Changes, apply_changes, can_change, changes_between
@@ -155,4 +156,6 @@ def read_parts(buffers: Sequence[Any], path: str) -> pa.Table:
             return pa.concat_tables([base, *(rows for (rows,) in others)], promote_options="default")
         return apply_changes(base, [Changes(runs, rows) for runs, rows in others])
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
-        raise CorruptCheckpointError(f"the state in {path} and the files before it cannot be read: {error}") from error
+        raise CorruptCheckpointError(
+            f"the state in {path} and the files before it cannot be read: {first_line_of(error)}"
+        ) from error
