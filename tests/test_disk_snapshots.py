@@ -275,3 +275,10 @@ def test_state_on_disk_that_is_gone_stays_gone(store: Store, tmp_path: Path, bac
     assert sorted(table.column("k").to_pylist()) == sorted(store.held)
     store.add([8])
     assert store.restored(store.checkpoint()[0], backend, 3) == store.held
+
+
+def test_a_large_table_with_columns_that_need_no_memory_is_written() -> None:
+    nothing = pa.array([None, None], pa.string())
+    texts = pa.array(["x" * 1_000_000, "y"])
+    table = pa.table({"text": texts, "nothing": nothing, "empty": pa.array(["", ""]), "again": nothing})
+    assert decode(encode({"p": {"rows": table}}).join(), "f")["p"]["rows"].equals(table)

@@ -24,8 +24,8 @@ from workbench.errors import (
     PlanError,
     SinkError,
     UnreadableCheckpointError,
+    sentence_of,
 )
-from workbench.runtime.life_cycle import sentence_of
 from workbench.runtime.restarts import is_final
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.runtime.storage.files import LocalFiles

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "workbench"
 LAYERS = {
     1: (
         *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
-        *("from_arrow", "once", "printable"),
+        *("from_arrow", "once", "printable", "raised"),
     ),
     2: ("operators", "windows", "state", "connectors", "expressions", "kernels"),
     3: ("plan",),

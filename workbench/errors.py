@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from workbench.origin import Origin
+from workbench.raised import described, first_line_of, message_of, one_line, shown
 from workbench.redaction import redacted
 
 MISSING = (FileNotFoundError, NotADirectoryError)
 """What the system raises for a file that is not there; any other OSError says that it cannot be read now."""
+SENTENCE_MAX = 20_000
+"""Characters of one of our own sentences: some name every column of a wide table."""
 
 
 class WorkbenchError(Exception):
@@ -107,18 +110,29 @@ def as_error(raised: BaseException) -> Exception:
     if isinstance(raised, Exception):
         return raised
     return JobError(
-        f"{raised!r} was raised, which ends programs and not jobs: raise an error, or end the job with job.stop()"
+        f"{shown(raised)} was raised, which ends programs and not jobs: raise an error, or end the job with job.stop()"
     )
 
 
 def told_by(error: OSError) -> str:
-    """What the system says, in one line; stores on other machines say it in several.
+    """What the system says, in one line; stores on other machines say it in several, below a first one.
 
     Example:
         >>> told_by(OSError("When reading: no answer\\nTraceback"))
         'When reading: no answer'
     """
-    return error.strerror or str(error).partition("\n")[0]
+    said = error.strerror
+    return one_line(said, SENTENCE_MAX) if isinstance(said, str) and said else first_line_of(error)
+
+
+def sentence_of(error: BaseException) -> str:
+    """What to say of an error, in one line and without secrets: one of ours is a sentence already.
+
+    Example:
+        >>> sentence_of(SettingError("port 99999 cannot be opened")), sentence_of(KeyError("delay"))
+        ('port 99999 cannot be opened', "KeyError: 'delay'")
+    """
+    return message_of(error, SENTENCE_MAX) if isinstance(error, WorkbenchError) else described(error)
 
 
 def remedy(error: OSError) -> str:

@@ -43,4 +43,4 @@ def is_ours(file: str) -> bool:
 
 def line_text(file: str, line: int) -> str:
     """The beginning of a line of the user's code as it may be shown, without secrets."""
-    return redacted(linecache.getline(file, line).strip())[:120]
+    return redacted(linecache.getline(file, line).strip(), code=True)[:120]

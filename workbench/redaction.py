@@ -1,46 +1,88 @@
-"""Secrets in URLs, taken out of whatever people or logs get to see."""
+"""Secrets, taken out of whatever people, files or logs get to see: in URLs, parameters, settings, headers and keys.
+
+Every pass reads a text once, so the time that it takes grows with the length of the text and no faster.
+"""
 
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 HIDDEN = "***"
 
-# What follows a colon may be a password with any characters in it, unless it is a port.
-# A path that was made of a URL has lost one slash; a drive has one letter.
-_USER = re.compile(r"(?<=\w\w:/)(/?)(?:[^\s/?#:@]+:(?!\d+(?:[/?#\s]|$))\S*|[^\s/?#]*)(?=@)")
 # In the text of a program: where an f-string puts the value of an expression. That begins with a name, because what
 # begins with a quote may be the secret, and has no format, which may be a password behind a colon.
-_FIELD = r"\{[A-Za-z_]\w*(?:\.\w+|\[[^{}\[\]]*\]|\([^{}()]*\))*(?:![rsa])?\}"
-_FIELDS = re.compile(rf"/?{_FIELD}(?::{_FIELD})?")
+_FIELD = r"\{[A-Za-z_]\w{0,99}(?:\.\w{1,99}|\[[^{}\[\]]{0,99}\]|\([^{}()]{0,99}\)){0,9}(?:![rsa])?\}"
+_FIELDS = re.compile(rf"{_FIELD}(?::{_FIELD})?")
+_A_FIELD = re.compile(_FIELD)
+
+_SPACE = re.compile(r"\s")
+_USER_END = re.compile(r"[\s/?#:@]")
+_AUTHORITY_END = re.compile(r"[\s/?#]")
+_WORD_END = re.compile(r"[\s'\"<>]")
+_PORT = re.compile(r"\d+(?:[/?#\s]|$)")
+# Where no @ follows: a port as it stands in a sentence, a word or a place for one, or nothing at all.
+_NO_PASSWORD = re.compile(rf"(?:\d+|port|<\w{{1,20}}>|%[ds]|{_FIELD})(?:[/?#\s'\"),.;:\]}}>]|$)|[/?#\s'\"),<>]|$", re.I)
+
 _PARAMETER = re.compile(
-    r"([?&;][\w.-]*(?:pass|pwd|secret|token|key|signature|sig|credential|auth)[\w.-]*=)"
-    rf"(?:(?P<field>{_FIELD})(?=[\s&;#'\"]|$)|[^\s&;#'\"]*)",
+    r"([?&;][\w.-]{0,64}(?:pass|pwd|secret|token|ticket|key|signature|sig|credential|auth)[\w.-]{0,64}=)"
+    rf"(?:(?P<field>{_FIELD})(?=[\s&;#'\"]|$)|\{{[^{{}}\n]*\}}[^\s&;#'\"]*|[^\s&;#'\"]*)",
     re.IGNORECASE,
 )
-_PLACE = re.compile(rf"[^\s'\"]*(?:/|=){re.escape(HIDDEN)}[^\s'\"]*")
+
+_NAMES = (
+    r"(?P<word>password|passwd|passphrase|secret(?:[_.-]?(?:access[_.-]?)?key)?)"
+    r"|(?:(?<![A-Za-z])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pwd|pass|token|kerb[_.-]?ticket|credentials?|shared[_.-]?access"
+    r"[_.-]?signature|(?:api|access|account|private|storage|session|encryption|signing)[_.-]?key(?:[_.-]?id)?)"
+)
+# A value in quotes, in the braces of ODBC or a field, or up to what ends one in a list of settings.
+_SETTING = re.compile(
+    rf"(?P<name>(?:{_NAMES})(?P<quote>['\"]?)(?P<gap>\s{{0,9}})(?P<sign>=(?!=)|:(?![:/]))\s{{0,9}})"
+    r"(?!\*\*\*|None\b|null\b)"
+    r"(?:[rbfu]{0,2}(?P<mark>['\"])(?P<inner>(?:(?!(?P=mark))[^\\\n]|\\.)*)(?P=mark)"
+    r"|(?P<value>\{[^{}\n]*\}(?=[\s&;,'\")#]|$)|['\"]?[^\s&;'\"]+))",
+    re.IGNORECASE,
+)
+_EXPRESSION = re.compile(
+    r"[A-Za-z_]\w{0,99}(?:\.\w{1,99}|\[[^\[\]\n]{0,99}\]|\([^()\n]{0,99}\)){0,9}\s{0,9}(?:[,)\]}#\n]|$)"
+)
+_HEADER = re.compile(
+    r"((?:authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?(?:(?:basic|bearer|digest|negotiate|token)\s{1,9})?"
+    r"|\bbearer\s{1,9}(?=[\w.~+/=-]{0,99}?(?:\d|\.\w))))"
+    rf"(?:(?P<field>{_FIELD})(?=['\"\s]|$)|[^\s'\",]+)",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"\b(?:(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}|gh[pousr]_\w{36,255})\b")
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.DOTALL
+)
+
+_ENCODED = re.compile(r"[^\s'\"&;?#<>=]+")
+_TWICE = re.compile(r"%(?:25)+(?=[0-9A-Fa-f]{2})")
+_NAME = re.compile(r"[\w.-]+")
+_WORD = re.compile(r"[^\s'\"]+")
 
 
-def redacted(text: str) -> str:
-    """The text with the user and password of every URL in it hidden, and every parameter that looks like a secret.
+def redacted(text: str, *, code: bool = False) -> str:
+    """The text without secrets: users and passwords in URLs; parameters, settings and headers with the names of
+    secrets, such as ``password=`` and ``Authorization:``; keys that are known by their form. It makes no difference how
+    often they are percent-encoded.
 
     What stands in braces, such as ``{KEY}`` in an f-string, is only a place for a secret, and stays.
+
+    Args:
+        text: of any length.
+        code: it is the text of a program, in which ``password=given`` names a variable.
 
     Example:
         >>> redacted("cannot open postgresql://ann:pa55@db.example/flights?sslkey=abc&mode=rw")
         'cannot open postgresql://***@db.example/flights?sslkey=***&mode=rw'
+        >>> redacted("cannot connect with host=db user=ann password=pa55")
+        'cannot connect with host=db user=ann password=***'
     """
-    if ":/" in text:
-        text = _USER.sub(_user_hidden, text)
-    return _PARAMETER.sub(_value_hidden, text) if "=" in text else text
-
-
-def _user_hidden(found: re.Match[str]) -> str:
-    return found[0] if _FIELDS.fullmatch(found[0]) else found[1] + HIDDEN
-
-
-def _value_hidden(found: re.Match[str]) -> str:
-    return found[0] if found["field"] else found[1] + HIDDEN
+    if "%" in text:
+        text = _ENCODED.sub(_encoded_hidden, text)
+    return _hidden(text, code=code)
 
 
 def hidden_places(text: str) -> list[str]:
@@ -50,4 +92,102 @@ def hidden_places(text: str) -> list[str]:
         >>> hidden_places("wb.savepoints('s3://***@bucket/jobs')")
         ['s3://***@bucket/jobs']
     """
-    return list(dict.fromkeys(_PLACE.findall(text)))
+    return list(dict.fromkeys(word for word in _WORD.findall(text) if HIDDEN in word))
+
+
+def _encoded_hidden(found: re.Match[str]) -> str:
+    word = found[0]
+    if "%" not in word:
+        return word
+    decoded = unquote(_TWICE.sub("%", word))
+    if found.string.startswith("=", found.end()) and _NAME.fullmatch(decoded):
+        return decoded  # the name of a parameter, for the other passes to know
+    plain = _hidden(word, code=False)  # of what is not encoded, only the secret is hidden
+    decoded = unquote(_TWICE.sub("%", plain))
+    return plain if _hidden(decoded, code=False) == decoded else HIDDEN
+
+
+def _hidden(text: str, *, code: bool) -> str:
+    if ":/" in text:
+        text = _without_users(text)
+    if "=" in text or ":" in text:
+        text = _PARAMETER.sub(_value_hidden, text)
+        text = _HEADER.sub(_value_hidden, text)
+        text = _SETTING.sub(_place_kept if code else _setting_hidden, text)
+    else:
+        text = _HEADER.sub(_value_hidden, text)
+    if "PRIVATE KEY-----" in text:
+        text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", text)
+    return _KEY.sub(HIDDEN, text)
+
+
+def _without_users(text: str) -> str:
+    parts: list[str] = []
+    taken = run_end = last = 0
+    colon = text.find(":/")
+    while colon >= 0:
+        begin = colon + 2
+        if colon >= 2 and _NAME.fullmatch(text, colon - 2, colon):  # a drive has one letter
+            begin += text.startswith("/", begin)  # a path that was made of a URL has lost one slash
+            if begin > run_end:
+                run_end = _end(_SPACE, text, begin)
+                last = text.rfind("@", begin, run_end)
+            end = _user_end(text, begin, last)
+            if end is not None:
+                if not _FIELDS.fullmatch(text, begin, end):
+                    parts += (text[taken:begin], HIDDEN)
+                    taken = end
+                begin = end
+        colon = text.find(":/", begin)
+    return "".join((*parts, text[taken:]))
+
+
+def _user_end(text: str, begin: int, last: int) -> int | None:
+    """Where the user of a URL ends, with its password; None: it has neither.
+
+    Args:
+        text: with a URL.
+        begin: behind the slashes of its scheme.
+        last: the place of the last @ before the next space; less than `begin`: there is none.
+    """
+    user_end = _end(_USER_END, text, begin)
+    has_colon = user_end > begin and text.startswith(":", user_end)
+    if has_colon and last > user_end and not _PORT.match(text, user_end + 1):
+        return last  # what follows the colon may be a password with any characters in it
+    authority_end = _end(_AUTHORITY_END, text, begin)
+    at = text.rfind("@", begin, authority_end)
+    if at >= 0:
+        return at
+    if has_colon and text[begin] != "[" and not _NO_PASSWORD.match(text, user_end + 1):
+        return _end(_WORD_END, text, user_end)  # a host has none behind a colon, so the host has been forgotten
+    return None
+
+
+def _end(pattern: re.Pattern[str], text: str, begin: int) -> int:
+    """Where `pattern` comes first; else the end of the text."""
+    found = pattern.search(text, begin)
+    return len(text) if found is None else found.start()
+
+
+def _value_hidden(found: re.Match[str]) -> str:
+    return found[0] if found["field"] else found[1] + HIDDEN
+
+
+def _setting_hidden(found: re.Match[str]) -> str:
+    inner, value = found["inner"], found["value"]
+    if inner is not None:
+        if not inner or _A_FIELD.fullmatch(inner):
+            return found[0]
+        return f"{found[0][: found.start('inner') - found.start()]}{HIDDEN}{found['mark']}"
+    if not found["quote"]:  # as in a list of settings; in a sentence a colon may come before any word
+        if found["sign"] == "=" and (found["gap"] or found["name"][-1] != "="):
+            return found[0]
+        if found["sign"] == ":" and (found["word"] is None or not any(map(str.isdigit, value))):
+            return found[0]
+    return found[0] if _A_FIELD.fullmatch(value) else found["name"] + HIDDEN
+
+
+def _place_kept(found: re.Match[str]) -> str:
+    if found["value"] is not None and _EXPRESSION.match(found.string, found.start("value")):
+        return found[0]
+    return _setting_hidden(found)

@@ -14,7 +14,7 @@ from workbench.api.job_record import RECORD, JobRecord, known_directories
 from workbench.api.pipeline import Pipeline
 from workbench.clock import SystemClock
 from workbench.durations import format_instant
-from workbench.errors import CheckpointError
+from workbench.errors import CheckpointError, sentence_of
 from workbench.printable import printable
 from workbench.redaction import redacted
 from workbench.runtime.storage import CheckpointReader, Holder, Manifest
@@ -174,7 +174,7 @@ def _found(location: str) -> FoundJob | None:
         try:
             return FoundJob(record, location, _latest(files, reader), holder)
         except CheckpointError as error:  # of this job alone: the others are to be found all the same
-            return FoundJob(record, location, None, holder, str(error))
+            return FoundJob(record, location, None, holder, sentence_of(error))
     except (OSError, CheckpointError):
         return None
 

@@ -65,5 +65,5 @@ class JobEndings(JobHandle):
             raise JobError(f"the job {self._name!r} is still {self.state} after {timeout}{self._held_up()}")
         if self.state == "FAILED":
             life = self._master.life
-            raise JobError(f"the job {self._name!r} failed: {life.failure} ({life.circumstance})")
+            raise JobError(f"the job {self._name!r} failed: {life.fact} ({life.circumstance})")
         return self.state

@@ -41,7 +41,7 @@ class Cell:
 
     def without_secrets(self) -> Cell:
         """The cell as it may be written down."""
-        line, body = redacted(self.line), redacted(self.body)
+        line, body = redacted(self.line, code=True), redacted(self.body, code=True)
         return Cell(line, body, self.redacted or (line, body) != (self.line, self.body))
 
     def __str__(self) -> str:

@@ -34,6 +34,7 @@ from workbench.observer import JobObserver
 from workbench.operators.executor import Executor
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
+from workbench.raised import described
 from workbench.runtime.background import Background
 from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
@@ -309,16 +310,16 @@ def _start(
         if sampler.heartbeat is not None:
             sampler.heartbeat.stop()
         raise
-    if master.state == "FAILED" and not master.life.has_run:
+    if master.state == "FAILED" and not master.life.has_run and master.failure is not None:
         driver.ended.wait()  # by then the directory is free again
         raise _not_started(name, master.failure)
     return job
 
 
-def _not_started(name: str, failure: Exception | None) -> Exception:
+def _not_started(name: str, failure: Exception) -> Exception:
     if isinstance(failure, WorkbenchError):
         return failure
-    error = JobError(f"the job {name!r} could not be started: {type(failure).__name__}: {failure}")
+    error = JobError(f"the job {name!r} could not be started: {described(failure)}")
     error.__cause__ = failure
     return error
 

@@ -10,7 +10,7 @@ from threading import Event
 from workbench.api.opening import Beginning
 from workbench.drivers.driver import Driver
 from workbench.drivers.standby import Standby
-from workbench.runtime.life_cycle import sentence_of
+from workbench.errors import sentence_of
 from workbench.runtime.master import Master
 from workbench.runtime.storage import DirectoryStorage, Holder
 from workbench.runtime.succession import successor

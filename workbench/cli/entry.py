@@ -13,6 +13,7 @@ from workbench.cli.command import Parser
 from workbench.cli.help_text import Help
 from workbench.cli.interruption import terminated
 from workbench.errors import WorkbenchError
+from workbench.raised import described
 
 COMMANDS = {
     "demo": "run the main job on real flights",
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkbenchError as error:
         return _failed(str(error))
     except Exception as error:  # noqa: BLE001 - the person gets a line, whatever went wrong; the story is one setting away
-        return _failed(f"unexpected {type(error).__name__}: {error} (WORKBENCH_DEBUG=1 shows where)")
+        return _failed(f"unexpected {described(error)} (WORKBENCH_DEBUG=1 shows where)")
 
 
 def parser(words: Sequence[str]) -> Parser:

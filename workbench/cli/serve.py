@@ -15,6 +15,7 @@ import workbench as wb
 from workbench.cli.command import Parser, count
 from workbench.errors import JobError, SettingError, WorkbenchError
 from workbench.origin import Origin, line_text
+from workbench.raised import described
 
 DETAILS = """\
 Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
@@ -88,7 +89,7 @@ def _run(script: Path) -> None:
         file = str(script)
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
         where = f" ({Origin(file, lines[-1], line_text(file, lines[-1]))})" if lines else ""
-        raise JobError(f"{script.name} raised {type(error).__name__}: {error}{where}") from error
+        raise JobError(f"{script.name} raised {described(error)}{where}") from error
 
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:

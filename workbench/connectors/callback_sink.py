@@ -12,6 +12,7 @@ from workbench.connectors.base import Guarantee
 from workbench.elements import Records
 from workbench.errors import RecordError, SettingError
 from workbench.operators.base import Operator, Output
+from workbench.raised import PASSING, described
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,12 @@ class _CallbackSinkLogic(Operator):
                 self._spec.function(records.batch, records.timestamps)
             else:
                 self._spec.function(records.batch)
-        except Exception as error:
+        except PASSING:
+            raise
+        except BaseException as error:
             raise RecordError(
                 f"the function {self._spec.describe()} of the sink {self._spec.name!r} failed on a batch of"
-                f" {len(records)} rows: {error!r}"
+                f" {len(records)} rows: {described(error)}"
             ) from error
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from workbench.errors import SourceError
+from workbench.raised import first_line_of
 
 BATCH_ROWS = 65_536
 """Rows that are decoded at once where a format lets one choose."""
@@ -66,9 +67,9 @@ def reading(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise SourceError(f"{path} is missing: it was deleted or renamed; bring it back") from error
     except (OSError, pa.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise SourceError(
-            f"{path} cannot be read: {reason}; mend the file, or declare the types that it has with schema=..."
+            f"{path} cannot be read: {first_line_of(error)}; mend the file, or declare the types that it has with"
+            " schema=..."
         ) from error
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.errors import RecordError
+from workbench.raised import PASSING, described, shown
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,18 @@ class GeneratorSource:
     def _fetch(self, offset: int, count: int) -> pa.RecordBatch:
         try:
             batch = self.function(offset, count)
-        except Exception as error:
+        except PASSING:
+            raise
+        except BaseException as error:
             raise RecordError(
-                f"the generator function {self._name()} failed for rows {offset} to {offset + count - 1}: {error!r}"
+                f"the generator function {self._name()} failed for rows {offset} to {offset + count - 1}: "
+                f"{described(error)}"
             ) from error
         if not isinstance(batch, pa.RecordBatch) or batch.num_rows != count or batch.schema != self.schema:
             found = (
                 f"{batch.num_rows} rows of {batch.schema.names}"
                 if isinstance(batch, pa.RecordBatch)
-                else repr(batch)[:80]
+                else shown(batch, 80)
             )
             raise RecordError(
                 f"the generator function {self._name()} returned {found} where {count} rows of {self.schema.names}"

@@ -11,6 +11,7 @@ import pyarrow.json as pj
 
 from workbench.connectors.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
 from workbench.errors import SourceError
+from workbench.raised import first_line_of
 
 _SHOWN = 80
 
@@ -89,8 +90,8 @@ def _culprit(block: bytes, schema: pa.Schema, error: pa.ArrowInvalid) -> tuple[i
             end = middle
     own = _refused(lines[begin], schema)
     if own is None:  # records of several lines
-        return 0, "", str(error).splitlines()[0]
-    return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), str(own).splitlines()[0]
+        return 0, "", first_line_of(error)
+    return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), first_line_of(own)
 
 
 def _refused(block: bytes, schema: pa.Schema) -> pa.ArrowInvalid | None:

@@ -17,6 +17,7 @@ from workbench.connectors.json_lines import parse_json
 from workbench.elements import event_times
 from workbench.errors import RecordError, SourceError
 from workbench.operators.dead_letters import DeadLetter
+from workbench.raised import first_line_of
 
 _LINE = pa.schema([("line", pa.binary())])
 _SHOWN = 10_000
@@ -108,7 +109,7 @@ def sorted_out(
             good.append(records)
         except (pa.ArrowInvalid, UnicodeDecodeError, SourceError, RecordError) as error:
             if end - begin == 1:
-                bad.append((begin, str(error).splitlines()[0]))
+                bad.append((begin, first_line_of(error)))
                 return
             middle = (begin + end) // 2
             sort_out(begin, middle)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from workbench.connectors.replay_manifest import LogFile, Manifest, checked_arrivals
 from workbench.elements import Int64s
 from workbench.errors import HistoryError
+from workbench.raised import first_line_of
 
 _FEW = 4_096
 """So many records are read by one thread: handing their columns to others takes longer than reading them."""
@@ -170,9 +171,8 @@ class Cursor:
         except FileNotFoundError:
             raise HistoryError(f"{path} is gone: the replay log was deleted or written anew; open it again") from None
         except (OSError, pa.ArrowException) as error:
-            reason = str(error).splitlines()[0]
             raise HistoryError(
-                f"{path} cannot be read ({reason}): the replay log is damaged; write it again"
+                f"{path} cannot be read ({first_line_of(error)}): the replay log is damaged; write it again"
             ) from error
         _check_count(path, batch.num_rows, place.rows)
         first_row = place.first_row - place.file.first_row

@@ -15,7 +15,7 @@ import pyarrow as pa
 from workbench.connectors.disk import make_folder_durably, sync_path
 from workbench.connectors.replay_manifest import MANIFEST, LogFile, Manifest, describe_file
 from workbench.durations import format_instant
-from workbench.errors import HistoryError
+from workbench.errors import HistoryError, told_by
 
 _in_progress: dict[str, LogDraft] = {}
 """Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
@@ -31,7 +31,7 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)  # Arrow tells more of itself than of the disk
+        why = os.strerror(error.errno) if error.errno else told_by(error)  # Arrow tells more of itself than of the disk
         fix = "free some space or choose another path" if error.errno == errno.ENOSPC else "choose another path"
         raise HistoryError(f"no replay log can be written at {path} ({why}): {fix}") from error
 

@@ -20,6 +20,7 @@ from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
 from workbench.elements import event_times
 from workbench.errors import MISSING, HistoryError, remedy
+from workbench.raised import first_line_of
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done and the steps in all (0 while unknown)."""
@@ -67,7 +68,9 @@ class ReplayLog:
         except PermissionError as error:
             raise _unreadable(folder, error) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise HistoryError(f"the replay log at {folder} cannot be read ({error}): write it again") from error
+            raise HistoryError(
+                f"the replay log at {folder} cannot be read ({first_line_of(error)}): write it again"
+            ) from error
         manifest = Manifest.from_json(text, folder)
         for file in manifest.files:
             try:

@@ -30,6 +30,7 @@ from workbench.durations import NO_TIME, format_instant
 from workbench.elements import Int64s, event_times
 from workbench.errors import HistoryError, unknown
 from workbench.from_json import made, parsed
+from workbench.raised import first_line_of
 
 MANIFEST = "manifest.json"
 _FORMAT = "workbench replay log"
@@ -153,7 +154,7 @@ class Manifest:
                 raise ValueError(f"it counts {content['rows']} rows and lists {manifest.rows}")
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, binascii.Error) as error:
             raise HistoryError(
-                f"{folder / MANIFEST} is not a replay log's manifest ({error}): write the log again"
+                f"{folder / MANIFEST} is not a replay log's manifest ({first_line_of(error)}): write the log again"
             ) from None
         return manifest
 

@@ -19,7 +19,7 @@ from workbench.connectors.lenient_files import Parse, line_letter, one_to_a_line
 from workbench.connectors.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
 from workbench.elements import Records, event_times
-from workbench.errors import PlanError, SettingError, SourceError, unknown
+from workbench.errors import PlanError, SettingError, SourceError, told_by, unknown
 from workbench.operators.base import OperatorContext, Snapshot
 from workbench.operators.dead_letters import DeadLetter, OnError, as_records, check_on_error
 
@@ -208,7 +208,7 @@ class SocketReader(SourceReader):
         except BlockingIOError:
             return
         except OSError as error:
-            self._failed(now_us, error.strerror or str(error))
+            self._failed(now_us, told_by(error))
             return
         if data:
             self._failures = 0

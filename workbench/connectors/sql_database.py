@@ -22,6 +22,7 @@ import pyarrow as pa
 from workbench.arguments import text_of
 from workbench.connectors.part_files import make_folder
 from workbench.errors import SettingError, SinkError, UnfitTableError
+from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
@@ -145,7 +146,7 @@ class Database:
             with lock.held, self.engine.open(self.path) as connection:
                 yield connection
         except self.engine.errors as error:
-            fact = redacted(str(error).partition("\n")[0])  # below it DuckDB shows the statement
+            fact = first_line_of(error)  # below it DuckDB shows the statement
             kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
             raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
 

@@ -12,7 +12,7 @@ from bokeh.models import Button, CustomJS, InlineStyleSheet, Row, Select, TextIn
 from workbench.dashboard import wording
 from workbench.dashboard.errands import Errands
 from workbench.dashboard.html import Texts
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, sentence_of
 
 MESSAGE_S = 15.0
 
@@ -37,7 +37,7 @@ class Answer:
         try:
             action()
         except WorkbenchError as error:
-            self.refuse(str(error))
+            self.refuse(sentence_of(error))
             return False
         self._say("good", f"✓ {done}")
         return True

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from workbench.errors import WorkbenchError
-from workbench.redaction import redacted
+from workbench.errors import sentence_of
 
 MOST = 4
 """Errands of one view at the same time; a further one is refused."""
@@ -45,10 +44,8 @@ class Errands:
             result, problem = None, None
             try:
                 result = work()
-            except WorkbenchError as error:
-                problem = str(error)
             except Exception as error:  # noqa: BLE001 - whatever it is, the person who asked must hear of it
-                problem = redacted(f"{type(error).__name__}: {error}")
+                problem = sentence_of(error)
             self._done.append(lambda: then(result, problem))
             self._running.discard(name)
 

@@ -32,6 +32,7 @@ from ipywidgets import Widget
 
 from workbench.dashboard.transport import Bundle, Line
 from workbench.dashboard.widget_page import PAGE
+from workbench.raised import described
 
 VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
 _BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js"
@@ -206,7 +207,7 @@ class WidgetCarrier:
             document = line.document()
         except Exception as error:  # noqa: BLE001 - whatever it is, the person who looks must hear of it
             _log.exception("a view of the dashboard could not be made")
-            return {"problem": f"The dashboard could not be made ({type(error).__name__}: {error})."}
+            return {"problem": f"The dashboard could not be made ({described(error)})."}
         self._lines[view] = line, channels.control
         return document
 

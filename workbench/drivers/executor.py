@@ -116,5 +116,5 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 def _outcome(coroutine: Coroutine[Any, Any, Any]) -> Answer:
     try:
         return Given(asyncio.run(coroutine))
-    except Exception as error:  # noqa: BLE001  it is raised where the result is asked for
-        return Given(error=error)
+    except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
+        return Given(error=as_error(error))

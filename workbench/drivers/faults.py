@@ -19,6 +19,7 @@ from workbench.drivers.fault_names import FAULTS, NAMES, POINTS, Kind
 from workbench.drivers.probes import Point, Probe
 from workbench.elements import Element
 from workbench.errors import JobError, SettingError, unknown
+from workbench.raised import EndedFromOutside
 from workbench.runtime.channel import Channel
 from workbench.runtime.deployment import Execution
 
@@ -36,7 +37,7 @@ _SLOW_US = 60_000
 _JUMP_US = 3_600_000_000
 
 
-class Killed(BaseException):
+class Killed(EndedFromOutside):
     """The process is no more; whoever holds the driver drops everything but the storage."""
 
 

@@ -17,7 +17,7 @@ from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
 from workbench.drivers.stalls import told, told_of_writer
-from workbench.errors import as_error
+from workbench.errors import as_error, sentence_of
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution
 from workbench.runtime.master import Master
@@ -230,7 +230,7 @@ class LiveDriver:
             self._on_tick()
         except Exception as error:  # noqa: BLE001  what looks at a job must not end it
             self._unseen = True
-            master.life.tell("notice", f"telemetry stopped: {type(error).__name__}: {error}")
+            master.life.tell("notice", f"telemetry stopped: {sentence_of(error)}")
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:

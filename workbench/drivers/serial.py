@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from workbench.clock import VirtualClock
+from workbench.errors import as_error
+from workbench.raised import PASSING
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution, Slot
 from workbench.runtime.master import Master
@@ -123,9 +125,11 @@ class SerialDriver:
         """Step a task, and put it to sleep when it found nothing to do; None: it failed."""
         try:
             outcome = task.step()
-        except Exception as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
             self._dead.add(task.name)
-            task.host.report(Failed(task.name, error))
+            task.host.report(Failed(task.name, as_error(error)))
             return None
         if outcome is not Outcome.PROGRESSED and not task.finished:
             due = task.next_due_us()

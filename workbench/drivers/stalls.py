@@ -14,6 +14,7 @@ from types import FrameType
 
 from workbench.durations import format_instant
 from workbench.origin import Origin, is_ours, line_text
+from workbench.raised import EndedFromOutside
 from workbench.runtime.task import Task
 
 NOTEWORTHY_US = 2_000_000
@@ -22,7 +23,7 @@ LONG_WRITE_US = 10_000_000
 """So is a file that has been written for so long."""
 
 
-class LeftBehind(BaseException):
+class LeftBehind(EndedFromOutside):
     """Raised on a thread that nobody waits for any more; no Exception, so that a function's retries let it pass."""
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from workbench.errors import WorkbenchError, unknown
-from workbench.redaction import redacted
+from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.telemetry.frames import Frame
 
 PROTOCOL_VERSION = 1
@@ -159,7 +158,7 @@ def summarise(name: str, job: JobHandle) -> JobSummary:
         paused = bool(job.status().get("paused"))
         return _summary_of_frame(name, job.state, paused, job.recorder.latest())
     except Exception as error:  # noqa: BLE001
-        return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence(error)}")
+        return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence_of(error)}")
 
 
 def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
@@ -174,15 +173,7 @@ def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:
 
 def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
     """The answer to a request that was not done; ``error`` is one sentence for the person who asked."""
-    return {"id": request, "ok": False, "version": PROTOCOL_VERSION, "error": sentence(error)}
-
-
-def sentence(error: BaseException) -> str:
-    """An error in one line, without secrets: the message of ours, the type and message of any other."""
-    text = redacted(" ".join(str(error).split()))
-    if isinstance(error, WorkbenchError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return {"id": request, "ok": False, "version": PROTOCOL_VERSION, "error": sentence_of(error)}
 
 
 def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) -> JobSummary:

@@ -9,7 +9,7 @@ from typing import Any
 import workbench as wb
 from workbench.api.found_jobs import FoundJob
 from workbench.api.job_record import Cell
-from workbench.errors import JobError, SettingError, unknown
+from workbench.errors import JobError, SettingError, told_by, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.job_list import JobList
 from workbench.printable import printable
@@ -157,7 +157,7 @@ def _report(job: Any, words: Sequence[str]) -> Any:
     try:
         return job.report(path)
     except OSError as error:
-        why = error.strerror or str(error)
+        why = told_by(error)
         raise SettingError(f"the report cannot be written to {path!r}: {why}; name a file in another folder") from None
 
 

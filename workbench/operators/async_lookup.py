@@ -29,8 +29,9 @@ from workbench.operators.executor import Answer, Inline
 from workbench.operators.lookup_batch import LookupBatch
 from workbench.operators.pieces import table_in
 from workbench.operators.saved_rows import restored_rows, saved_rows, together
-from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name, shorten
+from workbench.operators.user_function import SchemaLike, UserFunction, declared_schema, function_name
 from workbench.origin import Origin
+from workbench.raised import PASSING, kind_of, shown
 from workbench.state.key_columns import check_keys
 
 _LOOKS = 8  # between a call and its answer, about; so looking adds an eighth to the time that an answer takes
@@ -210,12 +211,14 @@ class _AsyncLookup(Operator):
     def _accept(self, call: _Call) -> None:
         try:
             answer = call.answer.result()
-        except Exception as error:
-            raise self._user.error(f"raised {type(error).__name__}: {error} {self._about(call)}") from error
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise self._user.raised(error, self._about(call)) from error
         names = self._added.names
         if answer is not None and not (isinstance(answer, Mapping) and answer.keys() == set(names)):
             raise self._user.error(
-                f"returned {shorten(answer)} ({type(answer).__name__}), expected a dict with the columns "
+                f"returned {shown(answer)} ({kind_of(answer)}), expected a dict with the columns "
                 f"{', '.join(names)} or None, {self._about(call)}"
             )
         call.batch.answers[call.code] = answer
@@ -226,7 +229,7 @@ class _AsyncLookup(Operator):
 
     def _key_text(self, batch: LookupBatch, code: int) -> str:
         pairs = zip(self._spec.keys, batch.keys[code], strict=True)
-        return f"for {', '.join(f'{name} = {shorten(value)}' for name, value in pairs)}"
+        return f"for {', '.join(f'{name} = {shown(value)}' for name, value in pairs)}"
 
     def _send_on(self, out: Output) -> None:
         """Emit what may go: up to the first watermark that still has unanswered records before it."""

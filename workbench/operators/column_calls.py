@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from workbench.errors import RecordError
 from workbench.kernels.row_loop import Column, RowLoop
 from workbench.operators.record_loop import CHUNK, LoopError, ResultError, columns_loop
-from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record, shorten
+from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record
+from workbench.raised import kind_of, shown
 
 
 class BoundFunction(Protocol):
@@ -56,11 +57,11 @@ class InterpretedFunction:
             columns = [plain(batch.column(name)).to_pylist() for name in self._taken.names]
             self._loop(self._user.function, columns, made)
         except LoopError as failure:
-            where = f"on record {shorten(failure.record)}"
-            if isinstance(cause := failure.__cause__, ResultError):
+            where = f"on record {shown(failure.record)}"
+            if isinstance(cause := failure.cause, ResultError):
                 names = ", ".join(self._outputs.names)
                 error = self._user.error(
-                    f"returned {shorten(cause.result)} ({type(cause.result).__name__}), expected a tuple of "
+                    f"returned {shown(cause.result)} ({kind_of(cause.result)}), expected a tuple of "
                     f"{len(self._outputs)} values for the columns {names}, {where}"
                 )
                 raise FailedRowError(error, first + failure.at) from None
@@ -170,7 +171,7 @@ def _unfit(user: UserFunction, batch: pa.RecordBatch, column: pa.Array, item: pa
             _cast(column.slice(at, 1), item.type)
         except pa.ArrowInvalid:
             error = user.error(
-                f"returned {column[at].as_py()!r} for column {item.name!r}, which is declared as {item.type}, "
+                f"returned {shown(column[at].as_py())} for column {item.name!r}, which is declared as {item.type}, "
                 f"{on_record(batch, at)}"
             )
             return FailedRowError(error, at)

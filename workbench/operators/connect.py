@@ -21,8 +21,9 @@ from workbench.operators.process import Process
 from workbench.operators.process_function import ProcessContext, ProcessFunction, Rows, takes_context
 from workbench.operators.process_logic import ProcessLogic, lowest_watermark
 from workbench.operators.record_loop import LoopError, process_loop
-from workbench.operators.user_function import Record, SchemaLike, declared_schema, function_name, shorten
+from workbench.operators.user_function import Record, SchemaLike, declared_schema, function_name
 from workbench.origin import Origin
+from workbench.raised import shown
 from workbench.state.key_columns import check_keys
 from workbench.state.layout import State, StateTypeError
 
@@ -215,7 +216,7 @@ class _ConnectedLogic(ProcessLogic):
     def _explained(self, failure: LoopError) -> RecordError:
         if self._context._keyed:
             return super()._explained(failure)
-        return self._failure(failure.__cause__, f"on record {shorten(failure.record)}")
+        return self._failure(failure.cause, f"on record {shown(failure.record)}")
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         snapshot: Snapshot = {"watermark": self._context.watermark}
@@ -226,7 +227,7 @@ class _ConnectedLogic(ProcessLogic):
                 snapshot["broadcast"] = self._shared.table(self._operator.subtask)
             except StateTypeError as error:
                 raise self._user.error(
-                    f"left {shorten(error.value)} in the broadcast state {error.name!r}, which is declared as "
+                    f"left {shown(error.value)} in the broadcast state {error.name!r}, which is declared as "
                     f"{error.kind}"
                 ) from None
         return snapshot

@@ -28,9 +28,8 @@ from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Counters, OperatorContext, Output
 from workbench.operators.conforming import conforms
-from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import LoopError
-from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record
+from workbench.operators.user_function import FailedRowError, UnfitRowError, UserFunction, on_record, record_at
 from workbench.origin import Origin
 
 OnError = Literal["fail", "dead_letter"]
@@ -219,7 +218,7 @@ class PoisonRecords:
                 error = explain(failure)
                 at = begin + failure.at
                 if not self._kept:
-                    raise self._located(error, first + at) from failure.__cause__
+                    raise self._located(error, first + at) from failure.cause
                 rows = rows_before(at, len(failed))
                 for column in made:
                     del column[rows:]
@@ -313,10 +312,9 @@ class PoisonRecords:
 
     def _keep(self, error: RecordError, records: Records, at: int, first: int, key_of: KeyOf | None) -> None:
         times = records.timestamps
-        [record] = python_rows(records.batch.slice(at, 1))
         letter = DeadLetter(
             error.message,
-            as_json(record),
+            as_json(record_at(records.batch, at)),
             None if key_of is None else key_text(key_of(at)),
             self._context.position(first + at),
             time_us=NO_TIME if times is None else int(times[at]),

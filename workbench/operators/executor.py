@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from workbench.errors import RecordError
+from workbench.errors import RecordError, as_error
+from workbench.raised import PASSING
 
 
 class Answer(Protocol):
@@ -62,8 +63,10 @@ class Inline:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
         try:
             result = function(*arguments)
-        except Exception as error:  # noqa: BLE001  it is raised where the result is asked for
-            return Given(error=error)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
+            return Given(error=as_error(error))
         if inspect.iscoroutine(result):
             result.close()
             return Given(error=RecordError("a coroutine function needs a driver with an event loop: run the job live"))

@@ -12,16 +12,16 @@ from workbench.elements import Records, event_times
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output
 from workbench.operators.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
-from workbench.operators.python_rows import python_rows
 from workbench.operators.user_function import (
     FailedRowError,
     SchemaLike,
     UserFunction,
     declared_schema,
     function_name,
-    shorten,
+    record_at,
 )
 from workbench.origin import Origin
+from workbench.raised import PASSING, kind_of, shown
 
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -89,7 +89,8 @@ class MapBatchesLogic(Operator):
         self._spec = spec
         self._schema = schema
         self._name = f"{spec.kind} function {function_name(spec.function)!r}"
-        self._poison = PoisonRecords(spec.on_error, UserFunction(spec.kind, spec.function, spec.origin))
+        self._user = UserFunction(spec.kind, spec.function, spec.origin)
+        self._poison = PoisonRecords(spec.on_error, self._user)
 
     def open(self, context: OperatorContext) -> None:
         self._poison.open(context)
@@ -104,13 +105,12 @@ class MapBatchesLogic(Operator):
         spec = self._spec
         try:
             batch = spec.function(records.batch)
-        except Exception as error:
-            fact = RecordError(
-                f"{self._name} raised {type(error).__name__}: {error} on a batch of {len(records)} records, "
-                f"the first of which is {shorten(python_rows(records.batch.slice(0, 1)))}",
-                origin=spec.origin,
-            )
-            raise FailedRowError(fact, 0) from error
+        except PASSING:
+            raise
+        except BaseException as error:
+            first = shown([record_at(records.batch, 0)])
+            where = f"on a batch of {len(records)} records, the first of which is {first}"
+            raise FailedRowError(self._user.raised(error, where), 0) from error
         batch = self._check(batch)
         times = records.timestamps
         if spec.event_time is not None:
@@ -126,7 +126,7 @@ class MapBatchesLogic(Operator):
     def _check(self, batch: object) -> pa.RecordBatch:
         if not isinstance(batch, pa.RecordBatch):
             raise RecordError(
-                f"{self._name} returned {shorten(batch)} ({type(batch).__name__}), expected a pyarrow.RecordBatch",
+                f"{self._name} returned {shown(batch)} ({kind_of(batch)}), expected a pyarrow.RecordBatch",
                 origin=self._spec.origin,
             )
         if batch.schema.equals(self._schema, check_metadata=True):

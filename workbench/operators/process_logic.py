@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_instant
 from workbench.elements import Int64s, Records
-from workbench.errors import RecordError, unknown
+from workbench.errors import JobError, RecordError, unknown
 from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.dead_letters import TAG, PoisonRecords
 from workbench.operators.grouping import one_key
@@ -22,7 +22,8 @@ from workbench.operators.pieces import fitting_keys, numbers_in, table_in, value
 from workbench.operators.process_function import ProcessContext, ProcessFunction, keys_as_python
 from workbench.operators.process_side import SideOutputs
 from workbench.operators.record_loop import CHUNK, LoopError, add_rows, chunks, process_loop
-from workbench.operators.user_function import UserFunction, declared_schema, shorten
+from workbench.operators.user_function import UserFunction, declared_schema
+from workbench.raised import PASSING, message_of, shown
 from workbench.state.expiring import Moment
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import KeyedStates, StatesInMemory, with_keys
@@ -69,7 +70,7 @@ class ProcessLogic(Operator):
         self._close: Callable[[], None] | None = None
         self._function: Callable[..., Any]
         if isinstance(function, ProcessFunction):
-            function.open()
+            self._call(function.open, "in open()")
             self._function, self._close = self._bound(function), function.close
             if type(function).on_timer is not ProcessFunction.on_timer:
                 self._on_timer = function.on_timer
@@ -101,7 +102,18 @@ class ProcessLogic(Operator):
         if getattr(self, "_close", None) is not None:
             close, self._close = self._close, None
             assert close is not None
-            close()
+            self._call(close, "in close()")
+
+    def _call(self, method: Callable[[], None], where: str) -> None:
+        try:
+            method()
+        except PASSING:
+            raise
+        except BaseException as error:
+            failed = self._user.raised(error, where)
+            if isinstance(error, Exception):
+                raise failed from error
+            raise JobError(failed.message, origin=failed.origin) from error  # as `as_error` has it
 
     # records -----------------------------------------------------------------------------------------------------
 
@@ -157,12 +169,12 @@ class ProcessLogic(Operator):
 
     def _explained(self, failure: LoopError) -> RecordError:
         assert failure.code is not None
-        error = failure.__cause__
-        where = f"for key {shorten(self._key(failure.code))} on record {shorten(failure.record)}"
+        error = failure.cause
+        where = f"for key {shown(self._key(failure.code))} on record {shown(failure.record)}"
         return self._failure(error, where)
 
-    def _failure(self, error: BaseException | None, where: str) -> RecordError:
-        if isinstance(error, AttributeError) and (found := _NOT_DECLARED.fullmatch(str(error))):
+    def _failure(self, error: BaseException, where: str) -> RecordError:
+        if type(error) is AttributeError and (found := _NOT_DECLARED.fullmatch(message_of(error))):
             return self._user.error(f"uses {unknown('state', found[1], self._layout.fields)}, {where}")
         return self._user.explained(error, where, self._output_schema, _EXPECTED)
 
@@ -218,7 +230,9 @@ class ProcessLogic(Operator):
             before = len(made[0])
             try:
                 self._add(on_timer(time_us, objects[code], context), made)
-            except Exception as error:
+            except PASSING:
+                raise
+            except BaseException as error:
                 raise self._failure(error, self._on_timer_of(timer)) from error
             rows = len(made[0]) - before
             if rows:
@@ -238,7 +252,7 @@ class ProcessLogic(Operator):
 
     def _on_timer_of(self, timer: tuple[int, int]) -> str:
         time_us, code = timer
-        return f"in on_timer at {format_instant(time_us)} for key {shorten(self._key(code))}"
+        return f"in on_timer at {format_instant(time_us)} for key {shown(self._key(code))}"
 
     # snapshots ---------------------------------------------------------------------------------------------------
 
@@ -248,8 +262,8 @@ class ProcessLogic(Operator):
             states = self._states.table()
         except StateTypeError as error:
             raise self._user.error(
-                f"left {shorten(error.value)} in state.{error.name}, which is declared as {error.kind}, "
-                f"for key {shorten(self._key(error.at))}"
+                f"left {shown(error.value)} in state.{error.name}, which is declared as {error.kind}, "
+                f"for key {shown(self._key(error.at))}"
             ) from None
         return {
             "states": states,

@@ -11,7 +11,8 @@ import pyarrow as pa
 from workbench.elements import Records
 from workbench.errors import unknown
 from workbench.operators.record_loop import ResultError, RowError, add_rows
-from workbench.operators.user_function import UserFunction, shorten, wrong_row
+from workbench.operators.user_function import UserFunction, wrong_row
+from workbench.raised import shown
 
 
 class SideOutputs:
@@ -56,7 +57,7 @@ class SideOutputs:
             marks = self._marks.pop(tag)
 
             def where(at: int, tag: str = tag, marks: list[tuple[int, Any]] = marks) -> str:
-                return f"in output({tag!r}) for key {shorten(marks[at][1])}"
+                return f"in output({tag!r}) for key {shown(marks[at][1])}"
 
             batch = user.batch(columns, self._schemas[tag], where)
             times = np.array([time_us for time_us, _ in marks], np.int64) if has_event_times else None

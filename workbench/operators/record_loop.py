@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.elements import Records
+from workbench.raised import PASSING
 
 Columns = Sequence[list[Any]]
 """The values of a batch as Python objects, one list per column."""
@@ -59,6 +60,11 @@ class LoopError(Exception):
         code: of its key, in loops over keyed records.
     """
 
+    @property
+    def cause(self) -> BaseException:
+        """What was raised."""
+        return self if self.__cause__ is None else self.__cause__
+
     def __init__(self, record: dict[str, Any], at: int, code: int | None = None) -> None:
         super().__init__(record)
         self.record = record
@@ -77,7 +83,9 @@ def loop(function, columns, out):
         for {_names("v", inputs)} in zip(*columns, last_left):
             row = function({_record(inputs)})
 {_take(outputs, 12, fresh=True)}
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         raise LoopError({_record(inputs)}, len(last) - length_hint(last_left) - 1) from error
 """)
 
@@ -107,7 +115,9 @@ def loop(function, columns, out):
             row = function({given}){check}
             {_names("value", outputs)} = {row}
             {"; ".join(f"out{at}.append(value{at})" for at in range(len(outputs)))}
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         raise LoopError({_record(inputs)}, len(out{len(outputs) - 1})) from error
 """)
 
@@ -131,7 +141,9 @@ def loop(function, columns, out, ends):
             for row in rows:
 {_take(outputs, 16, fresh=True)}
             ends.append(len(out0))
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         raise LoopError({_record(inputs)}, len(last) - length_hint(last_left) - 1) from error
 """)
 
@@ -186,7 +198,9 @@ def loop(function, columns, codes, states, out, add, odd, context, times):
                 before = len(out0)
                 add(row, out)
                 odd.append((before, len(out0) - before))
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         raise LoopError({_record(inputs)}, len(codes) - length_hint(codes_left) - 1, code) from error
 """)
 
@@ -205,7 +219,9 @@ def loop(function, columns, codes, held, out):
                 row = function(before, row)
 {_take(schema, 12)}
             held[code] = row
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         raise LoopError({_record(schema)}, len(codes) - length_hint(codes_left) - 1, code) from error
 """)
 
@@ -219,6 +235,7 @@ def _compile(text: str) -> Callable[..., None]:
         "copy": copy,
         "deepcopy": deepcopy,
         "length_hint": length_hint,
+        "PASSING": PASSING,
     }
     exec(_parsed(text), names)
     loop: Callable[..., None] = names["loop"]

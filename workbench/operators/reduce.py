@@ -19,8 +19,9 @@ from workbench.operators.keyed_snapshot import key_rows, owned_table
 from workbench.operators.pieces import codes_in
 from workbench.operators.python_rows import python_rows
 from workbench.operators.record_loop import CHUNK, LoopError, chunks, reduce_loop
-from workbench.operators.user_function import Record, UserFunction, function_name, on_record, shorten
+from workbench.operators.user_function import Record, UserFunction, function_name, on_record
 from workbench.origin import Origin
+from workbench.raised import shown
 from workbench.state.key_columns import check_keys
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import with_keys
@@ -126,8 +127,8 @@ class ReduceLogic(Operator):
             self._loop(self._function, columns, codes.tolist(), self._held, made)
         except LoopError as failure:
             held = None if failure.code is None else self._held[failure.code]
-            where = f"with {shorten(held)} held, on record {shorten(failure.record)}"
-            raise self._user.explained(failure.__cause__, where, self._schema, "a dict") from failure.__cause__
+            where = f"with {shown(held)} held, on record {shown(failure.record)}"
+            raise self._user.explained(failure.cause, where, self._schema, "a dict") from failure.cause
         rows = self._user.batch(made, self._schema, lambda at: on_record(batch, at))
         return Records(rows, records.timestamps)
 
@@ -142,7 +143,7 @@ class ReduceLogic(Operator):
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         held = [record for record in self._held if record is not None]  # that is all: each key came with a record
         columns = [[record[name] for record in held] for name in self._schema.names]
-        rows = self._user.batch(columns, self._schema, lambda at: f"in the record held, {shorten(held[at])}")
+        rows = self._user.batch(columns, self._schema, lambda at: f"in the record held, {shown(held[at])}")
         names = [f"held:{name}" for name in self._schema.names]
         return {"held": with_keys(self._index.keys_table(), rows.columns, names)}
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from workbench.errors import PlanError, RecordError
+from workbench.errors import PlanError, RecordError, as_error
 from workbench.operators.python_rows import python_rows, python_values
 from workbench.operators.record_loop import LoopError, ResultError, RowError
 from workbench.origin import Origin
+from workbench.raised import VALUE_MAX, described, kind_of, one_line, shown
 from workbench.state.values import UnfitError, to_array
 
 Record = dict[str, Any]
@@ -19,12 +22,13 @@ Record = dict[str, Any]
 
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
-_SHOWN = 200
+_EXTRA_MAX = 20
 
 
 def function_name(function: object) -> str:
     """The name under which a function is shown: its qualified name, or its class's."""
-    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) and name else kind_of(function)
 
 
 def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) -> pa.Schema:
@@ -48,15 +52,14 @@ def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) ->
     return declared
 
 
-def shorten(value: object) -> str:
-    """The value as text of at most about 200 characters."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
 def on_record(batch: pa.RecordBatch, at: int) -> str:
     """``on record {...}`` for row `at`."""
-    return f"on record {shorten(python_rows(batch.slice(at, 1))[0])}"
+    return f"on record {shown(record_at(batch, at))}"
+
+
+def record_at(batch: pa.RecordBatch, at: int) -> Record:
+    """Row `at` as Python values; one that Python has no form for, such as a time after the year 9999, as text."""
+    return python_rows(batch.slice(at, 1))[0]
 
 
 class UnfitRowError(RecordError):
@@ -112,19 +115,26 @@ class UserFunction:
             schema: the declared one.
             expected: what the function may return where it may return several rows.
         """
-        return self.explained(failure.__cause__, f"on record {shorten(failure.record)}", schema, expected)
+        return self.explained(failure.cause, f"on record {shown(failure.record)}", schema, expected)
 
-    def explained(self, error: BaseException | None, where: str, schema: pa.Schema, expected: str) -> RecordError:
+    def explained(self, error: BaseException, where: str, schema: pa.Schema, expected: str) -> RecordError:
         """The error for what came of a call; `where` says of which, such as ``on record {...}``."""
-        if isinstance(error, ResultError) or (isinstance(error, RowError) and isinstance(error.row, str | bytes)):
+        if isinstance(error, ResultError) or (isinstance(error, RowError) and type(error.row) in (str, bytes)):
             result = error.result if isinstance(error, ResultError) else error.row
             return self.error(
-                f"returned {shorten(result)} ({type(result).__name__}), expected {expected}, {where}: "
+                f"returned {shown(result)} ({kind_of(result)}), expected {expected}, {where}: "
                 "return a list or use yield"
             )
         if isinstance(error, RowError):
             return self.error(f"returned {wrong_row(error.row, schema)}, {where}")
-        explained = self.error(f"raised {type(error).__name__}: {error} {where}")
+        return self.raised(error, where)
+
+    def raised(self, error: BaseException, where: str) -> RecordError:
+        """The error for what a call raised; `where` says in which, such as ``on record {...}``."""
+        fact = f"raised {described(error)} {where}"
+        if not isinstance(error, Exception):
+            fact = f"failed {where}: {as_error(error)}"
+        explained = self.error(fact)
         explained.__cause__ = error
         return explained
 
@@ -173,7 +183,7 @@ class UserFunction:
                 to_array(values, item.type)
             except UnfitError as unfit:
                 fact = self.error(
-                    f"returned {shorten(unfit.value)} for column {item.name!r}, which is declared as {item.type}, "
+                    f"returned {shown(unfit.value)} for column {item.name!r}, which is declared as {item.type}, "
                     f"{where(unfit.at)}"
                 )
                 return UnfitRowError(fact.message, unfit.at, origin=self.origin)
@@ -190,10 +200,12 @@ def _has_value(item: pa.Scalar) -> bool:
 
 def wrong_row(row: object, schema: pa.Schema) -> str:
     """What a row is instead of a dict of exactly the columns of `schema`."""
-    found = f"{shorten(row)} ({type(row).__name__})"
-    if isinstance(row, Mapping):
-        missing = [name for name in schema.names if name not in row]
-        extra = [str(name) for name in row if name not in schema.names]
-        faults = [f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has also", extra)) if names]
-        found = f"a dict that {' and '.join(faults)}"
+    found = f"{shown(row)} ({kind_of(row)})"
+    with suppress(Exception):  # it may be a mapping of the user's own
+        if isinstance(row, Mapping):
+            missing = [name for name in schema.names if name not in row]
+            extra = [name for name in islice(row, _EXTRA_MAX) if name not in schema.names]
+            also = [one_line(name, VALUE_MAX) if isinstance(name, str) else shown(name) for name in extra]
+            faults = [f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has also", also)) if names]
+            found = f"a dict that {' and '.join(faults)}"
     return f"{found}, expected a dict with the columns {', '.join(schema.names)}"

@@ -24,6 +24,7 @@ from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError
 from workbench.from_json import made
 from workbench.operators.base import Json
+from workbench.raised import PASSING, described
 
 WATERMARK_INTERVAL_US = 100_000
 """How often periodic generators are asked."""
@@ -125,9 +126,11 @@ class WatermarkGenerator:
         try:
             told = call()
             return None if told is None else index(told)
-        except Exception as error:
+        except PASSING:
+            raise
+        except BaseException as error:
             raise RecordError(
-                f"{type(self).__qualname__}.{hook} failed with {type(error).__name__}: {error}; it returns whole"
+                f"{type(self).__qualname__}.{hook} failed with {described(error)}; it returns whole"
                 " microseconds since 1970, or None"
             ) from error
 

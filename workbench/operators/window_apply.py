@@ -12,13 +12,13 @@ import pyarrow as pa
 from workbench.elements import Int64s
 from workbench.operators.base import Operator
 from workbench.operators.grouping import output_fields
+from workbench.operators.record_loop import RowError
 from workbench.operators.user_function import (
     Record,
     SchemaLike,
     UserFunction,
     declared_schema,
     function_name,
-    shorten,
     wrong_row,
 )
 from workbench.operators.window_contents import Fired, Results
@@ -26,6 +26,7 @@ from workbench.operators.window_operator import WindowOperator
 from workbench.operators.window_rows import KeptRecords
 from workbench.operators.window_settings import WindowSettings
 from workbench.origin import Origin
+from workbench.raised import PASSING, shown
 from workbench.windows import Window
 
 Applied = Callable[[Any, Window, pa.Table], Record | Iterable[Record] | None]
@@ -96,28 +97,32 @@ class _Applied:
     def compute(self, fired: Fired, records: pa.RecordBatch, groups: Int64s, bounds: Int64s) -> Results:
         table = pa.Table.from_batches([records.select(self._columns)])
         keys = [tuple(key.values()) for key in fired.keys.to_pylist()] or [()] * len(fired.entries)
-        rows: list[Record] = []
+        values: list[list[Any]] = [[] for _ in self._schema]
         counts = []
         cuts = bounds.tolist()
         for at, (key, start, end) in enumerate(zip(keys, fired.starts.tolist(), fired.ends.tolist(), strict=True)):
             window = Window(start, end)
             some = table.slice(cuts[at], cuts[at + 1] - cuts[at])
-            where = f"on the {some.num_rows} records of key {shorten(_plain(key))} in {window}"
+            where = f"on the {some.num_rows} records of key {shown(_plain(key))} in {window}"
             try:
                 result = self._function(_plain(key), window, some)
                 returned: list[Any] = (
                     [] if result is None else [result] if isinstance(result, Mapping) else list(result)
                 )
-            except Exception as error:
-                raise self._user.error(f"raised {type(error).__name__}: {error} {where}") from error
-            for row in returned:
-                if not isinstance(row, Mapping) or row.keys() != self._names:
-                    raise self._user.error(f"returned {wrong_row(row, self._schema)}, {where}")
-            rows += returned
+                for row in returned:
+                    if not isinstance(row, Mapping) or row.keys() != self._names:
+                        raise RowError(row)
+                    for column, name in zip(values, self._schema.names, strict=True):
+                        column.append(row[name])
+            except PASSING:
+                raise
+            except RowError as error:
+                raise self._user.error(f"returned {wrong_row(error.row, self._schema)}, {where}") from None
+            except BaseException as error:
+                raise self._user.raised(error, where) from error
             counts.append(len(returned))
         which = np.repeat(np.arange(len(counts)), counts)
-        values = [[row[name] for row in rows] for name in self._schema.names]
-        batch = self._user.batch(values, self._schema, lambda at: f"for key {shorten(_plain(keys[which[at]]))}")
+        batch = self._user.batch(values, self._schema, lambda at: f"for key {shown(_plain(keys[which[at]]))}")
         return Results(list(batch.columns), which)
 
 

@@ -17,6 +17,7 @@ from workbench.errors import RecordError
 from workbench.from_json import made, parsed
 from workbench.operators.window_firing import Moment, Round, Waves
 from workbench.operators.window_places import Placement
+from workbench.raised import PASSING, VALUE_MAX, described, kind_of, one_line, shown
 from workbench.windows import Action, TimeKind, Trigger, TriggerContext, Window
 
 _Timers = list[tuple[int, int]]
@@ -60,12 +61,13 @@ class ScriptedFiring:
         event, processing = set(context.event_timers), set(context.processing_timers)
         try:
             action = method(context)
-        except Exception as error:
-            fact = f"the trigger {self._trigger.describe()} raised {type(error).__name__}: {error}"
-            raise RecordError(fact) from error
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(f"the trigger {self._name()} raised {described(error)}") from error
         if not isinstance(action, Action | None):
             raise RecordError(
-                f"the trigger {self._trigger.describe()} returned {action!r}: return a wb.Action, or None to continue"
+                f"the trigger {self._name()} returned {shown(action)}: return a wb.Action, or None to continue"
             )
         for heap, before, after in (
             (self._event, event, context.event_timers),
@@ -74,6 +76,13 @@ class ScriptedFiring:
             for time_us in after - before:
                 heapq.heappush(heap, (time_us, entry))
         return action or Action.CONTINUE
+
+    def _name(self) -> str:
+        """That of a user's trigger, whatever its own method does."""
+        try:
+            return one_line(self._trigger.describe(), VALUE_MAX)
+        except Exception:  # noqa: BLE001  there is another failure to be told
+            return kind_of(self._trigger)
 
     def waves(self, placement: Placement, times: Int64s | None, moment: Moment) -> Waves | None:
         entries = placement.entries.tolist()
@@ -194,10 +203,9 @@ class ScriptedFiring:
                 kept.append(True)
             try:
                 texts.append(json.dumps(kept, sort_keys=True))
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RecursionError) as error:
                 raise RecordError(
-                    f"the trigger {self._trigger.describe()} keeps {context.state!r}: put JSON values only into "
-                    "context.state"
+                    f"the trigger {self._name()} keeps {shown(context.state)}: put JSON values only into context.state"
                 ) from error
         return {"trigger": pa.array(texts, pa.string())}
 

@@ -14,6 +14,7 @@ from workbench.errors import PlanError, RecordError, WorkbenchError
 from workbench.expressions import Expression
 from workbench.expressions.compiling import compile_expression
 from workbench.origin import Origin
+from workbench.raised import PASSING, described, shown
 
 Target = Callable[[pa.RecordBatch], Int64s]
 """From a batch to one number per row."""
@@ -70,8 +71,11 @@ class Partitioner:
                 answer = function(batch)
             except WorkbenchError:
                 raise
-            except Exception as error:
-                raise RecordError(f"partition_by({self.describe()}) failed: {error!r}", origin=self.origin) from error
+            except PASSING:
+                raise
+            except BaseException as error:
+                fact = f"partition_by({self.describe()}) failed: {described(error)}"
+                raise RecordError(fact, origin=self.origin) from error
             return self._numbers(answer, batch.num_rows)
 
         return target
@@ -80,7 +84,7 @@ class Partitioner:
         try:
             column = pa.array(answer)
             fits = pa.types.is_integer(column.type) and len(column) == rows
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
+        except Exception:  # noqa: BLE001  it may be anything, and what it raises when it is read too
             fits = False
         if not fits:
             raise RecordError(
@@ -101,4 +105,4 @@ class Partitioner:
 def _in_a_line(answer: object) -> str:
     """As text of at most 80 characters: of an array its values, because its own text has lines."""
     values = answer.tolist() if isinstance(answer, pa.Array | pa.ChunkedArray | np.ndarray) else answer
-    return " ".join(repr(values).split())[:80]
+    return shown(values, 80)

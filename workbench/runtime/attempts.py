@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from workbench.errors import JobError
+from workbench.errors import JobError, sentence_of
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
 from workbench.runtime.audit import Audit
@@ -212,7 +212,7 @@ class Attempts:
                 self._left = task.name
                 self._tell("notice", f"{task.name} is left behind in a step that does not end; nothing comes of it now")
         for name, error in execution.close(left):
-            self._tell("notice", f"{name} could not be closed: {type(error).__name__}: {error}")
+            self._tell("notice", f"{name} could not be closed: {sentence_of(error)}")
 
     def _door(self, tasks: Iterable[str]) -> Door:
         self.count += 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from workbench.errors import as_error
+from workbench.raised import PASSING
+
 T = TypeVar("T")
 
 
@@ -25,8 +28,10 @@ def answered(
         result: T | Exception
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001  the one who asked handles it
-            result = error
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001  the one who asked handles it
+            result = as_error(error)
         call(lambda: done(result))
 
     return piece

@@ -15,6 +15,7 @@ from workbench.elements import CheckpointBarrier
 from workbench.errors import CheckpointError
 from workbench.operators.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
+from workbench.raised import message_of
 from workbench.redaction import redacted
 from workbench.runtime.background import Background
 from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord, Kind
@@ -242,7 +243,7 @@ class CheckpointCoordinator:
 
         def written(result: StateFile | Exception) -> None:
             if isinstance(result, Exception):
-                self._fail(record, f"{report.task} could not be written: {result}", now_us())
+                self._fail(record, f"{report.task} could not be written: {message_of(result)}", now_us())
                 return
             ack.file = result
             ack.written_us = now_us()
@@ -269,7 +270,7 @@ class CheckpointCoordinator:
 
         def durable(result: Exception | None) -> None:
             if isinstance(result, Exception):
-                self._fail(record, f"the manifest could not be written: {result}", now_us())
+                self._fail(record, f"the manifest could not be written: {message_of(result)}", now_us())
                 return
             self._completed(record, manifest, now_us())
 

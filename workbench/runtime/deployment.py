@@ -15,12 +15,14 @@ from workbench.connectors.hybrid_source import rated
 from workbench.connectors.pace import Pace
 from workbench.connectors.rate import Rate
 from workbench.connectors.tables import Tables
+from workbench.errors import as_error
 from workbench.operators.base import Counters, Operator, OperatorContext
 from workbench.operators.executor import Executor
 from workbench.operators.local_aggregate import aggregates_locally
 from workbench.operators.positions import Positions, Reading
 from workbench.plan.logical import Node
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
+from workbench.raised import PASSING
 from workbench.runtime.alignment import align
 from workbench.runtime.chain import Emitter, Link
 from workbench.runtime.channel import Channel, Waker
@@ -110,8 +112,10 @@ class Execution:
             try:
                 if task not in left:
                     task.close()
-            except Exception as error:  # noqa: BLE001  what cannot be closed must not keep the rest from it
-                failed.append((task.name, error))
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001  what cannot be closed must not keep the rest from it
+                failed.append((task.name, as_error(error)))
         return failed
 
     def split(self, names: Collection[str]) -> tuple[Execution, Execution]:

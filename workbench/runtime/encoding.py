@@ -23,6 +23,7 @@ from workbench.errors import CorruptCheckpointError
 from workbench.from_arrow import Unfolding, tables_in
 from workbench.from_json import made, parsed
 from workbench.operators.base import Json, Snapshot
+from workbench.raised import first_line_of
 
 _LARGE = 65_536
 _SHOWN = 200
@@ -195,7 +196,7 @@ def _without_repeats(table: pa.Table) -> pa.Table:
         kind = column.type.storage_type if isinstance(column.type, pa.BaseExtensionType) else column.type
         if column.num_chunks == 1 and kind.num_fields == 0:
             chunk = column.chunk(0)
-            places = tuple(buffer and (buffer.address, buffer.size) for buffer in chunk.buffers())
+            places = tuple(None if each is None else (each.address, each.size) for each in chunk.buffers())
             earlier = first.setdefault((str(chunk.type), chunk.offset, places), name)
             if earlier != name and not pa.types.is_dictionary(chunk.type):
                 repeats[name] = earlier
@@ -303,4 +304,4 @@ def decode(
     except StopIteration:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: it lacks a table") from None
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, struct.error) as error:
-        raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {error}") from error
+        raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: {first_line_of(error)}") from error

@@ -15,8 +15,9 @@ RUNNING, because the others go on. A SUSPENDED job waits for the checkpoint dire
 from __future__ import annotations
 
 from workbench.clock import Clock
-from workbench.errors import WorkbenchError
+from workbench.errors import SENTENCE_MAX, sentence_of
 from workbench.observer import JobObserver
+from workbench.raised import message_of, without_frames
 from workbench.redaction import redacted
 from workbench.runtime.audit import Audit
 
@@ -46,6 +47,7 @@ class LifeCycle:
         self.observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
+        self.fact = ""  # what the failure says
         self.circumstance = ""
         self.has_run = False
         self.audit = Audit()
@@ -65,7 +67,8 @@ class LifeCycle:
 
     def failed(self, error: Exception, what: str) -> None:
         """Something has failed."""
-        self.failure = _without_frames(error)
+        self.failure = without_frames(error)
+        self.fact = message_of(error, SENTENCE_MAX)  # made once: the error's class may be a user's
         self.circumstance = what
         self.tell("failure", f"{what}: {sentence_of(error)}")
 
@@ -77,18 +80,3 @@ class LifeCycle:
     def tell(self, kind: str, text: str) -> None:
         """Put a line into the log; secrets in it are hidden, because errors of others may name them."""
         self.observer.on_event(self._clock.now_us(), kind, redacted(text))
-
-
-def _without_frames(error: Exception) -> Exception:
-    """The error with its message and causes alone: a job keeps its last failure, and the frames of a traceback would
-    keep the failed task with all its state."""
-    item: BaseException | None = error
-    while item is not None:
-        item.__traceback__ = None
-        item = item.__cause__ or item.__context__
-    return error
-
-
-def sentence_of(error: Exception) -> str:
-    """What to say of an error, without secrets: one of ours is a sentence already."""
-    return str(error) if isinstance(error, WorkbenchError) else redacted(f"{type(error).__name__}: {error}")

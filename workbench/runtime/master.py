@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from workbench.errors import CheckpointError, JobError
+from workbench.errors import CheckpointError, JobError, sentence_of
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
@@ -21,7 +21,7 @@ from workbench.runtime.deployment import JobServices
 from workbench.runtime.ending import Ending
 from workbench.runtime.facts import MasterFacts
 from workbench.runtime.inquiry import Inquiry
-from workbench.runtime.life_cycle import LifeCycle, sentence_of
+from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.messages import (
     Answered,
     Apply,

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import error, pack
+from struct import pack
 from typing import Any
 
 import pyarrow as pa
 
-_CONVERSION_ERRORS = (
-    pa.ArrowInvalid,
-    pa.ArrowTypeError,
-    pa.ArrowNotImplementedError,
-    TypeError,
-    ValueError,
-    OverflowError,
-)
 _PACKED_AS = {
     pa.int8(): "b",
     pa.int16(): "h",
@@ -58,7 +50,7 @@ def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         # Refuses what is no integer while it reads the list, in half the time that Arrow takes to read it.
         numbers = pack(f"={len(values)}{code}", *values)
-    except error:
+    except Exception:  # noqa: BLE001  a value of a class of the user's may raise anything when it is read as a number
         return _by_arrow(values, kind, _whole)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(numbers)], 0)
 
@@ -77,11 +69,11 @@ def _as_is(value: Any) -> Any:
 def _by_arrow(values: Sequence[Any], kind: pa.DataType, prepared: Callable[[Any], Any] = _as_is) -> pa.Array:
     try:
         return pa.array(values if prepared is _as_is else list(map(prepared, values)), kind)
-    except _CONVERSION_ERRORS:
+    except Exception:  # as above
         for at, value in enumerate(values):
             try:
                 pa.array([prepared(value)], kind)
-            except _CONVERSION_ERRORS:
+            except Exception:  # noqa: BLE001  as above
                 raise UnfitError(value, at) from None
         raise
 

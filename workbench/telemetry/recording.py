@@ -12,6 +12,7 @@ from typing import TextIO
 
 from workbench.errors import SettingError
 from workbench.from_json import made, parsed
+from workbench.raised import first_line_of
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.whole_file import replaced
 
@@ -50,7 +51,9 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
     except FileNotFoundError:
         raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SettingError(f"{str(path)!r} is no recording, or a torn one ({error}): write it again") from error
+        raise SettingError(
+            f"{str(path)!r} is no recording, or a torn one ({first_line_of(error)}): write it again"
+        ) from error
     if len(frames) != expected:
         raise SettingError(f"{str(path)!r} has {len(frames)} frames instead of {expected}: copy it again")
     return job, frames

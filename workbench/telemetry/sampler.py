@@ -13,7 +13,6 @@ from collections import deque
 from workbench.connectors.hybrid_source import replayed
 from workbench.durations import format_instant
 from workbench.observer import JobObserver
-from workbench.redaction import redacted
 from workbench.runtime.master import Master
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
@@ -112,7 +111,7 @@ class Sampler(JobObserver):
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
             paused=master.paused,
             backpressure=explain(vertices, edges) if running else told(master.state, master.restart_due_us),
-            failure=None if master.failure is None else redacted(str(master.failure)),
+            failure=None if master.failure is None else master.life.fact,
             operators=self._operators.sample(master.graph, execution, now),
             earlier=self._checkpoints.earlier(master.coordinator, now),
             restore=restore_frame(master),

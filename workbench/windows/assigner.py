@@ -10,6 +10,7 @@ import numpy as np
 from workbench.durations import EARLIEST_TIME, LONGEST_US, MAX_TIME
 from workbench.elements import Int64s
 from workbench.errors import RecordError
+from workbench.raised import PASSING, described, kind_of
 
 _FIRST_BOUND = EARLIEST_TIME - LONGEST_US
 """No window of a record starts earlier."""
@@ -76,7 +77,7 @@ class WindowAssigner:
             times: shape (n,), microseconds since 1970.
         """
         distinct, inverse = np.unique(times, return_inverse=True)
-        windows = [list(self.windows(time)) for time in distinct.tolist()]
+        windows = [self._told(time) for time in distinct.tolist()]
         counts = np.array([len(some) for some in windows], np.int64)
         flat = self._checked([bounds for some in windows for bounds in some])
         firsts = np.cumsum(counts) - counts
@@ -85,6 +86,18 @@ class WindowAssigner:
         within = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         at = np.repeat(firsts[inverse], repeats) + within
         return rows, flat[at, 0], flat[at, 1]
+
+    def _told(self, time_us: int) -> list[tuple[int, int]]:
+        """The windows of one time; whatever a class of the user's raises is told with its name."""
+        try:
+            return list(self.windows(time_us))
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"the windows of {kind_of(self)} failed for {time_us} (microseconds since 1970) with "
+                f"{described(error)}; they are pairs of start and end"
+            ) from error
 
     def _checked(self, windows: Sequence[tuple[int, int]]) -> Int64s:
         """Shape (windows, 2): their starts and ends."""

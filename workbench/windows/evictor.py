@@ -13,7 +13,8 @@ import pyarrow as pa
 from workbench.arguments import whole_number
 from workbench.durations import NO_TIME, format_duration, parse_duration
 from workbench.elements import Int64s
-from workbench.errors import SettingError
+from workbench.errors import RecordError, SettingError
+from workbench.raised import PASSING, described, kind_of
 
 Mask = npt.NDArray[np.bool_]
 
@@ -60,10 +61,22 @@ class Evictor:
             Shape (n,): which records stay.
         """
         masks = [
-            np.asarray(self.keep(records.slice(begin, end - begin), times[begin:end]), np.bool_)
+            self._kept(records.slice(begin, end - begin), times[begin:end])
             for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         ]
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
+
+    def _kept(self, records: pa.RecordBatch, times: Int64s) -> Mask:
+        """Those of one window; whatever a class of the user's raises is told with its name."""
+        try:
+            return np.asarray(self.keep(records, times), np.bool_)
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"the evictor {kind_of(self)} failed on {len(times)} records of a window with {described(error)}; it "
+                "gives a boolean for each"
+            ) from error
 
     def describe(self) -> str:
         """One short text for the graph."""

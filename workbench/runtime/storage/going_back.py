@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
+from workbench.raised import first_line_of
 from workbench.runtime.manifest import Manifest
 
 TAKEN_BACK = "taken-back.json"
@@ -74,7 +75,7 @@ def read_gone_back(data: bytes, path: str) -> GoneBack:
             return back
         reason = "it is not what was written"
     except (ValueError, TypeError, KeyError) as error:
-        reason = str(error)
+        reason = first_line_of(error)
     raise CorruptCheckpointError(
         f"{path} cannot be read ({reason}); it says from which savepoint the job goes on: restore that savepoint again,"
         " or choose another checkpoint_dir"

@@ -37,9 +37,8 @@ from typing import NoReturn
 from workbench.clock import Clock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.connectors.holder import Holder
-from workbench.errors import CheckpointError
+from workbench.errors import CheckpointError, told_by
 from workbench.from_json import made, parsed
-from workbench.redaction import redacted
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.locations import looked_into
@@ -109,7 +108,7 @@ class Lease:
             if silent_us >= SILENT_MOST_US:
                 raise CheckpointError(
                     f"the lease of the checkpoint directory {self.files.shown!r} could not be renewed for "
-                    f"{silent_us // 1_000_000} seconds ({redacted(str(error).partition(chr(10))[0])}): another process "
+                    f"{silent_us // 1_000_000} seconds ({told_by(error)}): another process "
                     "may take the directory at any time, so this job must not go on"
                 ) from None
 

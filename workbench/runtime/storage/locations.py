@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from workbench.arguments import path_of
 from workbench.errors import CheckpointError, UnreadableCheckpointError, remedy, told_by
+from workbench.raised import first_line_of
 from workbench.redaction import redacted
 from workbench.runtime.manifest import MANIFEST
 from workbench.runtime.storage.files import Files, LocalFiles
@@ -97,7 +98,7 @@ def folder_named(location: str | Path) -> tuple[Files, str] | None:
 
 
 def _unusable(uri: str, error: Exception) -> str:
-    fact = redacted(str(error).partition("\n")[0]).rstrip(".")
+    fact = first_line_of(error).rstrip(".")
     scheme = uri.partition("://")[0]
     fix = "write a path, or a URI such as s3://bucket/prefix or hdfs://host:port/path"
     if scheme in ("hdfs", "viewfs"):

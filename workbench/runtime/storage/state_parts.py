@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from workbench.errors import CorruptCheckpointError
 from workbench.from_arrow import Unfolding, tables_in
+from workbench.raised import first_line_of
 from workbench.runtime.encoding import Encoded, Piece, written
 from workbench.runtime.manifest import StatePart
 from workbench.runtime.table_changes import Changes, apply_changes, can_change, changes_between
@@ -162,4 +163,6 @@ def read_parts(buffers: Sequence[Any], path: str, unfolding: Unfolding) -> pa.Ta
             return pa.concat_tables([base, *(rows for (rows,) in others)], promote_options="default")
         return apply_changes(base, [Changes(runs, rows) for runs, rows in others], unfolding)
     except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, struct.error) as error:
-        raise CorruptCheckpointError(f"the state in {path} and the files before it cannot be read: {error}") from error
+        raise CorruptCheckpointError(
+            f"the state in {path} and the files before it cannot be read: {first_line_of(error)}"
+        ) from error
