@@ -6,6 +6,7 @@ from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.errors import SettingError
@@ -64,6 +65,21 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
     if value < least:
         raise SettingError(f"{name} is {value}: it is a whole number of at least {least}")
     return int(value)
+
+
+def true_or_false(value: object, name: str) -> bool:
+    """A truth value; text such as ``"no"`` is none, although Python takes it for true.
+
+    Raises:
+        SettingError: it is something else.
+
+    Example:
+        >>> true_or_false(False, "incremental")
+        False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise SettingError(f"{name} is {as_given(value)}: write True or False")
+    return bool(value)
 
 
 def text_of(value: object, name: str, example: str) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 from workbench.api.job import Job
 from workbench.api.launch import start_job
 from workbench.api.plan_view import PlanView
+from workbench.arguments import true_or_false
 from workbench.connectors.base import Guarantee
 from workbench.elements import CheckpointMode
 from workbench.plan.logical import LogicalGraph, Node
@@ -75,7 +76,8 @@ class Pipeline:
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
         settings = Settings().with_value("slots_per_taskmanager", slots_per_taskmanager)
-        graph = build_physical_graph(self.logical_graph(), parallelism, settings.slots_per_taskmanager)
+        settings = settings.with_value("parallelism", parallelism)
+        graph = build_physical_graph(self.logical_graph(), settings.parallelism, settings.slots_per_taskmanager)
         return PlanView(graph, "pipeline", settings)
 
     def run(
@@ -190,11 +192,11 @@ class Pipeline:
             name,
             settings,
             checkpoint_dir=checkpoint_dir,
-            resume=resume,
+            resume=true_or_false(resume, "resume"),
             restore=restore,
-            incremental=incremental,
-            allow_non_restored_state=allow_non_restored_state,
-            standby=standby,
+            incremental=true_or_false(incremental, "incremental"),
+            allow_non_restored_state=true_or_false(allow_non_restored_state, "allow_non_restored_state"),
+            standby=true_or_false(standby, "standby"),
             guarantee=guarantee,
             driver=driver,
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.api.building import expression
 from workbench.api.preparing import compiling
-from workbench.arguments import as_given
+from workbench.arguments import as_given, true_or_false
 from workbench.errors import PlanError
 from workbench.expressions import Expression, col
 from workbench.operators.base import OperatorSpec
@@ -73,6 +73,7 @@ class StreamTransforms:
             ('FINISHED', [3])
         """
         origin = caller()
+        true_or_false(compiled, "compiled")
         if callable(condition) and not isinstance(condition, Expression):
             function = ColumnFunction("filter", condition, compiled, origin)
             return self._of_columns(FilterFunction(function, on_error=on_error), origin)
@@ -173,7 +174,7 @@ class StreamTransforms:
             ['cab', 'fare']
         """
         origin = caller()
-        if compiled or keep or takes_columns(function, self.schema):
+        if true_or_false(compiled, "compiled") or keep or takes_columns(function, self.schema):
             of_columns = ColumnFunction("map", function, compiled, origin)
             if not isinstance(keep, Sequence):
                 raise PlanError(f"keep is {as_given(keep)}: name the columns to keep, such as ['cab']", origin=origin)

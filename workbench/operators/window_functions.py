@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.arguments import whole_number
 from workbench.elements import Int64s
-from workbench.errors import ExpressionError, PlanError, SettingError, unknown
+from workbench.errors import ExpressionError, PlanError, unknown
 from workbench.operators.aggregations import Aggregation
 
 _NARROW = 2**15
@@ -164,9 +165,7 @@ def top_k(column: str, k: int) -> HolisticAggregation:
         >>> top_k("dep_delay", 3).describe()
         'top_k(dep_delay, 3)'
     """
-    if not isinstance(k, int) or k <= 0:
-        raise SettingError(f"top_k({column!r}, {k!r}): k must be a whole number above zero")
-    return HolisticAggregation("top_k", column, k)
+    return HolisticAggregation("top_k", column, whole_number(k, f"the k of top_k({column!r}, k)"))
 
 
 def collect(column: str) -> HolisticAggregation:

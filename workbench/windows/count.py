@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from workbench.arguments import whole_number
 from workbench.elements import Int64s
-from workbench.errors import SettingError
 from workbench.windows.assigner import Assigned, Bounds, WindowAssigner
 from workbench.windows.sliding import Sliding
 
@@ -30,8 +30,7 @@ class CountWindows(WindowAssigner):
 
     def __post_init__(self) -> None:
         for name, value in (("length", self.length), ("slide", self.slide)):
-            if not isinstance(value, int) or value <= 0:
-                raise SettingError(f"the {name} of a count window is {value!r}: it must be a whole number above zero")
+            object.__setattr__(self, name, whole_number(value, f"the {name} of a count window"))
 
     def windows(self, position: int) -> list[tuple[int, int]]:
         """The windows of one position, the earliest first.
