@@ -130,6 +130,8 @@ def parse_instant(value: str | datetime, name: str) -> int:
             raise SettingError(
                 f"{name} is {value!r}: write an ISO time such as '2013-07-01' or '2013-07-01T06:00'"
             ) from None
+    if not isinstance(value, datetime):
+        raise SettingError(f"{name} is {value!r}: write an ISO time such as '2013-07-01T06:00', or a datetime")
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

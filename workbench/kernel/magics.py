@@ -21,7 +21,7 @@ from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
 from workbench.kernel.shutdown import end
-from workbench.kernel.verbs import VERBS, run_verb
+from workbench.kernel.verbs import about_verbs, run_verb
 from workbench.kernel.words import words_of
 from workbench.once import Once
 from workbench.redaction import HIDDEN, hidden_places
@@ -35,38 +35,6 @@ SETTINGS = (
 
 REPLACE_PATIENCE_S = 30.0
 """How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
-
-_ABOUT_AT = 38
-
-
-def _verb_help(usage: str, about: str) -> str:
-    """A verb in the help; what it does stands on a line of its own behind a long one."""
-    line = f"  %stream {usage}"
-    return f"{line:<{_ABOUT_AT}}{about}" if len(line) < _ABOUT_AT else f"{line}\n{'':<{_ABOUT_AT}}{about}"
-
-
-HELP = "\n".join(
-    [
-        "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
-        "",
-        _verb_help("list", "every job"),
-        *(_verb_help(verb.usage(name), verb.about) for name, verb in VERBS.items()),
-        _verb_help("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
-        "",
-        "Examples:",
-        "",
-        "  %stream set buffer_timeout=5ms checkpoint_interval=1s",
-        "  %stream set delays speed=max",
-        "  %stream set parallelism=4",
-        "  %stream state aggregate JFK",
-        "  %stream seek 2013-07-01T06:00",
-        "  %stream savepoint delays before-fix",
-        "  %stream fail delays aggregate[1]",
-        "",
-        "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
-        "%%stream? shows how to start a job.",
-    ]
-)
 
 OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
@@ -150,7 +118,7 @@ class StreamMagics(Magics):
         display(Advice(str(again)))
         return self.shell.run_cell_magic("stream", again.line, again.body)
 
-    verb.__doc__ = HELP
+    verb.__doc__ = about_verbs()
 
     @cell_magic("stream")
     @stream_arguments
