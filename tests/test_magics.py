@@ -374,7 +374,7 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     assert "job 'delays' is running: '%stream stop delays' ends it" in failure(shell, "%%stream delays\nstream")
     assert old.calls == []
     assert run(shell, "%%stream delays --replace\nstream") is not old
-    assert [call[0] for call in old.calls] == ["stop", "wait"]
+    assert [call[0] for call in old.calls] == ["stop"]
     jobs["delays"].state = "FINISHED"
     run(shell, "%%stream delays\nstream")
 
@@ -670,7 +670,7 @@ def test_the_caretaker_stops_what_runs() -> None:
 
 def test_the_caretaker_does_not_wait_for_ever() -> None:
     release = threading.Event()
-    stuck = SimpleNamespace(over=False, stop=lambda: release.wait(10), wait=lambda timeout: None)
+    stuck = SimpleNamespace(over=False, stop=lambda wait: release.wait(10), wait=lambda timeout: None)
     caretaker = Caretaker(lambda: {"stuck": stuck}, patience_s=0.05)
     assert not caretaker.stop_all()
     release.set()

@@ -300,7 +300,7 @@ def stopping(**options: object) -> wb.Job:
     begun.tune(checkpoint_interval="disabled")
     driver.run_until(lambda: not driver.master.coordinator.in_progress)
     begun.stall("aggregate")
-    begun.stop()
+    begun.stop(wait=False)
     assert driver.run_until(lambda: bool(driver.master.coordinator.in_progress))
     return begun
 
@@ -343,6 +343,6 @@ def test_a_job_that_waits_for_its_restart_ends_at_once_when_it_is_stopped_again(
     job = stopping(restart=wb.fixed_delay(1, "1h"))
     job.fail("aggregate[0]")
     assert job.driver.run_until(lambda: job.state == "RESTARTING")
-    job.stop()
+    job.stop(wait=False)
     assert job.wait("60s") == "CANCELED"
     assert job.status()["restarts"] == 1

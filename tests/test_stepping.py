@@ -146,14 +146,14 @@ def test_savepoint_is_stepped_to(lesson: Job) -> None:
 
 
 def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None:
-    lesson.stop()  # asks for the last checkpoint
+    lesson.stop(wait=False)  # asks for the last checkpoint
     with pytest.raises(JobError, match=r"was not taken: the job ended before it \(CANCELED\)"):
         lesson.savepoint("late")
 
 
 def test_a_stopped_job_that_read_the_rest_meanwhile_is_not_finished(lesson: Job) -> None:
     lesson.step(2)
-    lesson.stop()
+    lesson.stop(wait=False)
     assert lesson.driver.next_barrier()
     for _ in range(20):
         lesson.driver.step_task("table[0]")

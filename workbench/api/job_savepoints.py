@@ -209,7 +209,7 @@ class JobSavepoints(JobEndings):
         taken, _ = matched(manifest, self._master.graph, allow_non_restored_state=allow_non_restored_state)
         check_restorable(self._master.storage, taken, self._master.logical)
         over = self.over
-        self.cancel()
+        self.cancel(wait=False)
         self._driver.wait_for(self._driver.ended, None)
         try:
             return self._rerun(savepoint, allow_non_restored_state)

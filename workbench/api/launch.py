@@ -13,8 +13,8 @@ from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
 from workbench.api.opening import Beginning, keep_held, matched, open_storage
 from workbench.api.preparing import prepare_kernels
-from workbench.api.refusals import Plan, Runnable, planned
-from workbench.api.registry import check_free, forget, register
+from workbench.api.refusals import Plan, Runnable, check_beginning, check_directory, planned
+from workbench.api.registry import check_free, forget, jobs, make_room, register
 from workbench.api.repeating import unrepeatable
 from workbench.api.sink_places import check_sinks, check_tables
 from workbench.api.standing_by import stand_by
@@ -111,6 +111,7 @@ def start_job(
     standby: bool = False,
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
+    replace: bool = False,
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     plan = planned(
@@ -124,10 +125,27 @@ def start_job(
         guarantee=guarantee,
         driver=driver,
     )
-    check_free(name)
+    running = jobs().get(name) if replace else None
+    if running is None or running.over:
+        check_free(name)
     if checkpoint_dir is not None:
         checkpoint_dir = lasting(checkpoint_dir)
     prepare_kernels()
+    if running is not None:
+        folder = None if checkpoint_dir is None else str(checkpoint_dir)
+        savepoint = None if restore is None else str(restore)
+        if folder is not None:
+            check_directory(folder, running, resume=resume or standby, restore=savepoint)
+        check_beginning(
+            folder,
+            running,
+            name,
+            plan,
+            resume=resume or standby,
+            restore=savepoint,
+            allow_non_restored_state=allow_non_restored_state,
+        )
+        make_room(running)
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
 
     def claim() -> Beginning:

@@ -107,6 +107,7 @@ class Pipeline:
         local_aggregation: bool = True,
         guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
+        replace: bool = False,
     ) -> Job:
         """Run it as a job in this process; returns at once.
 
@@ -153,13 +154,15 @@ class Pipeline:
             guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
                 sink that cannot keep it is refused.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
+            replace: stop a running job of this name first, as `Job.stop` does. What can refuse this run is checked
+                before: the running job goes on then.
 
         Raises:
             SettingError: a setting that cannot be.
             PlanError: the pipeline cannot run, or cannot keep the guarantee.
             SinkError: a sink's folder holds rows of another run.
             SourceError: what is to be read is not there.
-            JobError: a job of that name is running.
+            JobError: a job of that name is running, or has not stopped within half a minute to be replaced.
             CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or what
                 is to be restored does not fit this pipeline.
 
@@ -199,4 +202,5 @@ class Pipeline:
             standby=true_or_false(standby, "standby"),
             guarantee=guarantee,
             driver=driver,
+            replace=true_or_false(replace, "replace"),
         )

@@ -16,11 +16,11 @@ import workbench as wb
 from workbench.api.job_record import Cell, started_from
 from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import check_beginning, check_directory, planned, settings_of
+from workbench.api.registry import make_room
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
-from workbench.kernel.shutdown import end
 from workbench.kernel.verbs import about_verbs, run_verb
 from workbench.kernel.words import words_of
 from workbench.once import Once
@@ -32,9 +32,6 @@ SETTINGS = (
     *("tolerable_failed_checkpoints", "retained_checkpoints", "slots_per_taskmanager", "restart", "local_aggregation"),
 )
 """Options that are settings of the job."""
-
-REPLACE_PATIENCE_S = 30.0
-"""How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
 
 OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
@@ -145,7 +142,8 @@ class StreamMagics(Magics):
         prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
         if options.replace:
             refuse_plan(pipeline, options)
-            make_room(options.name)
+            if options.name in (running := wb.jobs()):
+                make_room(running[options.name])
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
@@ -246,21 +244,6 @@ def refuse_plan(pipeline: wb.Pipeline, options: Any) -> None:
         allow_non_restored_state=bool(options.allow_non_restored_state),
         **beginning,
     )
-
-
-def make_room(name: str) -> None:
-    """Stop the running job of this name, if there is one.
-
-    Raises:
-        JobError: it has not stopped in time.
-    """
-    running = wb.jobs().get(name)
-    if running is not None and not running.over and not end([running], REPLACE_PATIENCE_S):
-        stalled = running.status()["stalled"]
-        raise JobError(
-            f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s{f', because {stalled}' if stalled else ''}: "
-            f"wb.job({name!r}).cancel() ends it without waiting"
-        )
 
 
 def as_pipeline(value: Any, name: str) -> wb.Pipeline:

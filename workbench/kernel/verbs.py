@@ -204,15 +204,6 @@ def _state(job: Any, words: Sequence[str]) -> Any:
     return view.get(*words[1:]) if len(words) > 1 else view.keys()
 
 
-def _stop(job: Any, words: Sequence[str]) -> Any:
-    """Says so when the last checkpoint will be waiting for a call that does not return."""
-    answer = job.stop()
-    stalled = None if job.over else job.status()["stalled"]
-    if stalled is None:
-        return answer
-    return Advice(f"{job.name!r} ends when that returns, or without it by wb.job({job.name!r}).cancel(): {stalled}")
-
-
 def _savepoint(job: Any, words: Sequence[str]) -> Any:
     folder = job.savepoint(words[0])
     if folder:
@@ -271,7 +262,7 @@ VERBS: dict[str, Verb] = {
         lambda job, words: job.late_records(*words), "the last records that were too late", "[OPERATOR]", 0, 1
     ),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
-    "stop": Verb(_stop, "end the job, with a last checkpoint"),
+    "stop": Verb(lambda job, words: job.stop(), "end the job, with a last checkpoint"),
     "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without one"),
 }
 
