@@ -1,4 +1,4 @@
-"""`stop` and `cancel` wait for the end, so that the job's name and directory are free, unless the job waits for them."""
+"""`stop` and `cancel` wait for the end: the job's name and directory are free then, unless the job waits for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_who_does_not_wait_goes_on_at_once(end: str) -> None:
     assert entered.wait(60)
     getattr(job, end)(wait=False)
     assert not job._driver.ended.is_set()
-    with pytest.raises(wb.JobError, match="the job 'held' is still .*, and ends when it can"):
+    with pytest.raises(wb.JobError, match=r"the job 'held' is still .*, and ends when it can"):
         getattr(job, end)(timeout="20ms")
     opened.set()
     assert job.wait("60s") == "CANCELED"
@@ -75,9 +75,10 @@ def test_an_interrupt_ends_the_waiting_and_not_the_stopping(monkeypatch: pytest.
     def interrupt(event: threading.Event, seconds: float | None) -> bool:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(job._driver, "wait_for", interrupt)
-        job.stop()
+        with pytest.raises(KeyboardInterrupt):
+            job.stop()
     assert job.wait("60s") == "CANCELED"
 
 
