@@ -39,6 +39,7 @@ from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
+from workbench.runtime.source_control import Tempo
 from workbench.runtime.stage import Stage
 from workbench.runtime.storage import (
     CheckpointStorage,
@@ -112,6 +113,7 @@ def start_job(
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
     replace: bool = False,
+    tempo: Tempo | None = None,
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     plan = planned(
@@ -169,7 +171,7 @@ def start_job(
             raise
         begin, held = Beginning(MemoryStorage(), None, 1), error
     try:
-        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name))
+        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name, tempo=tempo))
     except BaseException:
         _let_go(begin.storage)
         raise
@@ -192,12 +194,14 @@ class _Start:
         time_us: by the clock; None: now.
         known: it is found by its name.
         first: number of its first frame.
+        tempo: of the run whose place it takes; None: as the pipeline says.
     """
 
     seed: str
     time_us: int | None = None
     known: bool = True
     first: int = 0
+    tempo: Tempo | None = None
 
 
 def _start(
@@ -251,6 +255,8 @@ def _start(
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
         master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
+    if start.tempo is not None:
+        master.sources.take_over(start.tempo)
 
     cell = this_cell()
 
@@ -268,11 +274,12 @@ def _start(
                 allow_non_restored_state=allow_non_restored_state,
                 guarantee=settings.guarantee,
                 driver=kind,
+                tempo=driver.master.sources.tempo(),
             )
 
     def again(new_name: str, first: int) -> Job:
         fresh = Beginning(MemoryStorage(), None, 1)
-        twin = _Start(start.seed, start_us, known=False, first=first)
+        twin = _Start(start.seed, start_us, known=False, first=first, tempo=start.tempo)
         return _start(pipeline, new_name, values, plan, fresh, kind, incremental, claim, None, twin)
 
     whether = unrepeatable(logical, storage if held is None else None) or again

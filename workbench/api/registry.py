@@ -67,8 +67,8 @@ def check_free(name: str) -> None:
     found = _jobs.get(name)
     if found is not None and not found.over:
         raise JobError(
-            f"a job {name!r} is {found.state}: stop it first (job.stop()), have the run do it (replace=True), or choose "
-            "another name"
+            f"a job {name!r} is {found.state}: stop it first (job.stop()), have the run do it (replace=True), or "
+            "choose another name"
         )
 
 
