@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.arguments import as_given, path_of
@@ -17,6 +18,7 @@ from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
+from workbench.durations import MAX_TIME
 from workbench.elements import event_times
 from workbench.errors import MISSING, HistoryError, remedy
 
@@ -25,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 ROW_GROUP_ROWS = 65_536
 """Records that a cursor loads at once, at most."""
+_PER_UNIT_US = {"s": 1_000_000, "ms": 1_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,8 @@ def write_log(
         clock: dates the manifest; the machine's time by default.
 
     Raises:
-        HistoryError: a time column is missing or holds no times, an arrival is null, or `path` holds something else.
+        HistoryError: a time column is missing or holds no times, an arrival is null, a time cannot be counted in
+            microseconds, or `path` holds something else.
 
     Example:
         >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
@@ -196,7 +200,7 @@ def write_log(
         raise HistoryError(f"columns {sorted(repeated)} occur more than once: give every column a name of its own")
     time_column(table.schema, event_time, "event_time")
     time_column(table.schema, arrival_time, "arrival_time")
-    table = table.cast(log_schema(table.schema), safe=False).combine_chunks()
+    table = _in_log_types(table).combine_chunks()
     nulls = table.column(arrival_time).null_count
     if nulls:
         first = table.column(arrival_time).is_null().index(pa.scalar(True)).as_py()
@@ -240,6 +244,29 @@ def log_schema(schema: pa.Schema) -> pa.Schema:
             for column in schema
         ]
     )
+
+
+def _in_log_types(table: pa.Table) -> pa.Table:
+    """The table in the types of a log; nanoseconds are cut off.
+
+    Raises:
+        HistoryError: a time is too far from 1970 to be counted in microseconds.
+    """
+    for at, field in enumerate(log_schema(table.schema)):
+        column = table.column(at)
+        if pa.types.is_timestamp(column.type) and column.type.unit in _PER_UNIT_US:
+            numbers, most = column.cast(pa.int64()), MAX_TIME // _PER_UNIT_US[column.type.unit]
+            outside = pc.or_(pc.greater(numbers, most), pc.less(numbers, -most))
+            row = outside.index(pa.scalar(True)).as_py()
+            if row >= 0:
+                raise HistoryError(
+                    f"column {field.name!r} is {numbers[row]} {column.type.unit} since 1970 in row {row}: a replay log "
+                    "counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make "
+                    "it null"
+                )
+        if column.type != field.type:
+            table = table.set_column(at, field, column.cast(field.type, safe=False))
+    return table.cast(log_schema(table.schema))
 
 
 def check_channels(channels: object) -> None:
