@@ -2,7 +2,7 @@
 right again.
 
     edited = EditedSavepoint(folder)
-    edited.pieces()                                      # [Piece(task="aggregate[0]", operator="counts", name="groups")]
+    edited.pieces()                                     # [Piece(task="aggregate[0]", operator="counts", name="groups")]
     edited.change("counts", "groups", lambda table: table.slice(1))      # the JSON value, or the table, of each subtask
     edited.change_manifest(lambda content: content["files"][0].update(size=7))
     edited.save()

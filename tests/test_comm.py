@@ -85,7 +85,8 @@ class FakeJob:
     def checkpoint(self):
         self.calls.append("checkpoint")
 
-    def stop(self):
+    def stop(self, *, wait):
+        assert not wait
         raise ZeroDivisionError("division\nby zero")
 
     def fail(self, task):

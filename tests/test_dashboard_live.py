@@ -433,7 +433,12 @@ def test_a_refusal_is_a_sentence_and_the_slider_goes_back(shown):
 def test_buttons_ask_the_job(shown):
     for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"):
         shown.page.press(control(shown, label))
-    assert shown.job.asked == [("pause", {}), ("checkpoint", {}), ("fail", {"task": "late[0]"}), ("stop", {})]
+    assert shown.job.asked == [
+        ("pause", {}),
+        ("checkpoint", {}),
+        ("fail", {"task": "late[0]"}),
+        ("stop", {"wait": False}),
+    ]
 
 
 def test_the_chosen_task_is_failed(shown):

@@ -199,6 +199,7 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("late O'Hare", ("late_records", "O'Hare")),
         ("step until total='x' sum", ("until", "total='x'", "sum")),
         ("stop delays", ("stop",)),
+        ("cancel delays", ("cancel",)),
     ],
 )
 def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, call: tuple) -> None:
@@ -214,6 +215,8 @@ def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, Recordin
         ("set buffer_timeout 5ms", {"buffer_timeout": "5ms"}),
         ("set buffer-timeout=5ms speed=max", {"buffer_timeout": "5ms", "speed": "max"}),
         ("set delays speed 600x checkpoint_interval=1s", {"speed": "600x", "checkpoint_interval": "1s"}),
+        ("set buffer_timeout = 5ms", {"buffer_timeout": "5ms"}),
+        ("set delays speed =max checkpoint_interval= 1s", {"speed": "max", "checkpoint_interval": "1s"}),
         ("set parallelism 4 rate=clicks:5000", {"parallelism": "4", "rate": "clicks:5000"}),
     ],
 )
@@ -262,7 +265,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     [
         (
             "lst",
-            "unknown verb 'lst': did you mean 'list'? Valid: checkpoint, compare, dashboard, delete-savepoint,",
+            "unknown verb 'lst': did you mean 'list'? Valid: cancel, checkpoint, compare, dashboard, delete-sav",
         ),
         (
             "set bufer_timeout=5ms",
@@ -272,6 +275,10 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("set speed=max speed=2x", "speed is both 'max' and '2x': write it once"),
         ("set buffer-timeout=1ms buffer_timeout=2ms", "buffer_timeout is both '1ms' and '2ms': write it once"),
         ("set speed", "speed has no value: write for example '%stream set speed=VALUE'"),
+        ("set speed=", "speed has no value: write for example '%stream set speed=VALUE'"),
+        ("set speed = buffer_timeout=5ms", "speed has no value: write for example '%stream set speed=VALUE'"),
+        ("help pase", "unknown verb 'pase': did you mean 'pause'? Valid: cancel, checkpoint,"),
+        ("help pause resume", "%stream help takes [VERB], not 2 words"),
         ("set delayz speed=max", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
         ("pause delayz", "unknown job 'delayz': did you mean 'delays'? Valid: delays"),
         ("pause delays now", "%stream pause takes pause [NAME], not 2 words"),
@@ -367,7 +374,7 @@ def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: di
     assert "job 'delays' is running: '%stream stop delays' ends it" in failure(shell, "%%stream delays\nstream")
     assert old.calls == []
     assert run(shell, "%%stream delays --replace\nstream") is not old
-    assert [call[0] for call in old.calls] == ["stop", "wait"]
+    assert [call[0] for call in old.calls] == ["stop"]
     jobs["delays"].state = "FINISHED"
     run(shell, "%%stream delays\nstream")
 
@@ -483,6 +490,22 @@ def test_help_shows_usage_with_examples(shell: InteractiveShell) -> None:
     assert ".key_by" in cell_help
 
 
+def test_the_help_verb_shows_all_verbs_or_one(shell: InteractiveShell) -> None:
+    assert str(run(shell, "%stream help")) == shell.find_line_magic("stream").__doc__
+    assert str(run(shell, "%stream help seek")) == (
+        "%stream seek [NAME] TIME\n  go to a time of the history\n  %stream seek 2013-07-01T06:00"
+    )
+    assert str(run(shell, "%stream help help")) == "%stream help [VERB]\n  all verbs, or how one of them is written"
+
+
+def test_a_savepoint_in_memory_says_so(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs["delays"] = job = RecordingJob("delays")
+    monkeypatch.setattr(job, "savepoint", lambda name: "", raising=False)
+    assert str(run(shell, "%stream savepoint monday")).startswith("the savepoint 'monday' is in memory, which goes")
+
+
 def completions(shell: InteractiveShell, line: str) -> set[str]:
     with provisionalcompleter():
         return {completion.text for completion in shell.Completer.completions(line, len(line))}
@@ -494,6 +517,9 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream sa", {"savepoint", "savepoints"}),
         ("%stream st", {"stall", "state", "status", "step", "stop"}),
         ("%stream pause ", {"delays"}),
+        ("%stream he", {"help"}),
+        ("%stream help savep", {"savepoint", "savepoints"}),
+        ("%stream set speed = m", {"max"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
         ("%stream set delays sp", {"speed="}),
         ("%stream set de", {"delays"}),
@@ -644,7 +670,7 @@ def test_the_caretaker_stops_what_runs() -> None:
 
 def test_the_caretaker_does_not_wait_for_ever() -> None:
     release = threading.Event()
-    stuck = SimpleNamespace(over=False, stop=lambda: release.wait(10), wait=lambda timeout: None)
+    stuck = SimpleNamespace(over=False, stop=lambda wait: release.wait(10), wait=lambda timeout: None)
     caretaker = Caretaker(lambda: {"stuck": stuck}, patience_s=0.05)
     assert not caretaker.stop_all()
     release.set()

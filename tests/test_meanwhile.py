@@ -30,7 +30,7 @@ def job(tmp_path: Path) -> Iterator[wb.Job]:
 
 
 def stop(job: wb.Job) -> None:
-    job.stop()
+    job.stop(wait=False)
     assert job.wait("20s") in ("FINISHED", "CANCELED")
 
 

@@ -49,7 +49,7 @@ def until(job: wb.Job, reached: Callable[[], bool]) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
     """By which all leases go."""
     clock = VirtualClock(1_700_000_000_000_000)
-    monkeypatch.setattr(directory, "SystemClock", lambda: clock)
+    monkeypatch.setattr(directory, "BootClock", lambda: clock)
     monkeypatch.setattr(opening, "SETTLE_US", 0)
     return clock
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -9,6 +12,7 @@ from IPython.utils.capture import capture_output
 from waiting import until
 
 import workbench as wb
+from workbench.api import registry
 
 BODY = "\nimport pyarrow as pa, workbench as wb\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
 COUNTS = BODY + ".key_by('n').aggregate(m=wb.count()).uid('counts')"
@@ -97,3 +101,64 @@ def test_a_directory_that_was_used_is_told_of_in_the_words_of_the_magic(shell: I
     job.wait("60s")
     assert "add --resume to continue from the latest" in run(shell, "--checkpoint-dir kept")
     assert wb.job("replaced") is job
+
+
+def counted(name: str = "n", **options: object) -> wb.Job:
+    stream = wb.Stream.from_table(pa.table({name: list(range(100_000))}), rate=2_000)
+    return stream.sink_to(wb.TableSink("rows")).run("replaced", **options)
+
+
+def test_a_run_replaces_a_job() -> None:
+    first = counted()
+    with pytest.raises(wb.JobError, match=r"stop it first \(job.stop\(\)\), have the run do it \(replace=True\)"):
+        counted()
+    second = counted(replace=True)
+    assert (first.state, second.state) == ("CANCELED", "RUNNING")
+    assert wb.job("replaced") is second
+    second.cancel()
+    assert counted(replace=True).state == "RUNNING"  # an ended one is no obstacle
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parallelism": 0},
+        {"parallelism": 500},
+        {"speed": "600x"},
+        {"checkpoint_dir": "kept"},
+        {"checkpoint_dir": "kept", "restore": "nothing"},
+        {"replace": "yes"},
+    ],
+    ids=str,
+)
+def test_a_job_runs_on_when_the_run_that_replaces_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = counted(checkpoint_dir="kept", checkpoint_interval="disabled")
+    with pytest.raises(wb.WorkbenchError):
+        counted(**{"replace": True, **options})
+    assert first.state == "RUNNING"
+    assert wb.job("replaced") is first
+    again = counted(checkpoint_dir="kept", resume=True, replace=True)
+    assert (first.state, again.state) == ("CANCELED", "RUNNING")
+    first_rows = first.table("rows").num_rows
+    assert again.table("rows")["n"].to_pylist()[:first_rows] == list(range(first_rows))  # it goes on from there
+
+
+def test_a_job_that_does_not_stop_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "REPLACE_PATIENCE_S", 0.05)
+    entered, opened = threading.Event(), threading.Event()
+
+    def hold(batch: pa.RecordBatch) -> None:
+        entered.set()
+        opened.wait(60)
+
+    stream = wb.Stream.from_table(pa.table({"n": list(range(100_000))}), rate=2_000)
+    first = stream.sink_to(wb.CallbackSink(hold)).run("replaced")
+    assert entered.wait(60)
+    with pytest.raises(wb.JobError, match=r"is still RUNNING, and ends when it can.*; job.cancel\(\) ends it without"):
+        counted(replace=True)
+    assert wb.job("replaced") is first
+    opened.set()
+    assert first.wait("60s") == "CANCELED"

@@ -427,3 +427,20 @@ def test_a_log_that_may_not_be_read_is_not_told_as_damaged(tmp_path: Path, monke
         HistoryError, match=r"cannot be read \(Permission denied: .*\.parquet\): change its permissions$"
     ):
         ReplayLog.open(tmp_path / "a.log")
+
+
+@pytest.mark.parametrize(("unit", "value"), [("s", 10**13), ("s", -(10**13)), ("ms", 10**16)])
+def test_a_time_that_microseconds_cannot_count_is_refused(tmp_path: Path, unit: str, value: int) -> None:
+    """One of event time or of arrival is refused before, for what is added to it (see test_ends_of_time)."""
+    fine = 9 * 10**12 if unit == "s" else 9 * 10**15
+    times = {"t": pa.array([0, 1, 2], pa.timestamp(unit)), "other": pa.array([0, None, value], pa.timestamp(unit))}
+    with pytest.raises(HistoryError) as refused:
+        write_log(pa.table(times), tmp_path / "log", event_time="t", arrival_time="t")
+    assert str(refused.value) == (
+        f"column 'other' is {value} {unit} since 1970 in row 2: a replay log counts microseconds, for 292,000 years "
+        "before and after 1970; mend the time or its unit, or make it null"
+    )
+    assert not (tmp_path / "log").exists()
+    times["other"] = pa.array([0, 1, fine], pa.timestamp(unit))
+    log = write_log(pa.table(times), tmp_path / "log", event_time="t", arrival_time="t")
+    assert log.schema.field("other").type == pa.timestamp("us", "UTC")  # the longest that can be told is taken

@@ -91,8 +91,8 @@ def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> N
         ("fixed-delay:3", "'3' is no argument of fixed-delay"),
         ("fixed-delay:attempts=many", "attempts is 'many'"),
         ("fixed-delay:attempts=-1", "at least 0"),
-        ("fixed-delay:attempts=inf", "attempts is 'inf': write a number"),
-        ("fixed-delay:attempts=nan", "attempts is 'nan': write a number"),
+        ("fixed-delay:attempts=inf", "attempts is 'inf': write a whole number"),
+        ("fixed-delay:attempts=nan", "attempts is 'nan': write a whole number"),
         ("fixed-delay:attempts=1e300", "attempts is '1e300': write a whole number"),
         ("fixed-delay:delay=nans", "delay is 'nans': write a number with a unit"),
         ("failure-rate:max_failures_per_interval=inf", "max_failures_per_interval is 'inf'"),
@@ -300,7 +300,7 @@ def stopping(**options: object) -> wb.Job:
     begun.tune(checkpoint_interval="disabled")
     driver.run_until(lambda: not driver.master.coordinator.in_progress)
     begun.stall("aggregate")
-    begun.stop()
+    begun.stop(wait=False)
     assert driver.run_until(lambda: bool(driver.master.coordinator.in_progress))
     return begun
 
@@ -343,6 +343,6 @@ def test_a_job_that_waits_for_its_restart_ends_at_once_when_it_is_stopped_again(
     job = stopping(restart=wb.fixed_delay(1, "1h"))
     job.fail("aggregate[0]")
     assert job.driver.run_until(lambda: job.state == "RESTARTING")
-    job.stop()
+    job.stop(wait=False)
     assert job.wait("60s") == "CANCELED"
     assert job.status()["restarts"] == 1

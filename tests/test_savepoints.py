@@ -256,7 +256,7 @@ def test_a_savepoint_or_last_checkpoint_that_fails_says_why(tmp_path: Path) -> N
     with pytest.raises(wb.JobError, match=r"the savepoint 'second' was not taken: .* could not be written: "):
         job.savepoint("second")
     (tmp_path / "c" / "tables").rename(tmp_path / "tables")
-    job.stop()
+    job.stop(wait=False)
     with pytest.raises(wb.JobError) as caught:
         job.wait("60s")
     text = str(caught.value)
@@ -409,3 +409,44 @@ def test_a_job_whose_sink_commits_while_its_savepoint_is_looked_at_goes_on(
     assert job.wait("60s") == "FINISHED"
     assert sorted(job.table()["n"].to_pylist()) == list(range(ROWS))
     assert sorted(pq.read_table(tmp_path / "out")["n"].to_pylist()) == list(range(ROWS))
+
+
+def test_what_was_tuned_is_in_force_after_a_restore(tmp_path: Path) -> None:
+    times = pa.array([i * 1_000_000 for i in range(1_000)], pa.timestamp("us"))
+    history = wb.History.from_arrow(
+        pa.table({"n": range(1_000), "e": times}), tmp_path / "log", event_time="e", arrival_time="e", progress=False
+    )
+    replays = [wb.Stream.replay(history, speed=speed).uid(f"replay-{speed}") for speed in ("2x", "3x")]
+    streams = [clicks(rate=100), clicks(rate=50).uid("views"), *replays]
+    pipeline = sunk(streams[0], "0")
+    for place, stream in enumerate(streams[1:], 1):
+        pipeline += sunk(stream, str(place))
+    job = pipeline.run("tuned", checkpoint_dir=tmp_path / "c")
+    tuned = {
+        "buffer_timeout": "disabled",
+        "buffer_size": 1_234,
+        "checkpoint_interval": "disabled",
+        "checkpoint_mode": "unaligned",
+        "aligned_checkpoint_timeout": "1500ms",
+        "checkpoint_timeout": "7min",
+        "min_pause": "3s",
+        "max_concurrent_checkpoints": 1,
+        "tolerable_failed_checkpoints": 5,
+        "retained_checkpoints": 4,
+        "parallelism": 2,
+        "rate": {"clicks": 123.4567891},
+    }
+    assert {*tuned, "speed"} == set(wb.SETTINGS)
+    job.tune(**tuned)
+    job.savepoint("kept")
+    before = job.status()
+    again = job.restore("kept")
+    after = again.status()
+    assert {name: after[name] for name in tuned} == {name: before[name] for name in tuned}
+    tempo = again._master.sources.tempo()
+    assert tempo.speeds == {"replay-2x": 2.0, "replay-3x": 3.0}
+    assert tempo.rates == {"clicks": 123.4567891, "views": 50}
+    again.tune(rate="max", speed="4.56789012x")
+    last = again.restore("kept")._master.sources.tempo()
+    assert set(last.rates.values()) == {None}
+    assert set(last.speeds.values()) == {4.56789012}

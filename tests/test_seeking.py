@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,6 +52,24 @@ def check(job: wb.Job) -> None:
 
 def seek(job: wb.Job) -> None:
     job.seek("1970-01-01T00:15:00")
+
+
+def test_a_seek_behind_the_end_is_refused_with_the_times_that_there_are(tmp_path: Path) -> None:
+    job = paused_job(tmp_path)
+    with pytest.raises(wb.SettingError) as refused:
+        job.seek("1970-01-01T00:16:40")
+    assert str(refused.value) == (
+        "position is 1970-01-01 00:16:40, behind the last record: the history arrived from 1970-01-01 00:00:00 to "
+        "1970-01-01 00:16:39, and job.stop() ends the job"
+    )
+    for position in (900, None, date(1970, 1, 1)):
+        with pytest.raises(wb.SettingError, match="write an ISO time such as"):
+            job.seek(position)  # type: ignore[arg-type]
+    job.seek("1970-01-01T00:16:39")  # the last record
+    job.tune(speed="max")
+    job.resume()
+    assert job.wait("30s") == "FINISHED"
+    assert max(n for n in job.table("out")["n"].to_pylist() if n < 999) < 900
 
 
 def fail_and_seek(job: wb.Job) -> None:

@@ -146,14 +146,14 @@ def test_savepoint_is_stepped_to(lesson: Job) -> None:
 
 
 def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None:
-    lesson.stop()  # asks for the last checkpoint
+    lesson.stop(wait=False)  # asks for the last checkpoint
     with pytest.raises(JobError, match=r"was not taken: the job ended before it \(CANCELED\)"):
         lesson.savepoint("late")
 
 
 def test_a_stopped_job_that_read_the_rest_meanwhile_is_not_finished(lesson: Job) -> None:
     lesson.step(2)
-    lesson.stop()
+    lesson.stop(wait=False)
     assert lesson.driver.next_barrier()
     for _ in range(20):
         lesson.driver.step_task("table[0]")
@@ -241,3 +241,24 @@ def test_an_unknown_driver_is_refused() -> None:
     pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("one"))
     with pytest.raises(SettingError, match="unknown driver 'walking'"):
         pipeline.run("one", driver="walking")  # type: ignore[arg-type]
+
+
+def test_who_waits_gets_no_further_in_time_than_asked(lesson: Job) -> None:
+    """A record an hour: time jumps from one to the next, and over the end of the waiting."""
+    numbers = wb.Stream.from_table(pa.table({"n": range(9)}), rate=1 / 3_600).sink_to(wb.TableSink("hourly"))
+    job = numbers.run("hourly", driver="stepping", checkpoint_interval=None, buffer_timeout="0ms")
+    clock = job.driver.clock
+    begin_us = clock.now_us()
+    for seconds in (60, 120):
+        with pytest.raises(JobError, match="is still RUNNING after 60s"):
+            job.wait("60s")
+        assert clock.now_us() - begin_us == seconds * SECOND
+    taken = job.driver.taken
+    job.step(3)
+    job.back(3)  # the same moments again
+    assert job.driver.taken == taken
+    assert job.driver.clock.now_us() - begin_us == 120 * SECOND
+    with pytest.raises(JobError, match="is still RUNNING after 3h"):
+        job.wait("3h")
+    assert job.driver.clock.now_us() - begin_us == (120 + 3 * 3_600) * SECOND
+    assert job.wait() == "FINISHED"

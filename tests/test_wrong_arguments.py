@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -117,6 +119,113 @@ def test_it_is_one_sentence(
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
     assert [path.name for path in tmp_path.iterdir()] == (["clicks.log"] if "speed" in sentence else [])
+
+
+async def lookup(k: str) -> None:
+    """Knows nothing."""
+
+
+def run_with(name: str, value: object) -> None:
+    job = clicks().sink_to(wb.DiscardSink()).run("one", **{"checkpoint_dir": "cp", "driver": "stepping", name: value})
+    job.cancel()
+
+
+COUNTS: dict[str, Callable[[object], object]] = {
+    **{
+        name: partial(run_with, name)
+        for name in (
+            *("parallelism", "buffer_size", "retained_checkpoints", "max_concurrent_checkpoints"),
+            *("tolerable_failed_checkpoints", "slots_per_taskmanager"),
+        )
+    },
+    "with_parallelism": lambda value: clicks().with_parallelism(value),
+    "explain(parallelism)": lambda value: clicks().sink_to(wb.DiscardSink()).explain(value),
+    "explain(slots)": lambda value: clicks().sink_to(wb.DiscardSink()).explain(slots_per_taskmanager=value),
+    "concurrency": lambda value: clicks().lookup_async(lookup, key="k", schema={"m": pa.int64()}, concurrency=value),
+    "limit": lambda value: wb.Stream.from_generator(print, {"n": pa.int64()}, limit=value),
+    "retries": lambda value: wb.Stream.from_socket("localhost", 9999, retries=value),
+    "port": lambda value: wb.Stream.from_socket("localhost", value),
+    "channels": lambda value: of_arrow(channels=value),
+    "count_tumbling": wb.count_tumbling,
+    "count_sliding": lambda value: wb.count_sliding(value, value),
+    "on_count": wb.on_count,
+    "keep_last": wb.keep_last,
+    "top_k": lambda value: wb.top_k("n", value),
+    "PrintSink": wb.PrintSink,
+    "fixed_delay": lambda value: wb.fixed_delay(attempts=value),
+    "exponential_delay": lambda value: wb.exponential_delay(attempts=value),
+    "failure_rate": lambda value: wb.failure_rate(max_failures_per_interval=value),
+}
+"""Arguments that count something, and what takes them."""
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_count_is_a_whole_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for value in (2.9, 2.0, True, np.True_, "two"):
+        with pytest.raises(wb.WorkbenchError, match="whole number") as refused:
+            COUNTS[name](value)
+        assert repr(value) in str(refused.value)
+    assert not list(tmp_path.iterdir())
+    COUNTS[name](2 if name == "max_concurrent_checkpoints" else np.int64(2))
+
+
+SWITCHES: dict[str, Callable[[object], object]] = {
+    **{
+        name: partial(run_with, name)
+        for name in ("resume", "allow_non_restored_state", "standby", "incremental", "local_aggregation")
+    },
+    "filter": lambda value: clicks().filter(lambda n: n > 1, compiled=value),
+    "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, compiled=value),
+    "ordered": lambda value: clicks().lookup_async(lookup, key="k", schema={"m": pa.int64()}, ordered=value),
+    "overwrite": lambda value: of_arrow(overwrite=value),
+    "progress": lambda value: of_arrow(progress=value),
+    "create": lambda value: wb.SqlSink("sqlite:///x.db", "clicks", create=value),
+    "event_times": lambda value: wb.CallbackSink(print, event_times=value),
+}
+"""Arguments that are true or false, and what takes them."""
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_what_is_true_or_false_is_no_text(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for value in ("no", "false", "", 0, 1, None, np.int64(1)):
+        with pytest.raises(wb.SettingError) as refused:
+            SWITCHES[name](value)
+        assert f" is {value!r}: write True or False" in str(refused.value)
+    assert not list(tmp_path.iterdir())
+    SWITCHES[name](np.False_)
+
+
+def test_what_handles_a_running_job_takes_counts_and_truth_values_only(tmp_path: Path) -> None:
+    job = clicks().sink_to(wb.DiscardSink()).run("handled", driver="stepping", checkpoint_dir=tmp_path)
+    for call, sentence in (
+        (lambda: job.tune(buffer_size=1.7), "buffer_size is 1.7: write a whole number"),
+        (lambda: job.tune(parallelism=True), "parallelism is True: write a whole number"),
+        (lambda: job.rescale(1.5), "parallelism is 1.5: write a whole number"),
+        (lambda: job.stall("discard", "off"), "stalled is 'off': write True or False"),
+        (lambda: job.fail(coordinator="no"), "coordinator is 'no': write True or False"),
+        (lambda: job.restore("x", allow_non_restored_state="no"), "allow_non_restored_state is 'no': write True or"),
+        (lambda: job.step(1.5), "count is 1.5: write a whole number"),
+        (lambda: job.back(0.5), "count is 0.5: write a whole number"),
+        (lambda: job.fork(0.5), "step is 0.5: write a whole number"),
+        (lambda: wb.serve(port=1.5), "port is 1.5: write a whole number"),
+    ):
+        with pytest.raises(wb.SettingError, match=sentence):
+            call()
+    job.cancel()
+
+
+def test_a_rate_and_a_speed_are_numbers() -> None:
+    history = of_arrow(path="rates.log")
+    for value in (True, np.True_):
+        with pytest.raises(wb.SettingError, match="rate is"):
+            wb.Stream.from_table(TABLE, rate=value)
+        with pytest.raises(wb.SettingError, match="speed is"):
+            wb.Stream.replay(history, speed=value)
+        with pytest.raises(wb.SettingError, match="backoff_multiplier is"):
+            wb.exponential_delay(backoff_multiplier=value)
+    assert wb.Stream.replay(history, speed=np.int64(600)).columns == ["k", "n", "t"]
 
 
 def test_what_other_libraries_have_for_numbers_and_paths_is_taken() -> None:

@@ -6,6 +6,7 @@ from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.errors import SettingError
@@ -64,11 +65,27 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise SettingError(f"{name} is {as_given(value)}: write a whole number, such as {max(least, 2)}")
-    if value < least:
-        raise SettingError(f"{name} is {value}: it is a whole number of at least {least}")
-    if value > COUNT_MAX:
-        raise SettingError(f"{name} is {value}: more than can be counted, write at most {COUNT_MAX}")
-    return int(value)
+    number = int(value)
+    if number < least:
+        raise SettingError(f"{name} is {number}: it is a whole number of at least {least}")
+    if number > COUNT_MAX:
+        raise SettingError(f"{name} is {number}: more than can be counted, write at most {COUNT_MAX}")
+    return number
+
+
+def true_or_false(value: object, name: str) -> bool:
+    """A truth value; text such as ``"no"`` is none, although Python takes it for true.
+
+    Raises:
+        SettingError: it is something else.
+
+    Example:
+        >>> true_or_false(False, "incremental")
+        False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise SettingError(f"{name} is {as_given(value)}: write True or False")
+    return bool(value)
 
 
 def text_of(value: object, name: str, example: str) -> str:

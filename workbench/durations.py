@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from numbers import Real
 
 from workbench.errors import SettingError
 
@@ -81,7 +82,7 @@ def parse_duration(value: str | timedelta, name: str) -> int:
             raise SettingError(f"{name} is {value}: longer than time can be counted, which ends after 73,000 years")
         return us
     if not isinstance(value, str):
-        if not isinstance(value, int | float):
+        if not isinstance(value, Real) or isinstance(value, bool):
             raise SettingError(f"{name} is {value!r}, which is no duration: write for example '50ms' or '5s'")
         raise SettingError(f"{name} is {value!r}, which has no unit: write for example '{value}ms' or '{value}s'")
     if value.strip() == "0":
@@ -130,7 +131,7 @@ def parse_speed(value: str | float, name: str = "speed") -> float:
             raise SettingError(
                 f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'"
             ) from None
-    elif isinstance(value, int | float):
+    elif isinstance(value, Real) and not isinstance(value, bool):
         speed = float(value)
     else:
         raise SettingError(f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'")
@@ -157,6 +158,8 @@ def parse_instant(value: str | datetime, name: str) -> int:
             raise SettingError(
                 f"{name} is {value!r}: write an ISO time such as '2013-07-01' or '2013-07-01T06:00'"
             ) from None
+    if not isinstance(value, datetime):
+        raise SettingError(f"{name} is {value!r}: write an ISO time such as '2013-07-01T06:00', or a datetime")
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

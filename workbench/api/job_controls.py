@@ -8,8 +8,9 @@ from datetime import datetime
 from workbench.api.job_views import JobViews
 from workbench.api.status import Status
 from workbench.api.tuning import Tuning, plan_for
-from workbench.durations import parse_duration, parse_instant
-from workbench.errors import JobError
+from workbench.connectors.hybrid_source import replayed
+from workbench.durations import format_instant, parse_duration, parse_instant
+from workbench.errors import JobError, SettingError
 from workbench.runtime.rescaling import Rescale
 
 
@@ -133,11 +134,19 @@ class JobControls(JobViews):
             position: an arrival time, such as ``"2013-02-08 06:00"`` or a datetime; without a zone UTC is meant.
 
         Raises:
-            SettingError: no time.
+            SettingError: no time, or one behind the last record of every history, where the replay would end.
             JobError: the job has ended, or replays no history.
         """
         self._check_running()
-        if not self._master.services.paces:
+        logs = [found.log for node in self._master.logical.nodes if (found := replayed(node.spec)) is not None]
+        if not logs:
             raise JobError("only a replayed history can be sought, and this job replays none")
         position_us = parse_instant(position, "position")
+        last_us = max(log.end_us for log in logs)
+        if position_us > last_us:
+            raise SettingError(
+                f"position is {format_instant(position_us)}, behind the last record: the history arrived from "
+                f"{format_instant(min(log.start_us for log in logs))} to {format_instant(last_us)}, and job.stop() ends"
+                " the job"
+            )
         self._apply(lambda: self._master.sources.seek(position_us, reading=self._master.reading))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.api.job_handle import JobHandle
+from workbench.arguments import true_or_false
 from workbench.errors import JobError, unknown
 from workbench.runtime.succession import fail_over
 
@@ -37,7 +38,7 @@ class JobFailures(JobHandle):
             JobError: the job has ended, there is no such task, slot or TaskManager, or not exactly one thing was named.
         """
         self._check_running()
-        if [task, slot, taskmanager, coordinator or None].count(None) != 3:
+        if [task, slot, taskmanager, true_or_false(coordinator, "coordinator") or None].count(None) != 3:
             raise JobError(
                 "say what is to fail: a task, such as fail('aggregate[1]'), or fail(slot='tm-0/slot-1'), "
                 "fail(taskmanager='tm-1'), or fail(coordinator=True)"

@@ -10,6 +10,7 @@ from workbench.api.job_endings import JobEndings
 from workbench.api.opening import matched
 from workbench.api.registry import forget, register
 from workbench.api.restorable import check_restorable
+from workbench.arguments import true_or_false
 from workbench.durations import parse_duration
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.runtime.storage import check_name
@@ -197,6 +198,7 @@ class JobSavepoints(JobEndings):
             JobError: there is no such savepoint, or it is in memory only.
         """
         self._check_outside()
+        allow_non_restored_state = true_or_false(allow_non_restored_state, "allow_non_restored_state")
         manifest = self._master.storage.savepoint(savepoint)
         if manifest is None:
             raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
@@ -207,7 +209,7 @@ class JobSavepoints(JobEndings):
         taken, _ = matched(manifest, self._master.graph, allow_non_restored_state=allow_non_restored_state)
         check_restorable(self._master.storage, taken, self._master.logical)
         over = self.over
-        self.cancel()
+        self.cancel(wait=False)
         self._driver.wait_for(self._driver.ended, None)
         try:
             return self._rerun(savepoint, allow_non_restored_state)

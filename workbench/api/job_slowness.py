@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.api.job_handle import JobHandle
+from workbench.arguments import true_or_false
 from workbench.durations import format_duration, parse_duration
 from workbench.errors import JobError, SettingError, unknown
 from workbench.runtime.settings import Settings
@@ -65,8 +66,9 @@ class JobSlowness(JobHandle):
             JobError: no such operator.
         """
         uid = self._operator(operator)
+        stalled = true_or_false(stalled, "stalled")
         word = "stalled" if stalled else "no longer stalled"
-        self._change(lambda settings: settings.with_stalled(uid, bool(stalled)), f"{uid} is {word}")
+        self._change(lambda settings: settings.with_stalled(uid, stalled), f"{uid} is {word}")
 
     def _operator(self, name: str) -> str:
         self._check_running()

@@ -8,6 +8,7 @@ from workbench.api.job_handle import JobHandle
 from workbench.api.journal import Given
 from workbench.api.registry import check_free, jobs, register
 from workbench.api.scene_view import SceneView, Steps
+from workbench.arguments import whole_number
 from workbench.drivers.stepping import ReachedError, SteppingDriver
 from workbench.errors import JobError, WorkbenchError
 from workbench.expressions import Expression
@@ -65,7 +66,7 @@ class JobSteps(JobHandle):
             (3, True)
         """
         driver = self.driver
-        steps = (driver.step() for _ in range(count))
+        steps = (driver.step() for _ in range(whole_number(count, "count", 0)))
         return Steps([step for step in steps if step is not None], self._pictured(True))
 
     def scene(self) -> SceneView:
@@ -219,7 +220,7 @@ class JobSteps(JobHandle):
         driver = self.driver
         self._check_outside()
         with driver.lock:
-            twin = self._at(max(0, driver.taken - count), self._name)
+            twin = self._at(max(0, driver.taken - whole_number(count, "count", 0)), self._name)
             self._close()
             self._become(twin)
         return self._pictured(True)
@@ -250,7 +251,7 @@ class JobSteps(JobHandle):
         driver = self.driver
         self._check_outside()
         with driver.lock:
-            at = driver.taken if step is None else step
+            at = driver.taken if step is None else whole_number(step, "step", -(2**63))
             if not 0 <= at <= driver.taken:
                 raise JobError(f"step {at} has not been taken: the job is at step {driver.taken}")
             if name is None:

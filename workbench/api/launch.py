@@ -13,8 +13,8 @@ from workbench.api.job import Job
 from workbench.api.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
 from workbench.api.opening import Beginning, keep_held, matched, open_storage, regrouped
 from workbench.api.preparing import prepare_kernels
-from workbench.api.refusals import Plan, Runnable, planned
-from workbench.api.registry import check_free, forget, register
+from workbench.api.refusals import Plan, Runnable, check_beginning, check_directory, planned
+from workbench.api.registry import check_free, forget, jobs, make_room, register
 from workbench.api.repeating import unrepeatable
 from workbench.api.sink_places import check_sinks, check_tables, take_folders
 from workbench.api.standing_by import stand_by
@@ -40,6 +40,7 @@ from workbench.runtime.coordinator import CheckpointCoordinator
 from workbench.runtime.deployment import JobServices
 from workbench.runtime.master import Master
 from workbench.runtime.settings import Settings
+from workbench.runtime.source_control import Tempo
 from workbench.runtime.stage import Stage
 from workbench.runtime.storage import (
     CheckpointStorage,
@@ -117,6 +118,8 @@ def start_job(
     standby: bool = False,
     guarantee: Guarantee | None = None,
     driver: Literal["live", "stepping"] = "live",
+    replace: bool = False,
+    tempo: Tempo | None = None,
 ) -> Job:
     """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
     plan = planned(
@@ -130,10 +133,27 @@ def start_job(
         guarantee=guarantee,
         driver=driver,
     )
-    check_free(name)
+    running = jobs().get(name) if replace else None
+    if running is None or running.over:
+        check_free(name)
     if checkpoint_dir is not None:
         checkpoint_dir = lasting(checkpoint_dir)
     prepare_kernels()
+    if running is not None:
+        folder = None if checkpoint_dir is None else str(checkpoint_dir)
+        savepoint = None if restore is None else str(restore)
+        if folder is not None:
+            check_directory(folder, running, resume=resume or standby, restore=savepoint)
+        check_beginning(
+            folder,
+            running,
+            name,
+            plan,
+            resume=resume or standby,
+            restore=savepoint,
+            allow_non_restored_state=allow_non_restored_state,
+        )
+        make_room(running)
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
 
     def claim() -> Beginning:
@@ -165,7 +185,7 @@ def start_job(
             raise
         begin, held = Beginning(MemoryStorage(), None, 1, plan.graph), error
     try:
-        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name))
+        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name, tempo=tempo))
     except BaseException:
         _let_go(begin)
         raise
@@ -188,12 +208,14 @@ class _Start:
         time_us: by the clock; None: now.
         known: it is found by its name.
         first: number of its first frame.
+        tempo: of the run whose place it takes; None: as the pipeline says.
     """
 
     seed: str
     time_us: int | None = None
     known: bool = True
     first: int = 0
+    tempo: Tempo | None = None
 
 
 def _start(
@@ -247,6 +269,8 @@ def _start(
     sampler.driver = driver
     if (speed := values.get("speed")) is not None:
         master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
+    if start.tempo is not None:
+        master.sources.take_over(start.tempo)
 
     cell = this_cell()
 
@@ -264,11 +288,12 @@ def _start(
                 allow_non_restored_state=allow_non_restored_state,
                 guarantee=settings.guarantee,
                 driver=kind,
+                tempo=driver.master.sources.tempo(),
             )
 
     def again(new_name: str, first: int) -> Job:
         fresh = Beginning(MemoryStorage(), None, 1, begin.graph)
-        twin = _Start(start.seed, start_us, known=False, first=first)
+        twin = _Start(start.seed, start_us, known=False, first=first, tempo=start.tempo)
         return _start(pipeline, new_name, values, plan, fresh, kind, incremental, claim, None, twin)
 
     whether = unrepeatable(logical, storage if held is None else None) or again

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from workbench.api.job import Job
 from workbench.api.launch import start_job
 from workbench.api.plan_view import PlanView
+from workbench.arguments import true_or_false
 from workbench.connectors.base import Guarantee
 from workbench.elements import CheckpointMode
 from workbench.plan.logical import LogicalGraph, Node
@@ -98,9 +99,10 @@ class Pipeline:
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
         settings = Settings().with_value("slots_per_taskmanager", slots_per_taskmanager)
+        settings = settings.with_value("parallelism", parallelism)
         groups = settings.with_value("max_parallelism", max_parallelism).max_parallelism
         graph = build_physical_graph(
-            self.logical_graph(), parallelism, settings.slots_per_taskmanager, max_parallelism=groups
+            self.logical_graph(), settings.parallelism, settings.slots_per_taskmanager, max_parallelism=groups
         )
         return PlanView(graph, "pipeline", settings)
 
@@ -132,6 +134,7 @@ class Pipeline:
         local_aggregation: bool = True,
         guarantee: Guarantee | None = None,
         driver: Literal["live", "stepping"] = "live",
+        replace: bool = False,
     ) -> Job:
         """Run it as a job in this process; returns at once.
 
@@ -182,13 +185,15 @@ class Pipeline:
             guarantee: what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or
                 sink that cannot keep it is refused.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
+            replace: stop a running job of this name first, as `Job.stop` does. What can refuse this run is checked
+                before: the running job goes on then.
 
         Raises:
             SettingError: a setting that cannot be.
             PlanError: the pipeline cannot run, or cannot keep the guarantee.
             SinkError: a sink's folder holds rows of another run.
             SourceError: what is to be read is not there.
-            JobError: a job of that name is running.
+            JobError: a job of that name is running, or has not stopped within half a minute to be replaced.
             CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or what
                 is to be restored does not fit this pipeline.
 
@@ -222,11 +227,12 @@ class Pipeline:
             name,
             settings,
             checkpoint_dir=checkpoint_dir,
-            resume=resume,
+            resume=true_or_false(resume, "resume"),
             restore=restore,
-            incremental=incremental,
-            allow_non_restored_state=allow_non_restored_state,
-            standby=standby,
+            incremental=true_or_false(incremental, "incremental"),
+            allow_non_restored_state=true_or_false(allow_non_restored_state, "allow_non_restored_state"),
+            standby=true_or_false(standby, "standby"),
             guarantee=guarantee,
             driver=driver,
+            replace=true_or_false(replace, "replace"),
         )

@@ -111,7 +111,7 @@ def settings_of(values: Mapping[str, object], settings: Settings | None = None) 
 
 def check_directory(checkpoint_dir: str, running: object, *, resume: bool, restore: str | None) -> None:
     """Refuse to begin afresh where checkpoints lie, or will lie when the job that is replaced has stopped, and to
-    restore what is not there; in the words of ``%%stream``.
+    restore what is not there.
 
     Args:
         checkpoint_dir: a path or URI; nobody may write there but the running job.
@@ -142,7 +142,8 @@ def check_directory(checkpoint_dir: str, running: object, *, resume: bool, resto
     if used or _is_of(running, checkpoint_dir):
         raise CheckpointError(
             f"the checkpoint directory {shown!r} holds the checkpoints of a job: add --resume to continue from the "
-            "latest, --restore SAVEPOINT to go back to one, or choose another --checkpoint-dir"
+            "latest, --restore SAVEPOINT to go back to one, or choose another --checkpoint-dir (in Python resume=True, "
+            "restore=SAVEPOINT, checkpoint_dir=)"
         )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _jobs: dict[str, Job] = {}
 _taking = threading.Lock()
+REPLACE_PATIENCE_S = 30.0
+"""How long a job that is replaced may take for its last checkpoint."""
 
 
 def _begin_anew() -> None:
@@ -64,7 +66,24 @@ def check_free(name: str) -> None:
     """
     found = _jobs.get(name)
     if found is not None and not found.over:
-        raise JobError(f"a job {name!r} is {found.state}: stop it first (job.stop()), or choose another name")
+        raise JobError(
+            f"a job {name!r} is {found.state}: stop it first (job.stop()), have the run do it (replace=True), or "
+            "choose another name"
+        )
+
+
+def make_room(job: Job) -> None:
+    """Stop a job in whose place another one is to run; does nothing when it has ended.
+
+    Raises:
+        JobError: it has not stopped in time.
+    """
+    try:
+        job.stop(timeout=f"{REPLACE_PATIENCE_S:g}s")
+    except JobError as error:
+        if job.over and job._driver.ended.is_set():
+            return  # it failed while it was stopping: there is room
+        raise JobError(f"{error.message}; job.cancel() ends it without a last checkpoint") from None
 
 
 def register(job: Job) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.api.building import check_column, expression, located, operator_node
 from workbench.api.preparing import compiling
-from workbench.arguments import as_given
+from workbench.arguments import as_given, true_or_false
 from workbench.errors import PlanError, WorkbenchError
 from workbench.expressions import ColumnName, Expression, col, column_names
 from workbench.operators.column_function import ColumnFunction, takes_columns
@@ -35,6 +35,7 @@ def filtered(
     """See `Stream.filter`."""
     if not conditions:
         raise PlanError("filter needs a condition, for example filter('dep_delay > 15')", origin=origin)
+    true_or_false(compiled, "compiled")
     first, *more = conditions
     if not more and callable(first) and not isinstance(first, Expression):
         function = ColumnFunction("filter", first, compiled, origin)
@@ -111,7 +112,8 @@ def mapped(
     origin: Origin | None,
 ) -> Node:
     """See `Stream.map`."""
-    if not (compiled or isinstance(keep, Expression) or keep or takes_columns(function, end.schema)):
+    keeps = isinstance(keep, Expression) or bool(keep)
+    if not (true_or_false(compiled, "compiled") or keeps or takes_columns(function, end.schema)):
         return operator_node(Map(function, schema, origin, on_error), (end,), origin)
     of_columns = ColumnFunction("map", function, compiled, origin)
     if not isinstance(keep, Expression | Sequence):

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from workbench.durations import parse_speed
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
@@ -140,7 +142,7 @@ def _rate(value: object) -> float | None:
     if isinstance(value, str) and value.strip().lower() == "max":
         return None
     try:
-        rate = float(value)  # type: ignore[arg-type]
+        rate = math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         rate = math.nan
     if not 0 < rate < math.inf:

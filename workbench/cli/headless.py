@@ -95,7 +95,7 @@ def run(console: Console, options: Options) -> int:
         follow(console, job, asked)
         if asked.is_set() and not job.over:
             console.print("Interrupted: taking a last checkpoint.")
-            job.stop()
+            job.stop(wait=False)
         state = job.wait(timeout=STOP_PATIENCE)
     effort.end()
     if state != "FINISHED":

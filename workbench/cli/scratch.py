@@ -25,7 +25,7 @@ def scratch_folder(prefix: str) -> Iterator[str]:
         finally:
             running = [job for job in wb.jobs().values() if id(job) not in others and not job.over]
             for job in running:
-                job.cancel()
+                job.cancel(wait=False)
             for job in running:
                 with suppress(wb.JobError):  # it takes longer
                     job.wait(PATIENCE)

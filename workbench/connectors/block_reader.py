@@ -91,7 +91,7 @@ def check_rate(rate: float | None) -> None:
     Raises:
         SettingError: with the value.
     """
-    if rate is not None and not (isinstance(rate, Real) and 0 < rate < float("inf")):
+    if rate is not None and not (isinstance(rate, Real) and not isinstance(rate, bool) and 0 < rate < float("inf")):
         raise SettingError(
             f"rate is {as_given(rate)}: it counts records per second and is above zero; None reads at full speed"
         )

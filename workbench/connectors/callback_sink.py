@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.arguments import true_or_false
 from workbench.connectors.base import Guarantee
 from workbench.elements import Records
 from workbench.errors import RecordError, SettingError
@@ -28,7 +29,7 @@ class CallbackSink:
             1970, shape (n,), or None where the stream has none.
 
     Raises:
-        SettingError: no function.
+        SettingError: no function, or `event_times` is neither True nor False.
 
     Example:
         >>> CallbackSink(print).describe()
@@ -43,6 +44,7 @@ class CallbackSink:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise SettingError(f"CallbackSink got {self.function!r}: pass a function of a batch, such as print")
+        true_or_false(self.event_times, "event_times")
 
     @property
     def guarantee(self) -> Guarantee:

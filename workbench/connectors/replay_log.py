@@ -18,6 +18,7 @@ from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
+from workbench.durations import MAX_TIME
 from workbench.elements import event_times
 from workbench.errors import MISSING, HistoryError, remedy
 from workbench.raised import first_line_of
@@ -27,6 +28,7 @@ Progress = Callable[[str, int, int], None]
 
 ROW_GROUP_ROWS = 65_536
 """Records that a cursor loads at once, at most."""
+_PER_UNIT_US = {"s": 1_000_000, "ms": 1_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +186,8 @@ def write_log(
         clock: dates the manifest; the machine's time by default.
 
     Raises:
-        HistoryError: a time column is missing or holds no times, an arrival is null, a timestamp leaves 64 bits, or
-            `path` holds something else.
+        HistoryError: a time column is missing or holds no times, an arrival is null, a time cannot be counted in
+            microseconds, or `path` holds something else.
         RecordError: an event time or arrival more than 73,000 years from 1970.
 
     Example:
@@ -204,7 +206,7 @@ def write_log(
     time_column(table.schema, arrival_time, "arrival_time")
     event_times(table.column(event_time).combine_chunks(), event_time)
     arrivals = event_times(table.column(arrival_time).combine_chunks(), arrival_time)
-    table = _as_logged(table).combine_chunks()
+    table = _in_log_types(table).combine_chunks()
     nulls = table.column(arrival_time).null_count
     if nulls:
         first = table.column(arrival_time).is_null().index(pa.scalar(True)).as_py()
@@ -235,21 +237,6 @@ def _unreadable(folder: Path, error: OSError) -> HistoryError:
     )
 
 
-def _as_logged(table: pa.Table) -> pa.Table:
-    """The records with the columns of a log; what is less than a microsecond is cut off."""
-    schema = log_schema(table.schema)
-    columns = []
-    for column, item in zip(table.columns, schema, strict=True):
-        try:
-            columns.append(column.cast(options=pc.CastOptions(item.type, allow_time_truncate=True)))
-        except pa.ArrowInvalid as error:
-            raise HistoryError(
-                f"column {item.name!r} has the timestamp {str(error).rpartition(' ')[2]} as {column.type}, beyond the"
-                " microseconds in 64 bits that a log keeps: is it of another unit?"
-            ) from None
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def log_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of a log's records: without metadata, and with every timestamp in microseconds and in UTC."""
     return pa.schema(
@@ -262,6 +249,29 @@ def log_schema(schema: pa.Schema) -> pa.Schema:
             for column in schema
         ]
     )
+
+
+def _in_log_types(table: pa.Table) -> pa.Table:
+    """The table in the types of a log; nanoseconds are cut off.
+
+    Raises:
+        HistoryError: a time is too far from 1970 to be counted in microseconds.
+    """
+    for at, item in enumerate(log_schema(table.schema)):
+        column = table.column(at)
+        if pa.types.is_timestamp(column.type) and column.type.unit in _PER_UNIT_US:
+            numbers, most = column.cast(pa.int64()), MAX_TIME // _PER_UNIT_US[column.type.unit]
+            outside = pc.or_(pc.greater(numbers, most), pc.less(numbers, -most))
+            row = outside.index(pa.scalar(True)).as_py()
+            if row >= 0:
+                raise HistoryError(
+                    f"column {item.name!r} is {numbers[row]} {column.type.unit} since 1970 in row {row}: a replay log "
+                    "counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make "
+                    "it null"
+                )
+        if column.type != item.type:
+            table = table.set_column(at, item, column.cast(item.type, safe=False))
+    return table.cast(log_schema(table.schema))
 
 
 def check_channels(channels: object) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from workbench.arguments import text_of
+from workbench.arguments import text_of, true_or_false
 from workbench.connectors.base import Guarantee
 from workbench.connectors.sql_append import AppendLogic, check_restore
 from workbench.connectors.sql_database import Database, Engine
@@ -85,7 +85,8 @@ class SqlSink:
             raise SettingError("upserts need keys: name the columns that tell rows apart, keys=['origin']")
         if mode == "append" and columns:
             raise SettingError(f"appended rows have no keys, but keys is {', '.join(columns)}: add mode='upsert'")
-        values = {"url": url, "table": table, "mode": mode, "keys": columns, "creates_table": create}
+        creates_table = true_or_false(create, "create")
+        values = {"url": url, "table": table, "mode": mode, "keys": columns, "creates_table": creates_table}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

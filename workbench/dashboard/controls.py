@@ -95,7 +95,7 @@ class ControlsPart(Part):
             "Trigger a checkpoint at once",
         )  # fmt: skip
         self.stop = self._button(
-            "■ Stop job", self._asks("run", lambda: self.easel.job.stop(), "asked: stop job"),
+            "■ Stop job", self._asks("run", lambda: self.easel.job.stop(wait=False), "asked: stop job"),
             "Take a last checkpoint and end the job for good", kind="danger",
         )  # fmt: skip
         self.savepoint_name = field("Name of the savepoint", "savepoint name", 130)

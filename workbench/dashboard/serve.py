@@ -25,6 +25,7 @@ from bokeh.server.server import Server
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
+from workbench.arguments import whole_number
 from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pace import Share
@@ -143,6 +144,7 @@ def serve_recording(recording: Recorded, port: int = 0) -> ServedPages:
 
 
 def _check_free(port: int) -> None:
+    whole_number(port, "port", 0)
     try:
         socket.create_server((ADDRESS, port)).close()
     except (OSError, OverflowError) as error:

@@ -179,8 +179,8 @@ class LiveDriver:
         self._work.put(answered(work, done, self.master.call))
 
     def within(self) -> bool:
-        """Whether this is a thread of one of the job's slots."""
-        return threading.current_thread() in self._threads
+        """Whether this is one of the job's threads: a slot's, the master's or the writer's."""
+        return threading.current_thread() in (*self._threads, *self._office)
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set.

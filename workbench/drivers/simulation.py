@@ -18,6 +18,7 @@ from workbench.drivers.probes import Probe, Probes, attach, attach_coordinator, 
 from workbench.drivers.serial import CLOCK, MASTER, WRITER
 from workbench.drivers.step import Step
 from workbench.drivers.stepping import SteppingDriver
+from workbench.durations import MAX_TIME
 from workbench.elements import (
     CheckpointBarrier,
     Element,
@@ -133,13 +134,13 @@ class SimulationDriver(SteppingDriver):
         detach(execution)
         return left
 
-    def step(self) -> Step | None:
-        """Take one step; None when nothing can happen: the job is over, paused, or stuck.
+    def step(self, until_us: int = MAX_TIME) -> Step | None:
+        """Take one step; None when nothing can happen: the job is over, paused, or stuck, or it is past `until_us`.
 
         Raises:
             Killed: a fault ended the process.
         """
-        outcome = None if self.ended.is_set() else self.advance()
+        outcome = None if self.ended.is_set() or self.clock.now_us() > until_us else self.advance()
         return None if outcome is None else self._took(self.actor, outcome)
 
     def advance(self) -> str | None:

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from workbench.clock import VirtualClock
 from workbench.drivers.serial import CLOCK, MASTER, WRITER, SerialDriver
 from workbench.drivers.step import Move, Step
+from workbench.durations import MAX_TIME
 from workbench.elements import Element, Records
 from workbench.errors import JobError, unknown
 from workbench.expressions import Expression, compile_expression
@@ -61,7 +62,8 @@ class SteppingDriver(SerialDriver):
     Attributes:
         lock: held during a step, because a cell and a button may both ask for one.
         steps: the most recent ones, the newest last.
-        choices: who was stepped out of turn, by the number of steps before it.
+        choices: who was stepped out of turn, or until when time passed for somebody who waits, by the number of steps
+            before it.
         digests: a checksum of the run after each step, by which two runs are compared.
         stop_at: after so many steps it raises `ReachedError` instead of taking one more; None: never.
 
@@ -79,7 +81,7 @@ class SteppingDriver(SerialDriver):
         self._turn = 0
         self.lock = threading.RLock()
         self.steps: deque[Step] = deque(maxlen=TOLD)
-        self.choices: dict[int, str] = {}
+        self.choices: dict[int, str | int] = {}
         self.digests = array("L")
         self.stop_at: int | None = None
         self._stepping: int | None = None  # the thread that is in a task's step
@@ -114,14 +116,15 @@ class SteppingDriver(SerialDriver):
 
     # verbs -------------------------------------------------------------------------------------------------------
 
-    def step(self) -> Step | None:
-        """Take the next step that does something; None when nothing can happen: the job is over or paused."""
+    def step(self, until_us: int = MAX_TIME) -> Step | None:
+        """Take the next step that does something; None when nothing can happen: the job is over or paused, or it is
+        `until_us`, to which time passes at most."""
         with self.lock:
             self._check_outside()
             if self.ended.is_set():
                 return None
             self._check_stop()
-            return self._note(self._round() or self._next_moment())
+            return self._note(self._round() or self._next_moment(until_us))
 
     def step_task(self, name: str) -> Step:
         """Step one task, whether or not it has something to do.
@@ -150,19 +153,19 @@ class SteppingDriver(SerialDriver):
             self.master.step()
             self._note(self._took(MASTER, self.master.state.lower()))
 
-    def retrace(self, choices: dict[int, str], until: int) -> None:
+    def retrace(self, choices: dict[int, str | int], until: int) -> None:
         """Go on as another run did, up to so many steps: `choices` are its own.
 
         Raises:
             JobError: this run cannot go on so far.
         """
         while self.taken < until:
-            name = choices.get(self.taken)
-            if name == MASTER:
+            choice = choices.get(self.taken)
+            if choice == MASTER:
                 self.step_master()
-            elif name is not None:
-                self.step_task(name)
-            elif self.step() is None:
+            elif isinstance(choice, str):
+                self.step_task(choice)
+            elif self.step(MAX_TIME if choice is None else choice) is None:
                 raise JobError(f"the job ended after {self.taken} steps, before step {until}, which it once reached")
 
     def run_until(self, condition: Callable[[], bool], limit: int = STEPS_MAX) -> bool:
@@ -235,11 +238,13 @@ class SteppingDriver(SerialDriver):
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the master have its turn, then go on until `event` is set, for so many seconds of the job's time."""
-        end_us = None if seconds is None else self.clock.now_us() + int(seconds * 1e6)
+        end_us = MAX_TIME if seconds is None else self.clock.now_us() + int(seconds * 1e6)
         with self.lock:
             if self._master_ready() and not self.ended.is_set():
                 self.step_master()
-        self.run_until(lambda: event.is_set() or (end_us is not None and self.clock.now_us() > end_us))
+        for _ in range(STEPS_MAX):
+            if event.is_set() or self.step(end_us) is None:
+                break
         return event.is_set()
 
     # inside ------------------------------------------------------------------------------------------------------
@@ -343,10 +348,12 @@ class SteppingDriver(SerialDriver):
         step = self._took(task.name, "failed" if outcome is None else outcome.value)
         return replace(step, took=took[0] if took else None, sent=tuple(sent))
 
-    def _next_moment(self) -> Step | None:
+    def _next_moment(self, until_us: int) -> Step | None:
         due = self._next_due_us()
-        if due is None:
+        if due is None or (due > until_us and self.clock.now_us() >= until_us):
             return None
+        if due > until_us:
+            self.choices[self.taken] = due = until_us
         self._pass_time(due)
         return self._took(CLOCK, "passed")
 

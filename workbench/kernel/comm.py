@@ -41,7 +41,7 @@ _ACTIONS: dict[str, Callable[[JobHandle, Request], object]] = {
     "resume": lambda job, request: job.resume(),
     "checkpoint": lambda job, request: job.checkpoint(),
     "savepoint": lambda job, request: job.savepoint(request.name),
-    "stop": lambda job, request: job.stop(),
+    "stop": lambda job, request: job.stop(wait=False),  # a page does not wait for it
     "fail": lambda job, request: job.fail(task=request.task),
 }
 

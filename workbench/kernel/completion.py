@@ -70,6 +70,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
         return sorted([*VERBS, *WITHOUT_JOB])
     jobs = wb.jobs()
     verb, *rest = before
+    if verb == "help":
+        return () if rest else sorted([*VERBS, *WITHOUT_JOB])
     named = bool(rest) and rest[0] in jobs
     meant, own = ([jobs[rest[0]]], rest[1:]) if named else (list(jobs.values()), rest)
     found = [] if rest or verb == "list" else list(jobs)

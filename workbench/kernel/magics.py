@@ -17,13 +17,13 @@ from workbench.api.found_jobs import FoundJob
 from workbench.api.job_record import RECORD, Cell, started_from
 from workbench.api.preparing import prepare_kernels
 from workbench.api.refusals import check_beginning, check_directory, planned, settings_of
+from workbench.api.registry import make_room
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.cell import MISSING, run_body
 from workbench.kernel.interrupts import interrupts_held
-from workbench.kernel.shutdown import end
-from workbench.kernel.verbs import RUN, VERBS, run_verb
+from workbench.kernel.verbs import RUN, about_verbs, run_verb
 from workbench.kernel.words import words_of
 from workbench.once import Once
 from workbench.printable import printable
@@ -36,41 +36,6 @@ SETTINGS = (
     *("slots_per_taskmanager", "restart", "local_aggregation"),
 )
 """Options that are settings of the job."""
-
-REPLACE_PATIENCE_S = 30.0
-"""How long ``--replace`` waits for the last checkpoint of the job that it replaces."""
-
-_ABOUT_AT = 38
-
-
-def _verb_help(usage: str, about: str) -> str:
-    """A verb in the help; what it does stands on a line of its own behind a long one."""
-    line = f"  %stream {usage}"
-    return f"{line:<{_ABOUT_AT}}{about}" if len(line) < _ABOUT_AT else f"{line}\n{'':<{_ABOUT_AT}}{about}"
-
-
-HELP = "\n".join(
-    [
-        "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
-        "",
-        _verb_help("list", "every job"),
-        *(_verb_help(verb.usage(name), verb.about) for name, verb in VERBS.items()),
-        _verb_help("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
-        "",
-        "Examples:",
-        "",
-        "  %stream set buffer_timeout=5ms checkpoint_interval=1s",
-        "  %stream set delays speed=max",
-        "  %stream set parallelism=4",
-        "  %stream state aggregate JFK",
-        "  %stream seek 2013-07-01T06:00",
-        "  %stream savepoint delays before-fix",
-        "  %stream fail delays aggregate[1]",
-        "",
-        "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
-        "%%stream? shows how to start a job.",
-    ]
-)
 
 OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
@@ -170,7 +135,7 @@ class StreamMagics(Magics):
             what = f"It is the next input: read it, and run it there or with '%stream resume {name} {RUN}'"
         return Advice(f"{about}\n{what}.\n\n{shown}")
 
-    verb.__doc__ = HELP
+    verb.__doc__ = about_verbs()
 
     @cell_magic("stream")
     @stream_arguments
@@ -197,7 +162,8 @@ class StreamMagics(Magics):
         prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
         if options.replace:
             refuse_plan(pipeline, options)
-            make_room(options.name)
+            if options.name in (running := wb.jobs()):
+                make_room(running[options.name])
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
@@ -298,21 +264,6 @@ def refuse_plan(pipeline: wb.Pipeline, options: Any) -> None:
         allow_non_restored_state=bool(options.allow_non_restored_state),
         **beginning,
     )
-
-
-def make_room(name: str) -> None:
-    """Stop the running job of this name, if there is one.
-
-    Raises:
-        JobError: it has not stopped in time.
-    """
-    running = wb.jobs().get(name)
-    if running is not None and not running.over and not end([running], REPLACE_PATIENCE_S):
-        stalled = running.status()["stalled"]
-        raise JobError(
-            f"job {name!r} has not stopped within {REPLACE_PATIENCE_S:g} s{f', because {stalled}' if stalled else ''}: "
-            f"wb.job({name!r}).cancel() ends it without waiting"
-        )
 
 
 def as_pipeline(value: Any, name: str) -> wb.Pipeline:

@@ -25,7 +25,7 @@ class Stoppable(Protocol):
     @property
     def over(self) -> bool: ...
 
-    def stop(self) -> object: ...
+    def stop(self, *, wait: bool) -> object: ...
 
     def wait(self, timeout: str) -> object: ...
 
@@ -34,7 +34,7 @@ def end(jobs: Iterable[Stoppable], patience_s: float) -> bool:
     """Stop jobs, each with its last checkpoint, and wait for them together; False when they took too long."""
     ending = [job for job in jobs if not job.over]
     for job in ending:
-        job.stop()
+        job.stop(wait=False)  # all at once
     until_s = time.monotonic() + patience_s
     for job in ending:
         with suppress(WorkbenchError):  # it failed while it was stopping, or is not over yet

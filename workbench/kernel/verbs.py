@@ -12,6 +12,7 @@ from workbench.api.job_record import Cell
 from workbench.errors import JobError, SettingError, told_by, unknown
 from workbench.kernel.advice import Advice
 from workbench.kernel.job_list import JobList
+from workbench.kernel.verb_help import one_verb, overview
 from workbench.printable import printable
 
 
@@ -111,7 +112,21 @@ def list_jobs() -> JobList:
 
 
 def _flat(words: Sequence[str]) -> list[str]:
-    return [part for word in words for part in word.split("=", 1)]
+    """Names and values in turn, of ``name=value``, ``name value`` and ``name = value``."""
+    flat: list[str] = []
+    is_value = False  # there was an equals sign, and what belongs to it is still to come
+    for word in words:
+        name, equals, value = word.partition("=")
+        if is_value and not (equals and name):
+            flat[-1] = word
+            is_value = False
+            continue
+        if name:
+            flat.append(name)
+        if equals:
+            flat.append(value)
+        is_value = bool(equals) and not value
+    return flat
 
 
 UNTIL: dict[str, Callable[[Any], Any]] = {
@@ -190,13 +205,14 @@ def _state(job: Any, words: Sequence[str]) -> Any:
     return view.get(*words[1:]) if len(words) > 1 else view.keys()
 
 
-def _stop(job: Any, words: Sequence[str]) -> Any:
-    """Says so when the last checkpoint will be waiting for a call that does not return."""
-    answer = job.stop()
-    stalled = None if job.over else job.status()["stalled"]
-    if stalled is None:
-        return answer
-    return Advice(f"{job.name!r} ends when that returns, or without it by wb.job({job.name!r}).cancel(): {stalled}")
+def _savepoint(job: Any, words: Sequence[str]) -> Any:
+    folder = job.savepoint(words[0])
+    if folder:
+        return folder
+    return Advice(
+        f"the savepoint {words[0]!r} is in memory, which goes with the kernel: start the job with --checkpoint-dir to "
+        "keep it, and to be able to restore it"
+    )
 
 
 def _restore(job: Any, words: Sequence[str]) -> Any:
@@ -219,7 +235,7 @@ VERBS: dict[str, Verb] = {
         lambda job, words: wb.compare(job, wb.job(words[0])), "two stepping jobs, side by side", "OTHER", 1, 1
     ),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
-    "savepoint": Verb(lambda job, words: job.savepoint(words[0]), "take a checkpoint to keep", "SAVEPOINT", 1, 1),
+    "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
     "restore": Verb(
         _restore,
@@ -247,13 +263,32 @@ VERBS: dict[str, Verb] = {
         lambda job, words: job.late_records(*words), "the last records that were too late", "[OPERATOR]", 0, 1
     ),
     "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
-    "stop": Verb(_stop, "end the job"),
+    "stop": Verb(lambda job, words: job.stop(), "end the job, with a last checkpoint"),
+    "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without one"),
 }
 
 RUN = "--run"
 """Has ``%stream resume`` run the cell that it shows."""
-WITHOUT_JOB = ("list", "set")
-"""Verbs that read their words themselves."""
+WITHOUT_JOB = {
+    "help": ("help [VERB]", "all verbs, or how one of them is written"),
+    "list": ("list", "every job"),
+    "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
+}
+"""How the verbs that read their words themselves are written, and one line about each."""
+
+
+def about_verbs(verb: str | None = None) -> str:
+    """The help of one verb, or of all.
+
+    Raises:
+        SettingError: no such verb.
+    """
+    known = {**WITHOUT_JOB, **{name: (found.usage(name), found.about) for name, found in VERBS.items()}}
+    if verb is None:
+        return overview(known.values())
+    if verb not in known:
+        raise SettingError(unknown("verb", verb, known))
+    return one_verb(verb, *known[verb])
 
 
 Offer = Callable[[FoundJob, Cell, bool], Any]
@@ -312,6 +347,10 @@ def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
         return set_settings(rest)
     if verb == "resume":
         return resume(rest, offer)
+    if verb == "help":
+        if len(rest) > 1:
+            raise SettingError(f"%stream help takes [VERB], not {len(rest)} words")
+        return Advice(about_verbs(*rest))
     if verb == "list":
         if rest:
             raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.arguments import true_or_false, whole_number
 from workbench.durations import MAX_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, SettingError
@@ -69,7 +70,8 @@ class AsyncLookup:
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
+        true_or_false(self.ordered, "ordered")
+        if whole_number(self.concurrency, "concurrency", -(2**63)) < 1:
             raise SettingError(f"concurrency is {self.concurrency}: at least one call must be allowed at a time")
         if self.timeout_us <= 0:
             raise SettingError("timeout is 0: a call needs some time, for example '5s'")

@@ -8,7 +8,7 @@ operator was another one. Anything else is a ValueError, which becomes a `Corrup
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,7 +23,15 @@ _DIGITS_MAX = 18
 Made = TypeVar("Made")
 
 
-def value_in(snapshot: Snapshot, name: str, kind: type[Made]) -> Made:
+@overload
+def value_in(snapshot: Snapshot, name: str, kind: type[Made]) -> Made: ...
+
+
+@overload
+def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any: ...  # a union, or a literal
+
+
+def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any:
     """A piece that is a JSON value of this type; for the types see `made`.
 
     Raises:

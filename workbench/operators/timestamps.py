@@ -12,7 +12,7 @@ from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
 from workbench.elements import Records, event_times
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
-from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.pieces import value_in
 from workbench.operators.watermarks import (
     WATERMARK_INTERVAL_US,
@@ -164,7 +164,7 @@ class AssignTimestampsLogic(Operator):
         """Go on from the former subtask that was furthest behind: no record that would have been on time is late."""
         slowest = min(snapshots, key=lambda snapshot: value_in(snapshot, "watermark", int))
         if slowest["watermark"] != NO_TIME and slowest["generator"] is not None:
-            self._generator.go_on(value_in(slowest, "generator", Any))
+            self._generator.go_on(cast("Json", value_in(slowest, "generator", Any)))
             self._ask_us = self._clock.now_us()
 
     def _tell(self, watermark_us: int, out: EventTimeOutput) -> None:

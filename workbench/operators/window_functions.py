@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from workbench.arguments import whole_number
 from workbench.elements import Int64s
-from workbench.errors import ExpressionError, PlanError, SettingError, unknown
+from workbench.errors import ExpressionError, PlanError, unknown
 from workbench.expressions import ColumnName, Expression
 from workbench.operators.aggregations import Aggregation, values_of
 
@@ -169,11 +169,8 @@ def top_k(column: ColumnName, k: int) -> HolisticAggregation:
         >>> top_k("dep_delay", 3).describe()
         'top_k(dep_delay, 3)'
     """
-    if not isinstance(k, int) or k <= 0:
-        raise SettingError(f"top_k({column!r}, {k!r}): k must be a whole number above zero")
-    whole_number(k, "the k of top_k()")
     name, computed = values_of(column)
-    return HolisticAggregation("top_k", name, k, computed)
+    return HolisticAggregation("top_k", name, whole_number(k, f"the k of top_k({column!r}, k)"), computed)
 
 
 def collect(column: ColumnName) -> HolisticAggregation:

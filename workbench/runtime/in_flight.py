@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +111,7 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     found: list[InFlight] = []
     for snapshot in snapshots:
         for (*flow, held), table in pieces_in(snapshot):
-            found.append(InFlight(Flow(*flow), tuple(_as_buffers(table)), held))
+            found.append(InFlight(Flow(*cast("list[Any]", flow)), tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
 
 

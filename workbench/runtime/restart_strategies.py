@@ -9,7 +9,10 @@ import math
 import zlib
 from collections import deque
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Protocol
+
+import numpy as np
 
 from workbench.durations import format_duration, parse_duration
 from workbench.errors import SettingError, unknown
@@ -332,15 +335,16 @@ def _time(value: str, name: str) -> int:
 
 
 def _count(value: object, name: str, least: int) -> int:
-    number = _number(value, name)
-    if number != int(number) or not least <= number <= _COUNT_MAX:
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= _COUNT_MAX:
         raise SettingError(f"{name} is {value!r}: write a whole number, at least {least} and at most {_COUNT_MAX}")
-    return int(number)
+    return int(value)
 
 
 def _number(value: object, name: str) -> float:
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):

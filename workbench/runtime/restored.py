@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
 from workbench.errors import CheckpointError
-from workbench.operators.local_aggregate import aggregates_locally
+from workbench.operators.conforming import conforms
+from workbench.operators.local_aggregate import AggregatesLocally
 from workbench.operators.partials import RECORDS, check_partials, is_partial
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.runtime.chain import Link
@@ -140,7 +141,7 @@ def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> _Way:
 def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
     if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_partial(records.batch):
         spec: Any = edge.target.nodes[0].spec
-        if not aggregates_locally(spec):
+        if not conforms(spec, AggregatesLocally):
             raise ValueError(f"{edge.target.name} takes no partial aggregates")
         check_partials(records, spec.keys, [item for _, item in spec.aggregates], edge.schema)
         # They are merged whether or not batches are aggregated before the exchange now.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
+from workbench.arguments import true_or_false, whole_number
 from workbench.connectors.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.elements import CheckpointMode
@@ -164,7 +165,7 @@ class Settings:
         if name == "slots_per_taskmanager":
             return replace(self, slots_per_taskmanager=_positive(value, name))
         if name == "local_aggregation":
-            return replace(self, local_aggregation=WORTHWHILE if value else None)
+            return replace(self, local_aggregation=WORTHWHILE if true_or_false(value, name) else None)
         if name == "restart":
             return replace(self, restart=parse_restart(value))
         raise SettingError(unknown("setting", name, TUNABLE))
@@ -270,10 +271,12 @@ def _max_parallelism(value: object) -> int | None:
 
 
 def _positive(value: object, name: str) -> int:
-    try:
-        number = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
+    if isinstance(value, str):  # of a magic or a control
+        try:
+            value = int(value)
+        except ValueError:
+            raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
+    number = whole_number(value, name, -(2**63))
     if number < 1:
         raise SettingError(f"{name} is {value!r}: it must be above zero")
-    return int(number)
+    return number

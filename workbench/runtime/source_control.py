@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from workbench.connectors.hybrid_source import replayed
+from workbench.connectors.rate import Rate
 from workbench.durations import format_instant, format_speed
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.deployment import Execution, JobServices
 from workbench.runtime.life_cycle import LifeCycle
 from workbench.runtime.messages import Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """How fast the sources of a job read.
+
+    Attributes:
+        speeds: of the replays, by uid; seconds of history per second.
+        rates: of the sources that keep to one, by name; records per second, None for full speed.
+    """
+
+    speeds: Mapping[str, float]
+    rates: Mapping[str, float | None]
 
 
 class SourceControl:
@@ -52,6 +67,20 @@ class SourceControl:
             self._services.rates[uid].per_second = per_second
         self._poke()
         self._life.tell("tune", f"rate = {self.shown()['rate']}")
+
+    def tempo(self) -> Tempo:
+        """Speed and rate of each source, for another run to go on with."""
+        services = self._services
+        return Tempo(
+            {uid: pace.speed for uid, pace in services.paces.items()},
+            {uid: rate.per_second for uid, rate in services.rates.items()},
+        )
+
+    def take_over(self, tempo: Tempo) -> None:
+        """Begin with the tempo of an earlier run of this pipeline; called before the first attempt."""
+        for uid, speed in tempo.speeds.items():
+            self._services.paces[uid].set_speed(speed, self._now())
+        self._services.rates.update({uid: Rate(per_second) for uid, per_second in tempo.rates.items()})
 
     def shown(self) -> dict[str, str | None]:
         """Speed and rate in force, as people write them; None where there is nothing that has one."""

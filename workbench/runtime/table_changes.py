@@ -118,7 +118,7 @@ def apply_changes(base: pa.Table, changes: Sequence[Changes], unfolding: Unfoldi
         unfolding.add(8 * max(0, int(ends[-1]) - len(place)) if len(ends) else 0)
         place = place[np.repeat(source - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)]
     together = pa.concat_tables([base, *(change.rows for change in changes)])
-    if repeated := len(place) - np.count_nonzero(np.bincount(place, minlength=1)):
+    if repeated := len(place) - int(np.count_nonzero(np.bincount(place, minlength=1))):
         unfolding.add(repeated * sum(largest_value(chunk) for column in together.columns for chunk in column.chunks))
     return together.combine_chunks().take(pa.array(place)).replace_schema_metadata(base.schema.metadata)
 

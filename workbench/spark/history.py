@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from workbench.arguments import as_given, path_of, table_of
+from workbench.arguments import as_given, path_of, table_of, true_or_false
 from workbench.connectors.replay_log import Progress, ReplayLog, check_channels, write_log
 from workbench.durations import format_instant
 from workbench.errors import HistoryError, SettingError
@@ -245,6 +245,9 @@ def _reuse_or_write(
     overwrite: bool,
     progress: bool | Progress,
 ) -> History:
+    overwrite = true_or_false(overwrite, "overwrite")
+    if not callable(progress):
+        progress = true_or_false(progress, "progress")
     with shown(progress) as report:
         marks = _marks(identify(report), options)
         log, notice = (None, "written anew, as asked") if overwrite else _kept(path, marks)

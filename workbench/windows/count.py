@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from workbench.arguments import whole_number
 from workbench.elements import Int64s
-from workbench.errors import SettingError
 from workbench.windows.assigner import Assigned, Bounds, WindowAssigner
 from workbench.windows.sliding import Sliding, check_overlap
 
@@ -31,9 +30,7 @@ class CountWindows(WindowAssigner):
 
     def __post_init__(self) -> None:
         for name, value in (("length", self.length), ("slide", self.slide)):
-            if not isinstance(value, int) or value <= 0:
-                raise SettingError(f"the {name} of a count window is {value!r}: it must be a whole number above zero")
-            whole_number(value, f"the {name} of a count window")
+            object.__setattr__(self, name, whole_number(value, f"the {name} of a count window"))
         check_overlap(self.length, self.slide, self.describe())
 
     def windows(self, position: int) -> list[tuple[int, int]]:

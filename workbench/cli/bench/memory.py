@@ -128,7 +128,7 @@ def watch(
             samples.append(_sample(time.perf_counter() - begin, work, job, statistics.median(held)))
             on_sample(samples[-1])
         job.pause()  # so that the last checkpoint commits to the table all that the other sink has got
-        job.stop()
+        job.stop(wait=False)
         job.wait(PATIENCE)
         return Watch(keys, tuple(samples), work.exact() and _equal(job.table(TABLE), work))
 

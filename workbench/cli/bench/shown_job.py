@@ -46,6 +46,6 @@ class ShownJob:
         """Serve it no longer and stop it; whether its results are right."""
         if self._pages is not None:
             self._pages.stop()
-        self._job.stop()
+        self._job.stop(wait=False)
         self._job.wait(PATIENCE)
         return self._work.exact(self._job.table(TABLE))

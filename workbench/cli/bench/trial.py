@@ -99,7 +99,7 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
         with Meter() as meter:
             sleep(WARM_UP, 1.0, setting.seconds, on_progress)
             events = work.emitted.count - before
-        job.stop()
+        job.stop(wait=False)
         job.wait(PATIENCE)
         return _result(work, setting, job, meter, events)
 
@@ -112,7 +112,7 @@ def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | Non
     before, begin = trial.emitted.count, time.perf_counter()
     sleep(WARM_UP / 2, WARM_UP, setting.seconds, on_progress)
     per_second = (trial.emitted.count - before) / (time.perf_counter() - begin)
-    job.cancel()
+    job.cancel(wait=False)
     job.wait(PATIENCE)
     work = make()
     limit = max(1, int(per_second * setting.seconds * (1 - WARM_UP)))

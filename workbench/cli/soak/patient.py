@@ -94,7 +94,7 @@ class Patient:
     def end(self) -> None:
         """End with a last checkpoint; in the middle of a restart there is none, so that is waited for."""
         self.until(lambda: self.job.state == "RUNNING", "run")
-        self.job.stop()
+        self.job.stop(wait=False)
         self.job.wait(f"{PATIENCE_S:g}s")
 
     def until(self, reached: Callable[[], bool], what: str) -> None:

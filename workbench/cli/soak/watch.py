@@ -79,7 +79,7 @@ class Soak:
                     on_fault(suffered)
             self._end()
         finally:
-            self._patient.job.cancel()
+            self._patient.job.cancel(wait=False)
         seconds = time.perf_counter() - self._begin
         after = self._check_held(before)
         most = Held(*(max(values) for values in zip(*map(_figures, [before, *self._held]), strict=True)))

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workbench.clock import Clock, SystemClock
+from workbench.clock import BootClock, Clock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.connectors.holder import Holder
 from workbench.errors import (
@@ -72,7 +72,7 @@ class DirectoryStorage:
         clock: Clock | None = None,
     ) -> None:
         self.location = location
-        self._hold: Hold = hold(location, clock or SystemClock())
+        self._hold: Hold = hold(location, clock or BootClock())
         self._files: Files = self._hold.files
         self.directory = self._hold.directory
         self._reader = CheckpointReader(self._files)

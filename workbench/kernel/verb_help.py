@@ -1,0 +1,49 @@
+"""What ``%stream help`` and ``%stream?`` show: all verbs, or one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_ABOUT_AT = 38
+_EXAMPLES = {
+    "set": ("set buffer_timeout=5ms checkpoint_interval=1s", "set delays speed=max", "set parallelism=4"),
+    "state": ("state aggregate JFK",),
+    "seek": ("seek 2013-07-01T06:00",),
+    "savepoint": ("savepoint delays before-fix",),
+    "fail": ("fail delays aggregate[1]",),
+}
+
+
+def overview(verbs: Iterable[tuple[str, str]]) -> str:
+    """All verbs, each by how it is written and one line about it."""
+    return "\n".join(
+        [
+            "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
+            "",
+            *(_entry(usage, about) for usage, about in verbs),
+            "",
+            "Examples:",
+            "",
+            *(f"  %stream {example}" for examples in _EXAMPLES.values() for example in examples),
+            "",
+            "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
+            "%%stream? shows how to start a job.",
+        ]
+    )
+
+
+def one_verb(verb: str, usage: str, about: str) -> str:
+    """One verb, with its examples.
+
+    Example:
+        >>> print(one_verb("stop", "stop [NAME]", "end the job"))
+        %stream stop [NAME]
+          end the job
+    """
+    return "\n".join([f"%stream {usage}", f"  {about}", *(f"  %stream {text}" for text in _EXAMPLES.get(verb, ()))])
+
+
+def _entry(usage: str, about: str) -> str:
+    """What a verb does stands on a line of its own behind a long usage."""
+    line = f"  %stream {usage}"
+    return f"{line:<{_ABOUT_AT}}{about}" if len(line) < _ABOUT_AT else f"{line}\n{'':<{_ABOUT_AT}}{about}"
