@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from edited_savepoints import EditedSavepoint, JsonText, Piece, Stream, stream_of
 from waiting import until
