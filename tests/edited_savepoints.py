@@ -2,8 +2,8 @@
 right again.
 
     edited = EditedSavepoint(folder)
-    edited.pieces()                                     # [Piece(task="aggregate[0]", operator="counts", name="groups")]
-    edited.change("counts", "groups", lambda table: table.slice(1))      # the JSON value, or the table, of each subtask
+    edited.pieces()  # [Piece(task="aggregate[0]", operator="counts", name="groups")]
+    edited.change("counts", "groups", lambda table: table.slice(1))  # the JSON value, or the table, of each subtask
     edited.change_manifest(lambda content: content["files"][0].update(size=7))
     edited.save()
 
@@ -114,7 +114,7 @@ class EditedSavepoint:
             rows = self._content.get(file["task"])
             if rows is None:  # a task that only the changed manifest knows
                 continue
-            content = self._raw.get(file["task"]) or _written(rows)
+            content = self._raw.get(file["task"]) or state_file_of(rows)
             (self.folder / Path(file["file"]).name).write_bytes(content)
             file["size"], file["checksum"] = len(content), checksum_of(content)
         self.save_manifest()
@@ -163,7 +163,8 @@ def _read(content: bytes) -> list[tuple[str, str, Any]]:
     return rows
 
 
-def _written(rows: Iterable[tuple[str, str, Any]]) -> bytes:
+def state_file_of(rows: Iterable[tuple[str, str, Any]]) -> bytes:
+    """A task's file with pieces: operator, name, and the value as `EditedSavepoint.put` takes it."""
     index, streams = [], []
     for operator, name, value in rows:
         text, parts = None, None
