@@ -765,7 +765,7 @@ def test_a_record_on_its_way_is_shown_with_such_an_instant() -> None:
     (marble,) = marbles_of(record, ["until"])
     assert marble.key is not None
     assert marble.key.startswith(TEXT[:10])
-    assert told(record) == f"record k=a, until={TEXT}"
+    assert told(record) == f"record k=a, until={TEXT}, t=1"
     (mark,) = marbles_of(Watermark(LATEST_TIME), [])
     assert mark.text == TEXT.partition(" ")[2]
 
