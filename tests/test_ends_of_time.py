@@ -22,6 +22,7 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.replay_log import write_log
 from workbench.dashboard.sink_part import Latest, html, series
+from workbench.drivers.step import told
 from workbench.durations import (
     EARLIEST_TIME,
     LAST_WATERMARK,
@@ -32,7 +33,7 @@ from workbench.durations import (
     format_instant,
     parse_duration,
 )
-from workbench.elements import Records, event_times
+from workbench.elements import Records, Watermark, event_times
 from workbench.errors import HistoryError, JobError, RecordError, SettingError
 from workbench.operators.base import OperatorContext
 from workbench.operators.join_columns import JoinColumns
@@ -45,6 +46,7 @@ from workbench.operators.watermarks import Custom
 from workbench.operators.window_aggregate import WindowAggregate
 from workbench.operators.window_apply import WindowApply
 from workbench.operators.window_settings import WindowSettings
+from workbench.telemetry.scene import marbles_of
 from workbench.windows import Session, Sliding, Tumbling
 
 HOUR = 3_600_000_000
@@ -756,6 +758,16 @@ def test_what_python_cannot_hold_is_shown_as_text() -> None:
     ]
     milliseconds = pa.array([0, None, LATEST_TIME // 1000], pa.timestamp("ms"))
     assert python_values(pa.chunked_array([milliseconds]))[1:] == [None, TEXT[:-3] + "000"]
+
+
+def test_a_record_on_its_way_is_shown_with_such_an_instant() -> None:
+    record = Records(FAR.to_batches()[0], np.array([LATEST_TIME]))
+    (marble,) = marbles_of(record, ["until"])
+    assert marble.key is not None
+    assert marble.key.startswith(TEXT[:10])
+    assert told(record) == f"record k=a, until={TEXT}, t=1"
+    (mark,) = marbles_of(Watermark(LATEST_TIME), [])
+    assert mark.text == TEXT.partition(" ")[2]
 
 
 def test_windows_at_the_end_of_time_can_be_looked_at() -> None:
