@@ -20,6 +20,7 @@ REQUIRED = (
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "LICENSE",
     "Makefile",

@@ -1,10 +1,11 @@
 """The stand-alone page: who gets it, and that it is live."""
 
 import http.client
+import logging
+import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from tornado.websocket import websocket_connect
 
 import workbench as wb
 from workbench.cli import main
+from workbench.dashboard import doorkeeper
 from workbench.dashboard.serve import _list
 from workbench.errors import SettingError
 
@@ -42,56 +44,223 @@ def served():
 
 
 def fetch(url, **headers):
-    """Status and text of a page, without following a redirect's cookie."""
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
+    """Status and text of a page, without cookies but those in `headers`; a redirect is not followed."""
+    status, _, text = ask(url, **headers)
+    return status, text
+
+
+def ask(url, method="GET", **headers):
+    """Status, headers and text of an answer."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=30)
+    connection.putrequest(method, f"{place.path}?{place.query}".rstrip("?"), skip_host=True)
+    for name, value in {"Host": place.netloc, **headers}.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, text
+
+
+def place_of(served, path="/"):
+    return f"http://localhost:{served.port}{path}"
+
+
+def cookie_of(served):
+    """What the browser gets for the token."""
+    return ask(served.url)[1]["Set-Cookie"].partition(";")[0]
+
+
+NEEDS_TOKEN = "This page needs its token: open the address that was printed when it was served."
 
 
 def test_only_who_knows_the_token_gets_a_page(served):
-    place = f"http://localhost:{served.port}/"
-    for url in (place, f"{place}?token=guess", f"{place}autoload.js?bokeh-autoload-element=x"):
-        status, text = fetch(url)
-        assert (status, text) == (
-            403,
-            "This page needs its token: open the address that was printed when it was served.",
-        )
-    status, text = fetch(served.url)
+    for path in ("/", "/?token=guess", "/autoload.js?bokeh-autoload-element=x", "/static/js/bokeh.min.js", "/ws"):
+        assert fetch(place_of(served, path)) == (403, NEEDS_TOKEN)
+        assert fetch(place_of(served, path), Cookie=f"workbench-{served.port}=guess") == (403, NEEDS_TOKEN)
+    status, text = fetch(place_of(served), Cookie=cookie_of(served))
     assert status == 200
     assert "<title>served: dashboard</title>" in text
     assert "@media (prefers-color-scheme: dark) { body { background" in text
 
 
+def test_the_address_loses_the_token_on_the_way_to_the_page(served):
+    status, headers, text = ask(f"{served.url}&job=served&view=subtasks")
+    assert (status, headers["Location"], text) == (302, "?job=served&view=subtasks", "")
+    assert ask(served.url)[1]["Location"] == "./"
+    token = urlsplit(served.url).query.removeprefix("token=")
+    assert token not in headers["Set-Cookie"], "who reads the cookie cannot give the address away"
+    cookie = headers["Set-Cookie"].partition(";")[0]
+    status, headers, _ = ask(f"{served.url}x&job=served", Cookie=cookie)  # of an address that was cut
+    assert (status, headers["Location"]) == (302, "?job=served")
+    for path in ("/static/js/bokeh.min.js", "/ws", "/metadata"):
+        assert fetch(f"{place_of(served, path)}?token={token}") == (403, NEEDS_TOKEN)
+
+
+def test_a_link_on_another_site_leads_to_the_page_too(served):
+    """A browser sends no strict cookie along with a redirect of a request that another site made."""
+    status, headers, text = ask(f"{served.url}&job=served", Sec_Fetch_Site="cross-site")
+    assert (status, headers["Refresh"], text) == (200, "0; url=?job=served", "The page opens.")
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+
+
 def test_a_single_view_has_an_address_of_its_own(served):
-    assert "<title>served: subtasks</title>" in fetch(f"{served.url}&job=served&view=subtasks")[1]
-    assert "<title>Streaming Workbench</title>" in fetch(f"{served.url}&job=served&view=nothing")[1]
+    cookie = cookie_of(served)
+    assert "<title>served: subtasks</title>" in fetch(place_of(served, "/?job=served&view=subtasks"), Cookie=cookie)[1]
+    assert "<title>Streaming Workbench</title>" in fetch(place_of(served, "/?job=served&view=x"), Cookie=cookie)[1]
 
 
 def test_the_cookie_remembers_the_token_and_keeps_it_from_scripts(served):
-    connection = http.client.HTTPConnection("localhost", served.port, timeout=30)
-    connection.request("GET", f"/?{urlsplit(served.url).query}")
-    answer = connection.getresponse()
-    answer.read()
-    cookie = answer.getheader("Set-Cookie")
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    assert fetch(f"http://localhost:{served.port}/", Cookie=cookie.partition(";")[0])[0] == 200
-    connection.close()
+    cookie = ask(served.url)[1]["Set-Cookie"]
+    assert {part.strip() for part in cookie.split(";")[1:]} == {"HttpOnly", "SameSite=Strict", "Path=/"}
+    assert cookie.startswith(f"workbench-{served.port}=")
+    assert fetch(place_of(served), Cookie=cookie.partition(";")[0])[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://localhost:1", "http://localhost.evil.example"])
-def test_a_page_of_another_origin_is_refused(served, origin):
-    cookie = f"workbench-{served.port}={urlsplit(served.url).query.removeprefix('token=')}"
-    request = HTTPRequest(f"ws://localhost:{served.port}/ws", headers={"Origin": origin, "Cookie": cookie})
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "localhost", "localhost:1", "127.0.0.1.x:{port}", ""]
+)
+def test_a_name_that_is_not_ours_is_refused(served, host):
+    """A page of evil.example whose name now leads to this machine is of the same origin as this one."""
+    status, headers, text = ask(served.url, Host=host.format(port=served.port))
+    assert status == 403
+    assert "not served under this name" in text
+    assert "Set-Cookie" not in headers
+    for given in (f"localhost:{served.port}", f"LOCALHOST:{served.port}", f"127.0.0.1:{served.port}"):
+        assert ask(served.url, Host=given)[0] == 302
+
+
+def test_two_hosts_in_one_request_are_refused(served):
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as line:
+        hosts = f"Host: localhost:{served.port}\r\nHost: evil.example\r\n"
+        line.sendall(f"GET /?{urlsplit(served.url).query} HTTP/1.1\r\n{hosts}\r\n".encode())
+        assert line.recv(1000).split()[1] in (b"400", b"403")
+
+
+def test_a_further_name_is_served_when_it_is_given():
+    job = start("named")
+    pages = wb.serve(job, hosts=["Lab.example", "proxy.example:8443"])
+    try:
+        for host in ("lab.example", f"lab.example:{pages.port}", "proxy.example:8443"):
+            assert ask(pages.url, Host=host)[0] == 302
+        assert ask(pages.url, Host="proxy.example")[0] == 403
+        cookie = cookie_of(pages)
+        assert connected(pages, Cookie=cookie, Host="lab.example", Origin="https://lab.example")
+        assert not connected(pages, Cookie=cookie, Host="lab.example", Origin="https://proxy.example")
+    finally:
+        pages.stop()
+        job.cancel()
+        job.wait("30s")
+
+
+@pytest.mark.parametrize("hosts", ["lab.example", ["*"], ["http://lab.example"], [7], ["a b"], [""], ["x\r\ny"]])
+def test_a_host_that_is_no_name_is_refused(hosts):
+    with pytest.raises(SettingError, match=r"hosts? (is|'|7|is )"):
+        wb.serve(hosts=hosts)
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
+def test_nothing_but_get_is_served(served, method):
+    status, headers, _ = ask(place_of(served), method, Cookie=cookie_of(served))
+    assert (status, headers["Allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/static/../serve.py",
+            "/static/%2e%2e/server.py",
+            "/static/..%2f..%2fserver%2furls.py",
+            "/static//etc/passwd",
+        ),
+        *("/static/extensions/panel/../../../x", "/static/extensions/panel/%2e%2e/__init__.py", "/static/js/%00"),
+        *("/metadata", "/autoload.js?bokeh-autoload-element=x", "/x", "//evil.example/", "/ws/x", "/static/"),
+    ],
+)
+def test_nothing_but_the_pages_and_what_they_need_is_served(served, path):
+    status, headers, text = ask(place_of(served, path), Cookie=cookie_of(served))
+    assert status in (400, 403, 404)
+    assert "import" not in text
+    assert "Location" not in headers
+
+
+def test_every_answer_tells_the_browser_what_it_may_do(served):
+    cookie = cookie_of(served)
+    answers = [
+        ask(served.url),
+        ask(place_of(served)),
+        ask(place_of(served), Cookie=cookie),
+        ask(place_of(served, "/x"), Cookie=cookie),
+        ask(place_of(served, "/static/js/bokeh.min.js"), Cookie=cookie),
+        ask(place_of(served, "/static/none.js"), Cookie=cookie),
+        ask(place_of(served), Host="evil.example"),
+    ]
+    assert [status for status, _, _ in answers] == [302, 403, 200, 404, 200, 404, 403]
+    for _, headers, _ in answers:
+        policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
+        assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == "'none'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert "unsafe-inline" not in policy["script-src"]
+        assert "*" not in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "Server" not in headers
+
+
+def test_no_log_has_the_token(served, caplog):
+    caplog.set_level(logging.DEBUG)
+    token = urlsplit(served.url).query.removeprefix("token=")
+    cookie = cookie_of(served)
+    for path in (f"/?token={token}", f"/?token={token}x", f"/ws?token={token}", f"/x?token={token}"):
+        ask(place_of(served, path))
+        ask(place_of(served, path), Cookie=cookie)
+        ask(place_of(served, path), "POST")
+    assert "405 POST /ws" in caplog.text
+    assert token not in caplog.text
+    assert cookie.partition("=")[2] not in caplog.text
+
+
+def connected(served, **headers):
+    """Whether a connection of a page is let in."""
+    request = HTTPRequest(f"ws://127.0.0.1:{served.port}/ws", headers={"Host": f"localhost:{served.port}", **headers})
     loop = IOLoop(make_current=False)
     try:
-        with pytest.raises(HTTPClientError) as refused:
-            loop.run_sync(lambda: websocket_connect(request, subprotocols=["bokeh", "x"]))
+        line = loop.run_sync(lambda: websocket_connect(request, subprotocols=["bokeh", "x"]))
+        line.close()
+        return True
+    except HTTPClientError as refused:
+        return refused.code != 403
     finally:
         loop.close()
-    assert refused.value.code == 403
+
+
+def test_a_page_of_another_origin_is_refused(served):
+    cookie = cookie_of(served)
+    ours = f"http://localhost:{served.port}"
+    assert connected(served, Origin=ours, Cookie=cookie)
+    assert not connected(served, Origin=ours)
+    assert not connected(served, Origin=ours, Cookie=f"{cookie}x")
+    assert not connected(served, Cookie=cookie), "every browser names the origin"
+    port = served.port
+    for name in ("evil.example", f"evil.example:{port}", "localhost:1", f"localhost.evil.example:{port}", "localhost"):
+        assert not connected(served, Origin=f"http://{name}", Cookie=cookie)
+        assert fetch(place_of(served), Origin=f"http://{name}", Cookie=cookie)[0] == 403
+    for origin in ("null", f"https://localhost:{port}", f"{ours}/", f"{ours}@evil.example", f"ws://localhost:{port}"):
+        assert not connected(served, Origin=origin, Cookie=cookie)
+
+
+def test_large_requests_and_too_many_pages_are_refused(served, monkeypatch):
+    cookie = cookie_of(served)
+    head = f"GET / HTTP/1.1\r\nHost: localhost:{served.port}\r\nCookie: {cookie}\r\n"
+    for rest in (f"X: {100_000 * 'x'}\r\n\r\n", f"Content-Length: 100000\r\n\r\n{100_000 * 'x'}"):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=30) as line, suppress(ConnectionError):
+            line.sendall((head + rest).encode())  # which may be cut short
+            assert line.recv(1000)[:10] in (b"", b"HTTP/1.1 4")
+    monkeypatch.setattr(doorkeeper, "PAGES_MAX", 2)
+    statuses = [fetch(place_of(served), Cookie=cookie)[0] for _ in range(4)]
+    assert statuses == [200, 200, 503, 503]
 
 
 def test_it_listens_on_loopback_alone_and_stops(served):
@@ -133,6 +302,17 @@ def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
         assert wb.job("served").status()["paused"]
         page.get_by_role("button", name="Resume").click()
         page.get_by_role("button", name="Pause").wait_for()
+        grounds = []
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert len(set(grounds)) == 2
+        assert page.url == f"http://127.0.0.1:{served.port}/"
+        assert page.evaluate("document.cookie") == ""
+        assert page.problems == [], "the policy forbids nothing that the page does"
+        page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+        assert page.evaluate("window.ran") is None
+        assert "Content Security Policy" in "".join(page.problems)
 
 
 @pytest.mark.browser

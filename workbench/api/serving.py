@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -9,21 +10,23 @@ from workbench.api.job import Job
 from workbench.api.registry import jobs
 
 
-def serve(*chosen: Job, port: int = 0) -> Any:
+def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
     """Serve dashboards as a stand-alone page on this machine, for a lecture without notebooks.
 
     This is the one thing in the workbench that opens a port: on loopback only, and only for who knows the token in the
-    address. The pages act on the jobs as the dashboard in a notebook does.
+    address, which the browser exchanges for a cookie. The pages act on the jobs as the dashboard in a notebook does.
 
     Args:
         chosen: the jobs to show; none: all jobs of this process, also those that start later.
         port: 0 for any that is free.
+        hosts: further names under which a browser reaches the page, such as that of a proxy: ``"lab.example"``. It is
+            refused under names that are neither these nor this machine's own, ``localhost`` and ``127.0.0.1``.
 
     Returns:
         The pages that are served: ``.url`` is what to open, ``.stop()`` closes the port.
 
     Raises:
-        SettingError: the port cannot be opened.
+        SettingError: the port cannot be opened, or a host is no name.
 
     Source: Flink's web dashboard (F2-1).
 
@@ -35,4 +38,4 @@ def serve(*chosen: Job, port: int = 0) -> Any:
         <ServedPages, stopped>
     """
     named = {job.name: job for job in chosen}
-    return import_module("workbench.dashboard.serve").ServedPages((lambda: named) if named else jobs, port)
+    return import_module("workbench.dashboard.serve").ServedPages((lambda: named) if named else jobs, port, hosts)

@@ -20,8 +20,9 @@ from workbench.raised import described
 DETAILS = """\
 Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
 Ctrl-C; then the jobs end with this process (one that has a checkpoint_dir can be resumed from there). The page is
-served on this machine only, to who knows the token in the printed address. A file that job.recording(path) has written
-is shown instead of run, with a slider over the time of the run.
+served on this machine only, to who opens the printed address with its token; a cookie takes the token's place. Under
+other names than localhost and 127.0.0.1 it is refused, unless --host gives them. A file that job.recording(path) has
+written is shown instead of run, with a slider over the time of the run.
 """
 
 
@@ -31,6 +32,14 @@ def declare(parser: Parser) -> None:
     parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
     parser.add_argument("arguments", nargs="*", default=[], metavar="ARGUMENT", help="for the script")
     parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        dest="hosts",
+        metavar="NAME",
+        help="a further name under which the page is reached, as through a proxy; may be given again",
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
@@ -38,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the script and serve its jobs until an interrupt; the exit code.
 
     Raises:
-        SettingError: no such script, or the port cannot be opened.
+        SettingError: no such script, the port cannot be opened, or a host is no name.
         JobError: the script failed, or started no job.
     """
     script: Path = options.script
@@ -51,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 f"{options.arguments[0]!r} is for a script, and {str(script)!r} is a recording: leave it out"
             )
         return _play(script, options, console)
-    pages = wb.serve(port=options.port)
+    pages = wb.serve(port=options.port, hosts=options.hosts)
     console.print(f"The dashboards of {script.name}: {pages.url}")
     if options.open:
         webbrowser.open(pages.url)
@@ -97,7 +106,7 @@ def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
     from workbench.dashboard.serve import serve_recording  # Panel and Bokeh, which the help does without
 
     recording = wb.Recording.open(path)
-    pages = serve_recording(recording, options.port)
+    pages = serve_recording(recording, options.port, options.hosts)
     console.print(f"The recording of job {recording.name}: {pages.url}")
     if options.open:
         webbrowser.open(pages.url)

@@ -1,7 +1,6 @@
 """Dashboards as a page of its own, for a lecture without notebooks: the one place that opens a port, when asked.
 
-The port is on loopback. A page is given only to who knows the token that is in the printed address (a cookie remembers
-it), sessions are signed, and a connection from a page of another origin is refused.
+The port is on loopback; who gets a page there, `doorkeeper` decides.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from time import monotonic
 from typing import Any
@@ -20,13 +19,14 @@ from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
 from bokeh.models import Div
-from bokeh.server.auth_provider import AuthProvider
-from bokeh.server.server import Server
+from bokeh.server.server import BaseServer
+from bokeh.server.util import bind_sockets
+from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import RequestHandler
 
 from workbench.arguments import whole_number
 from workbench.dashboard.display import Display
+from workbench.dashboard.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.job_port import Watched
 from workbench.dashboard.pace import Share
 from workbench.dashboard.playback import PastJob, PlaybackView, Recorded
@@ -38,11 +38,11 @@ from workbench.errors import SettingError, unknown
 Jobs = Callable[[], Mapping[str, Watched]]
 """Gives the jobs that are shown, by name."""
 
-ADDRESS = "127.0.0.1"
 LOOK_S = 0.05
 """How often it is looked whether a page can take a frame."""
-
-_REFUSED = "This page needs its token: open the address that was printed when it was served."
+HEADER_BYTES_MAX = 16_384
+IDLE_S = 60
+"""A connection that asks for nothing is closed."""
 
 
 class ServedPages:
@@ -53,13 +53,14 @@ class ServedPages:
         port: on loopback.
     """
 
-    def __init__(self, jobs: Jobs, port: int = 0) -> None:
+    def __init__(self, jobs: Jobs, port: int = 0, hosts: Iterable[str] = ()) -> None:
+        self._hosts = host_names(hosts)
         _check_free(port)
         self._jobs = jobs
         self._share = Share()
         self._token = secrets.token_urlsafe(24)
         self._loop: IOLoop | None = None
-        self._server: Server | None = None
+        self._server: BaseServer | None = None
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(port, ready), name="dashboard pages", daemon=True)
         self._thread.start()
@@ -97,20 +98,14 @@ class ServedPages:
         asyncio.set_event_loop(loop)
         self._loop = IOLoop.current()
         try:
-            self._server = server = Server(
-                {"/": Application(FunctionHandler(self._page))},
-                io_loop=self._loop,
-                address=ADDRESS,
-                port=port,
-                auth_provider=_TokenNeeded(self._token),
-                sign_sessions=True,
-                secret_key=secrets.token_urlsafe(32).encode(),
-                include_cookies=[],
-                unused_session_lifetime_milliseconds=10_000,
-            )
+            sockets, bound = bind_sockets(ADDRESS, port)
         except OSError:
             ready.set()
             return
+        pages = GuardedPages({"/": Application(FunctionHandler(self._page))}, bound, self._token, self._hosts)
+        http = HTTPServer(pages, max_header_size=HEADER_BYTES_MAX, max_body_size=0, idle_connection_timeout=IDLE_S)
+        http.add_sockets(sockets)
+        self._server = server = BaseServer(self._loop, pages, http)
         server.start()
         ready.set()
         self._loop.start()
@@ -133,14 +128,14 @@ class ServedPages:
             _list(document, jobs, f"There is no job {name!r}." if name else "")
 
 
-def serve_recording(recording: Recorded, port: int = 0) -> ServedPages:
+def serve_recording(recording: Recorded, port: int = 0, hosts: Iterable[str] = ()) -> ServedPages:
     """Serve a recording with a slider over its time, as the dashboards of jobs are served.
 
     Raises:
-        SettingError: the port cannot be opened.
+        SettingError: the port cannot be opened, or a host is no name.
     """
     past: Any = PastJob(recording)
-    return ServedPages(lambda: {recording.name: past}, port)
+    return ServedPages(lambda: {recording.name: past}, port, hosts)
 
 
 def _check_free(port: int) -> None:
@@ -200,40 +195,3 @@ def _show(document: Document, job: Watched, share: Share, part: str | None) -> N
 
     view.easel.errands.begun = go_on
     go_on()
-
-
-class _TokenNeeded(AuthProvider):  # type: ignore[misc]
-    """Lets in who brings the token, in the address or in the cookie that was given for it."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        super().__init__()
-
-    @property
-    def get_user(self) -> Callable[[Any], str | None]:
-        return self._user
-
-    @property
-    def login_url(self) -> str:
-        return "/refused"
-
-    @property
-    def login_handler(self) -> type[RequestHandler]:
-        return _Refused
-
-    def _user(self, handler: RequestHandler) -> str | None:
-        # Cookies are shared by all ports of a host: the name keeps two servers' tokens apart.
-        cookie = f"workbench-{handler.request.host.rpartition(':')[2]}"
-        given = handler.get_query_argument("token", "")
-        if given and secrets.compare_digest(given.encode(), self._token.encode()):
-            handler.set_cookie(cookie, self._token, httponly=True, samesite="Strict")
-            return "person"
-        known = handler.get_cookie(cookie, "")
-        return "person" if known and secrets.compare_digest(known.encode(), self._token.encode()) else None
-
-
-class _Refused(RequestHandler):
-    def get(self) -> None:
-        self.set_status(403)
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(_REFUSED)
