@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .runner import Input, Process
 
@@ -13,7 +15,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     name, seed, *most = arguments
-    with Process(60.0) as process:
+    with TemporaryDirectory(prefix="workbench-fuzz-") as shared, Process(Path(shared), 60.0) as process:
         outcome = process.tried(Input(name, int(seed), int(most[0]) if most else None))
     sys.stdout.write(f"{outcome}\n    {outcome.seconds:.2f} s, {outcome.grown_mb:.0f} MB\n")
     return not outcome.fine

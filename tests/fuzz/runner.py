@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -75,16 +76,19 @@ class Process:
     """A worker, which is started anew whenever it has gone.
 
     Args:
+        shared: a folder for the real files that all processes change copies of.
         deadline_s: an input that takes longer hangs.
         hole: a defect that is planted into it; see `holes`.
     """
 
-    def __init__(self, deadline_s: float, hole: str = "") -> None:
+    def __init__(self, shared: Path, deadline_s: float, hole: str = "") -> None:
+        self._shared = shared
         self._deadline_s = deadline_s
         self._hole = hole
-        self._running: subprocess.Popen[str] | None = None
+        self._running: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="workbench-fuzz-", dir=MEMORY)
         self._number = 0
+        self._heard = b""
 
     def __enter__(self) -> Process:
         return self
@@ -99,9 +103,9 @@ class Process:
         """What becomes of an input."""
         running = self._started()
         assert running.stdin is not None
-        running.stdin.write(f"{item.format} {item.seed} {'-' if item.most is None else item.most}\n")
+        running.stdin.write(f"{item.format} {item.seed} {'-' if item.most is None else item.most}\n".encode())
         running.stdin.flush()
-        if self._answer(running, STARTS_WITHIN_S) != "made\n":
+        if self._answer(running, STARTS_WITHIN_S) != "made":
             raise RuntimeError(f"the input {item} cannot be made: {self._last_words()}")
         answer = self._answer(running, self._deadline_s)
         if answer is None:
@@ -113,7 +117,7 @@ class Process:
         told: dict[str, Any] = json.loads(answer)
         return Outcome(item, told["outcome"], told["text"], told["seconds"], told["grown_mb"], told["story"])
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _started(self) -> subprocess.Popen[bytes]:
         if self._running is not None:
             return self._running
         self._number += 1
@@ -121,32 +125,41 @@ class Process:
         place.mkdir()
         with self._errors.open("wb") as errors:
             running = self._running = subprocess.Popen(
-                [sys.executable, "-B", "-m", "fuzz.worker", str(place), str(self._deadline_s), self._hole],
+                [sys.executable, "-B", "-m", "fuzz.worker", str(place), str(self._shared), str(self._deadline_s), self._hole],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS), "TMPDIR": str(place)},
             )
-        if self._answer(running, STARTS_WITHIN_S) != "ready\n":
+        self._heard = b""
+        if self._answer(running, STARTS_WITHIN_S) != "ready":
             raise RuntimeError(f"a worker does not start: {self._last_words()}")
         return running
 
-    def _answer(self, running: subprocess.Popen[str], within_s: float) -> str | None:
+    def _answer(self, running: subprocess.Popen[bytes], within_s: float) -> str | None:
         """A line; None if none came in time, empty if the process has gone."""
         assert running.stdout is not None
-        ready, _, _ = select.select([running.stdout], [], [], within_s)
-        line = running.stdout.readline() if ready else None
-        if not line:
-            self._end(kill=line is None)
-        return line
+        until = time.monotonic() + within_s
+        while b"\n" not in self._heard:
+            left_s = max(0.0, until - time.monotonic())
+            if not select.select([running.stdout], [], [], left_s)[0]:
+                self._end(kill=True)
+                return None
+            piece = os.read(running.stdout.fileno(), 1 << 16)
+            if not piece:
+                self._end()
+                return ""
+            self._heard += piece
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
 
     @property
     def _errors(self) -> Path:
         return Path(self._folder.name) / f"errors-{self._number}"
 
     def _last_words(self) -> str:
-        lines = self._errors.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = self._errors.read_text(encoding="utf-8", errors="replace").partition("Extension modules:")[0]
+        lines = text.splitlines()
         return " | ".join(line.strip() for line in lines if line.strip())[-1_500:] or "it said nothing"
 
     def _end(self, *, kill: bool = False) -> None:
@@ -244,10 +257,11 @@ def fuzz(items: Iterable[Input], *, processes: int, deadline_s: float, hole: str
     """
     report, left, lock = Report(), iter(items), threading.Lock()
     problems: list[BaseException] = []
+    shared = tempfile.TemporaryDirectory(prefix="workbench-fuzz-", dir=MEMORY)
 
     def work() -> None:
         try:
-            with Process(deadline_s, hole) as process:
+            with Process(Path(shared.name), deadline_s, hole) as process:
                 while True:
                     with lock:
                         item = next(left, None)
@@ -272,6 +286,7 @@ def fuzz(items: Iterable[Input], *, processes: int, deadline_s: float, hole: str
         thread.start()
     for thread in threads:
         thread.join()
+    shared.cleanup()
     if problems:
         raise problems[0]
     return report

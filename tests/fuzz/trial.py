@@ -73,12 +73,15 @@ class Format(ABC):
     share: ClassVar[int] = 4
     memory_mb: ClassVar[int] = 256
 
-    def prepare(self, folder: Path, outside: Path) -> None:  # noqa: B027  texts need no files
-        """Have the product write real files into `folder`, which stays as it is then; once in each process.
+    def prepare(self, folder: Path) -> None:  # noqa: B027  texts need no files
+        """Have the product write real files into `folder`, once for all processes; it stays as it is then."""
+
+    def load(self, folder: Path, outside: Path) -> None:  # noqa: B027
+        """Begin to make inputs of the files in `folder`, once in each process.
 
         Args:
-            folder: of this format's own.
-            outside: what lies in it may be named and linked to by inputs.
+            folder: that `prepare` has filled.
+            outside: what is put there may be named by inputs and linked to, and must not be touched.
         """
 
     @abstractmethod

@@ -80,6 +80,8 @@ class Watch:
             real = os.path.realpath(Path(text).parent)
             if event == "open":
                 real = os.path.realpath(text)
+            if "__pycache__" in text:
+                return  # what was compiled is kept for the next process
             if real != self._inside and not real.startswith((f"{self._inside}/", "/dev/null")) and seen is not None:
                 seen.append(f"{event} {text!r}"[:200])
         except ValueError:

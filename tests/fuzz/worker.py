@@ -13,6 +13,7 @@ import re
 import resource
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -37,11 +38,12 @@ class Worker:
 
     Args:
         place: of its own; ``inside`` there is the folder of the input that is tried, ``outside`` must not be touched.
+        shared: by all processes: the real files of each format.
     """
 
-    def __init__(self, place: Path) -> None:
-        self._inside, self._outside, self._made = (place / name for name in ("inside", "outside", "made"))
-        for folder in (self._inside, self._outside, self._made):
+    def __init__(self, place: Path, shared: Path) -> None:
+        self._inside, self._outside, self._shared = place / "inside", place / "outside", shared
+        for folder in (self._inside, self._outside):
             folder.mkdir()
         (self._outside / "canary").write_bytes(b"nobody reads this\n")
         os.environ["HOME"] = str(self._inside)
@@ -77,8 +79,13 @@ class Worker:
     def _format(self, name: str) -> Format:
         if name not in self._prepared:
             made = FORMATS[name]()
-            (self._made / name).mkdir()
-            made.prepare(self._made / name, self._outside)
+            folder = self._shared / name
+            if not folder.exists():
+                draft = Path(tempfile.mkdtemp(dir=self._shared))
+                made.prepare(draft)
+                with suppress(OSError):  # another process was faster
+                    draft.rename(folder)
+            made.load(folder, self._outside)
             self._prepared[name] = made
             gc.collect()
             gc.freeze()
@@ -124,14 +131,14 @@ def _bound_addresses() -> None:
 
 
 def main() -> None:
-    """``python -m fuzz.worker PLACE DEADLINE_S HOLE``"""
-    place, deadline_s, hole = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    """``python -m fuzz.worker PLACE SHARED DEADLINE_S HOLE``"""
+    place, shared, deadline_s, hole = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is no answer
     faulthandler.enable()
     if hole:
         getattr(holes, hole)()
-    worker = Worker(place)
+    worker = Worker(place, shared)
     bounded = False
 
     def tell(line: str) -> None:

@@ -65,7 +65,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise SourceError(f"{path} is missing: it was deleted or renamed; bring it back") from error
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise SourceError(
             f"{path} cannot be read: {reason}; mend the file, or declare the types that it has with schema=..."

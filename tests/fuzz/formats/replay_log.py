@@ -30,7 +30,7 @@ class ReplayLogs(Format):
     name = "replay-log"
     share = 8
 
-    def prepare(self, folder: Path, outside: Path) -> None:
+    def prepare(self, folder: Path) -> None:
         times = np.arange(ROWS, dtype=np.int64) * 1_000_000
         table = pa.table(
             {
@@ -40,15 +40,16 @@ class ReplayLogs(Format):
                 "n": range(ROWS),
             }
         )
-        for place in (folder / "log", outside / "log"):
-            write_log(
-                table, place, event_time="event", arrival_time="arrival", row_group_rows=16, notes=["made"],
-                fingerprint={"from": "a test"},
-            )  # fmt: skip
-        self.whole = folder / "log"
-        self.bomb = folder / "bomb.parquet"
+        write_log(
+            table, folder / "log", event_time="event", arrival_time="arrival", row_group_rows=16, notes=["made"],
+            fingerprint={"from": "a test"},
+        )  # fmt: skip
         rows = pa.repeat(pa.scalar(7, pa.int64()), BOMB_ROWS)
-        pq.write_table(pa.table({"n": rows}), self.bomb, row_group_size=BOMB_ROWS, compression="zstd")
+        pq.write_table(pa.table({"n": rows}), folder / "bomb.parquet", row_group_size=BOMB_ROWS, compression="zstd")
+
+    def load(self, folder: Path, outside: Path) -> None:
+        self.whole, self.bomb = folder / "log", folder / "bomb.parquet"
+        shutil.copytree(self.whole, outside / "log")
 
     def make(self, trial: Trial) -> Path:
         log = trial.folder / "log"

@@ -13,11 +13,11 @@ from . import octets, values
 
 TYPES = (
     *(pa.null(), pa.bool_(), pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64()),
-    *(pa.string(), pa.large_string(), pa.binary(), pa.binary(3), pa.date32(), pa.date64(), pa.timestamp("s")),
+    *(pa.string(), pa.large_string(), pa.binary(), pa.binary(3), pa.date32(), pa.timestamp("s")),
     *(
         pa.timestamp("ns"),
         pa.timestamp("us", "UTC"),
-        pa.timestamp("us", "No/Where"),
+        
         pa.duration("us"),
         pa.time64("us"),
     ),
