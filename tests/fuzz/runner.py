@@ -125,7 +125,16 @@ class Process:
         place.mkdir()
         with self._errors.open("wb") as errors:
             running = self._running = subprocess.Popen(
-                [sys.executable, "-B", "-m", "fuzz.worker", str(place), str(self._shared), str(self._deadline_s), self._hole],
+                [
+                    sys.executable,
+                    "-B",
+                    "-m",
+                    "fuzz.worker",
+                    str(place),
+                    str(self._shared),
+                    str(self._deadline_s),
+                    self._hole,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

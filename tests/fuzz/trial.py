@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any, ClassVar, TypeVar
 
 CHANGES = (1, 1, 1, 1, 2, 3, 8)
 """How many changes an input has: with one of them it is nearly right and comes far."""
+
+FOREIGN = re.compile(r"(^|: )[A-Z]\w*(Error|Exception|Interrupt|Exit)\b")
+"""An error in a sentence that is none of ours: those stand there without the name of their kind."""
 
 Value = TypeVar("Value")
 

@@ -17,6 +17,7 @@ from workbench.errors import SourceError
 
 _SHOWN = 80
 _DEPTH_MAX = 100
+_NULL = "null is no JSON object"
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NULL_RECORD = re.compile(rb"\A\s*null|\}\s*null")
 """Takes as long as parsing, so it is looked for only where a row may come of one."""
@@ -78,16 +79,16 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     table = pj.read_json(pa.BufferReader(block), how, options)
     columns = [table.column(field.name).combine_chunks() for field in schema]
     if all(column.null_count for column in columns) and _NULL_RECORD.search(block):
-        raise pa.ArrowInvalid("null is no JSON object")
+        raise pa.ArrowInvalid(_NULL)
     batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     check_text(batch)
     return batch
 
 
 def _check_objects(block: bytes) -> None:
-    """Refuse values none of which is an object: where all of them are null, Arrow's reader ends the process."""
-    if b"{" not in block:
-        raise pa.ArrowInvalid("there is no JSON object")
+    """Refuse values that are all null: Arrow's reader would end the process."""
+    if b"{" not in block and b"null" in block:
+        raise pa.ArrowInvalid(_NULL)
 
 
 def _depth(block: bytes) -> int:

@@ -15,6 +15,20 @@ from .sql_addresses import SqlAddresses
 from .text_files import CsvFiles, JsonFiles
 from .words import Words
 
-_ALL: tuple[type[Format], ...] = (Checkpoints, CommMessages, SqlAddresses, Words, CsvFiles, Expressions, Records, Restored, Resumed,  JsonFiles, ParquetFiles, Recordings, ReplayLogs)
+_ALL: tuple[type[Format], ...] = (
+    Checkpoints,
+    CommMessages,
+    SqlAddresses,
+    Words,
+    CsvFiles,
+    Expressions,
+    Records,
+    Restored,
+    Resumed,
+    JsonFiles,
+    ParquetFiles,
+    Recordings,
+    ReplayLogs,
+)
 
 FORMATS: Mapping[str, type[Format]] = {one.name: one for one in _ALL}

@@ -21,7 +21,7 @@ from workbench.runtime.encoding import streams_in
 from workbench.runtime.storage import DirectoryStorage
 
 from ..mutations import folders, octets, tables, values
-from ..trial import Format, Trial
+from ..trial import FOREIGN, Format, Trial
 from .jobs import CHECKPOINTS, SAVEPOINT, RealJob, copied, jobs_in, problems, run_some, to_the_end
 
 MANY = int(os.environ.get("WORKBENCH_FUZZ", "500")) > 5_000
@@ -173,7 +173,7 @@ class Resumed(Directories):
         state = to_the_end(job)
         if state == "FAILED":
             failure = job.recorder.latest().failure or ""
-            trial.must("Error: " not in failure or "WorkbenchError" in failure, f"it failed: {failure}")
+            trial.must(FOREIGN.search(failure) is None, f"it failed: {failure}")
             return
         if not sealed:
             trial.must(not (wrong := problems(job, draft)), "; ".join(wrong[:2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from workbench.errors import JobError
 from workbench.kernel.comm import answer
 
 from ..mutations import values
-from ..trial import Format, Trial
+from ..trial import FOREIGN, Format, Trial
 
 JOB = "fuzzed"
 _REQUESTS: tuple[dict[str, Any], ...] = (
@@ -25,8 +24,6 @@ _REQUESTS: tuple[dict[str, Any], ...] = (
     {"request": "tune", "job": JOB, "settings": {"speed": "max", "parallelism": 2, "min_pause": "0ms"}},
     {"request": "tune", "job": JOB, "settings": {"checkpoint_mode": "unaligned", "restart": "none"}},
 )
-_FOREIGN = re.compile(r"[A-Z]\w*(Error|Exception|Interrupt|Exit)\b")
-"""How an error begins that is none of ours."""
 
 
 def stepping_job() -> wb.Job:
@@ -63,5 +60,5 @@ class CommMessages(Format):
         trial.must(isinstance(reply["id"], str) and isinstance(reply["ok"], bool), f"the reply is {reply!r}"[:500])
         json.dumps(reply, allow_nan=False)
         if not reply["ok"]:
-            trial.must(_FOREIGN.match(reply["error"]) is None, f"the reply to {made!r} is: {reply['error']}"[:500])
+            trial.must(FOREIGN.match(reply["error"]) is None, f"the reply to {made!r} is: {reply['error']}"[:500])
             raise JobError(reply["error"])

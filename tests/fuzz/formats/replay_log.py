@@ -75,7 +75,8 @@ class ReplayLogs(Format):
         else:
             path = chance.choice(parquets)
             try:
-                table = pq.read_table(path, partitioning=None)
+                with pq.ParquetFile(path) as file:
+                    table = file.read() if file.metadata.num_rows <= ROWS * 10 else pa.table({"n": [1]})
             except (pa.ArrowException, OSError, ValueError):
                 return
             if kind == 5:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,20 @@ from ..trial import Format, Trial
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64())])
 _FILES = {"sqlite": "real.sqlite", "duckdb": "real.duckdb"}
-_WORDS = ("sqlite", "duckdb", "postgres", ":///", "://", ":memory:", "%2e%2e", "%00", "?mode=ro", "#x", "file:", "user:pass@")
+_WORDS = (
+    "sqlite",
+    "duckdb",
+    "postgres",
+    ":///",
+    "://",
+    ":memory:",
+    "%2e%2e",
+    "%00",
+    "?mode=ro",
+    "#x",
+    "file:",
+    "user:pass@",
+)
 
 
 class SqlAddresses(Format):
@@ -30,7 +42,7 @@ class SqlAddresses(Format):
         table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
         for engine, name in _FILES.items():
             sink = SqlSink(f"{engine}:///{folder / name}", "counts")
-            wb.Stream.from_table(table).with_parallelism(1).sink_to(sink).run(f"to {engine}", driver="stepping").wait()
+            wb.Stream.from_table(table).with_parallelism(1).sink_to(sink).run(engine, driver="stepping").wait()
 
     def load(self, folder: Path, outside: Path) -> None:
         self.folder = folder
@@ -61,8 +73,7 @@ class SqlAddresses(Format):
         sink = SqlSink(url, table, mode="upsert" if keys else "append", keys=keys)
         sink.check(SCHEMA)
         sink.describe()
-        path = sink.target.database.path
-        if Path(os.path.realpath(path)).is_relative_to(trial.folder):
+        if sink.target.database.path.resolve().is_relative_to(trial.folder):
             sink.check_fresh("another job", "out")
             with sink.target.database.transaction("look") as connection:
                 connection.execute("SELECT 1")

@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import json
-from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
@@ -23,13 +22,34 @@ from ..mutations import octets, tables, texts, values
 from ..trial import Format, Trial
 
 SCHEMA = pa.schema(
-    [("n", pa.int64()), ("word", pa.string()), ("x", pa.float64()), ("ok", pa.bool_()), ("t", pa.timestamp("us", "UTC"))]
+    [
+        ("n", pa.int64()),
+        ("word", pa.string()),
+        ("x", pa.float64()),
+        ("ok", pa.bool_()),
+        ("t", pa.timestamp("us", "UTC")),
+    ]
 )
 RECORDS = [
     {"n": n, "word": word, "x": n / 4, "ok": n % 3 == 0, "t": f"2013-07-01T06:{n:02}:00Z"}
     for n, word in enumerate(["plain", "with, comma", 'a "quote"', "é", "", "two\nlines", "x" * 50, "last"])
 ]
-_CELLS = (*values.NAMES[:40], '"', '""', '"a', 'a"b', ",", "1e400", "-0", "0x1F", "1.5", "1,5", "2013-02-30", "TRUE", "nan")
+_CELLS = (
+    *values.NAMES[:40],
+    '"',
+    '""',
+    '"a',
+    'a"b',
+    ",",
+    "1e400",
+    "-0",
+    "0x1F",
+    "1.5",
+    "1,5",
+    "2013-02-30",
+    "TRUE",
+    "nan",
+)
 POLLS_MAX = 100_000
 
 

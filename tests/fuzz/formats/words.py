@@ -7,7 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 import workbench as wb
-from workbench.durations import format_duration, format_instant, format_speed, parse_duration, parse_instant, parse_speed
+from workbench.durations import (
+    format_duration,
+    format_instant,
+    format_speed,
+    parse_duration,
+    parse_instant,
+    parse_speed,
+)
 from workbench.kernel.magics import StreamMagics, parsed, refuse_options, resuming
 from workbench.kernel.verbs import run_verb
 from workbench.kernel.words import words_of
@@ -18,9 +25,52 @@ from ..trial import Format, Trial
 from .comm_messages import JOB, stepping_job
 
 _WORDS = (
-    *("5s", "50ms", "-1s", "1e9d", "0", "max", "600x", "infx", "nan", "2013-07-01", "T06:00", "+25:00", "9999-12-31", "#"),
-    *("--replace", "--driver", "stepping", "-p", "2", "-o", "job", "--restore=x", "--", "=", "'", '"', "\\", "--resume"),
-    *(JOB, "aggregate", "aggregate[0]", "counts", "a", "state", "late", "until", "n > 1", "back", "none", "fixed-delay:"),
+    *(
+        "5s",
+        "50ms",
+        "-1s",
+        "1e9d",
+        "0",
+        "max",
+        "600x",
+        "infx",
+        "nan",
+        "2013-07-01",
+        "T06:00",
+        "+25:00",
+        "9999-12-31",
+        "#",
+    ),
+    *(
+        "--replace",
+        "--driver",
+        "stepping",
+        "-p",
+        "2",
+        "-o",
+        "job",
+        "--restore=x",
+        "--",
+        "=",
+        "'",
+        '"',
+        "\\",
+        "--resume",
+    ),
+    *(
+        JOB,
+        "aggregate",
+        "aggregate[0]",
+        "counts",
+        "a",
+        "state",
+        "late",
+        "until",
+        "n > 1",
+        "back",
+        "none",
+        "fixed-delay:",
+    ),
     *("attempts=3", "delay=1s", "exponential-delay", "failure-rate", "parallelism=2", "speed", "sqlite:///a:b@c"),
 )
 _Reader = tuple[Callable[[str], Any], tuple[str, ...]]
@@ -60,13 +110,15 @@ _READERS: tuple[_Reader, ...] = (
     (_again(parse_speed, format_speed), ("600x", "max", "1.5", "1e3x")),
     (_instant, ("2013-07-01", "2013-07-01T06:00:00.5+02:00", "20130701T060000Z")),
     (_window, ("1h", "10s", "0.5ms")),
-    (_magic, ("delays -p 2 --buffer-timeout 50ms --checkpoint-interval 5s -o job", 'd --speed "600x" --driver=stepping')),
+    (_magic, ("delays -p 2 --buffer-timeout 50ms --checkpoint-interval 5s -o job",)),
+    (_magic, ('d --speed "600x" --driver=stepping',)),
     (_magic, ("d --restart fixed-delay:attempts=3,delay=1s --retained-checkpoints 2 --restore s --replace",)),
     (lambda line: run_verb(words_of(line)), (
         "list", "status", f"state {JOB} aggregate a", f"step {JOB} 2", "step until 'n > 1' aggregate", "late",
-        f"set {JOB} buffer_timeout=5ms min-pause 0ms", "seek 2013-07-01T06:00", "slow-down aggregate 5ms", "stall counts on",
+        f"set {JOB} buffer_timeout=5ms min-pause 0ms", "seek 2013-07-01T06:00", "slow-down aggregate 5ms",
         f"fail {JOB} aggregate[0]", "savepoint before-fix", "restore before-fix --allow-non-restored-state", "plan",
-        "fork 3 buffer_timeout=5ms", "pause", "resume", "checkpoint", "delete-savepoint x", "savepoints", "step back 2",
+        "stall counts on", "fork 3 buffer_timeout=5ms", "pause", "resume", "checkpoint", "delete-savepoint x", "savepoints",
+        "step back 2",
     )),
     (redacted, ("postgres://user:pass@host/db?password=x&token=y", "s3://key:secret@bucket/a?x=y (and more)")),
 )  # fmt: skip

@@ -17,7 +17,6 @@ TYPES = (
     *(
         pa.timestamp("ns"),
         pa.timestamp("us", "UTC"),
-        
         pa.duration("us"),
         pa.time64("us"),
     ),
