@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption large doctor install install-dev clean
+.PHONY: help demo test lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,6 +18,7 @@ ARGS ?=
 BENCH ?= grouping
 KILLS ?= 300
 INTERRUPTS ?= 200
+FUZZ ?= 50000
 SOAK ?= 1800
 
 EXTENSION_SOURCES := $(shell find extension -type f \
@@ -83,6 +84,9 @@ contention: install-dev  ## 2,000 runs on threads that get in each other's way, 
 
 corruption: install-dev  ## damage checkpoints: every truncation, 10,000 flipped bits
 	@WORKBENCH_ALL_DAMAGE=1 $(BIN)/python -m pytest tests/test_corruption.py $(ARGS)
+
+fuzz: install-dev  ## read real files, messages and texts with random changes in them (FUZZ=50000)
+	@WORKBENCH_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/test_fuzz.py $(ARGS)
 
 large: install-dev  ## checkpoints of more than 1 GB of state with 1 % of changes between them; takes 8 GB of memory
 	@WORKBENCH_LARGE=1 $(BIN)/python -m pytest -s tests/test_incremental.py -k one_gigabyte $(ARGS)

@@ -277,6 +277,30 @@ def test_an_expression_that_is_nested_too_deeply_says_so() -> None:
     assert message(deep).startswith("the expression is nested too deeply: use is_in for many values")
 
 
+def test_a_text_that_is_too_long_is_not_read() -> None:
+    """sqlglot would be busy with it for minutes."""
+    said = message("a = 1 OR " * 111_111 + "a = 2")
+    assert said == (
+        f"the expression {('a = 1 OR ' * 34)[:300]!r}... has 1,000,004 characters, and at most 100,000 are read: use "
+        "col(...).is_in for many values, or join"
+    )
+    assert message("a + " * 200).startswith(f"expression {('a + ' * 75)!r}... is incomplete after '+'")
+
+
+@pytest.mark.parametrize("given", ["a = '\ud800'", col("a") == "\ud800", col("\ud800")])
+def test_half_of_a_surrogate_pair_is_no_text(given: str | Expression) -> None:
+    with pytest.raises(ExpressionError, match="has half of a surrogate pair, which is no character: take it out"):
+        compile_expression(given, pa.schema({"a": pa.string()}))
+
+
+def test_what_is_built_too_deeply_says_so_whoever_asks_for_its_text() -> None:
+    built = col("a")
+    for _ in range(600):
+        built = -built
+    with pytest.raises(ExpressionError, match="nested too deeply"):
+        _ = built.sql
+
+
 def test_an_unsupported_function_lists_those_that_are() -> None:
     said = message("soundex(s)")
     assert said.startswith("expression 'soundex(s)': SOUNDEX(s) is not supported: supported are arithmetic (+ - * /")

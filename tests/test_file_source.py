@@ -298,6 +298,9 @@ def test_an_empty_file_has_no_rows(name: str, text: str, tmp_path: Path) -> None
         ("a.jsonl", '{"n": 1}\n\n{"n": 2\n', r"a\.jsonl, line 3, is not a record of these columns: .* in '{\"n\": 2'"),
         ("a.jsonl", '{"n": 1}\n{"n": "x"}\n', r"a\.jsonl, line 2, is not a record .* in '{\"n\": \"x\"}'"),
         ("a.json", "[1, 2]\n", r"a\.json, line 1, is not a record"),
+        ("a.json", "null\n", r"a\.json, line 1, is not a record of these columns: null is no JSON object in 'null'"),
+        ("a.json", '{"n": 1}\n{}\nnull\n', r"a\.json, line 3, is not a record .*: null is no JSON object in 'null'"),
+        ("a.csv", "n,n\n1,2\n", r"a\.csv has 2 columns 'n': give each a name of its own"),
         ("a.parquet", "n\n1\n", r"a\.parquet cannot be read: .*smaller than the minimum file footer"),
     ],
 )
@@ -318,6 +321,61 @@ def test_a_parquet_file_of_other_columns_is_named(tmp_path: Path) -> None:
         SourceError, match=r"b\.parquet has the column 'n' of type list<.*>, which cannot be read as int64"
     ):
         readers(FileSource(tmp_path), 1)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.parquet"])
+@pytest.mark.parametrize("on_error", ["fail", "dead_letter"])
+def test_text_that_is_none_is_not_passed_on(name: str, on_error: Any, tmp_path: Path) -> None:
+    """User code would stumble over it, far from the file."""
+    bad = b"x\xff"
+    if name == "a.parquet":
+        offsets = pa.array([0, 2], pa.int32()).buffers()[1]
+        text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(bad)])
+        pq.write_table(pa.table({"s": text}), tmp_path / name)
+    else:
+        (tmp_path / name).write_bytes(b's\n"x\xff"\n' if name == "a.csv" else b'{"s": "x\xff"}\n')
+    on_error = "fail" if name == "a.parquet" else on_error
+    reader = readers(FileSource(tmp_path / name, pa.schema([("s", pa.string())]), on_error=on_error), 1)[0]
+    if on_error == "fail":
+        with pytest.raises(SourceError, match=rf"{name}(, line 1,)? (cannot be read|is not a record)"):
+            drain(reader)
+        return
+    fetched = reader.poll(10)
+    assert isinstance(fetched, Fetched)
+    assert fetched.dead_letters is not None
+    assert (fetched.records.batch.num_rows, fetched.dead_letters.batch.num_rows) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+@pytest.mark.parametrize("on_error", ["fail", "dead_letter"])
+def test_a_type_that_the_format_does_not_have_is_told_before_anything_is_read(
+    name: str, on_error: Any, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text("n\n1\n" if name == "a.csv" else '{"n": 1}\n')
+    source = FileSource(tmp_path / name, pa.schema([("n", pa.list_(pa.int64(), 2))]), on_error=on_error)
+    with pytest.raises(SourceError, match=rf"{name} cannot be read: .* conversion to fixed_size_list"):
+        readers(source, 1)
+
+
+def test_columns_are_not_guessed_of_what_has_no_end_of_levels(tmp_path: Path) -> None:
+    """Arrow's reader calls itself for each level of a column, and has no bound for that."""
+    path = tmp_path / "a.json"
+    path.write_text('{"x":' * 100 + "1" + "}" * 100)
+    assert FileSource(path).schema.names == ["x"]
+    path.write_text('{"s": "]}]}]}\\"", "x":' * 20_000 + "1" + "}" * 20_000)
+    with pytest.raises(SourceError, match=r"nested 20,000 levels deep, and columns of at most 100 can be guessed"):
+        FileSource(path)
+    (row,) = drain(readers(FileSource(path, pa.schema([("s", pa.string())])), 1)[0])
+    assert row == {"s": ']}]}]}"'}
+    path.write_text("null\n")
+    with pytest.raises(SourceError, match="null is no JSON object"):
+        FileSource(path)
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(SourceError, match="it is a pipe or a device, and no file"):
+        FileSource(tmp_path / "a.csv")
 
 
 def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +233,11 @@ def test_damage_is_found_and_named(tmp_path: Path) -> None:
     damage_manifest(folder, '"version": 1', '"version": 99')
     with pytest.raises(HistoryError, match="has format version 99 and this release reads version 1"):
         ReplayLog.open(folder)
+    text = (original / "manifest.json").read_text()
+    schema = json.loads(text)["schema"]
+    nameless = base64.b64encode(base64.b64decode(schema).replace(b"number", b"n\xffmber")).decode()
+    twice = pa.schema([(name, pa.timestamp("us", "UTC")) for name in ("happened", "known", "known")])
+    doubled = base64.b64encode(twice.serialize()).decode()
     for old, new in [
         ("workbench replay log", "poem"),
         ('"rows": 3', '"rows": 4'),
@@ -242,11 +250,94 @@ def test_damage_is_found_and_named(tmp_path: Path) -> None:
         ('"first_row": 0', '"first_row": 1'),
         ('"without_event_time": 0', '"without_event_time": "0"'),
         ('"event_us": [', '"event_us": ["x",'),
+        ('"first_arrival_us": ', '"first_arrival_us": 9'),
+        ('"event_time": "happened"', '"event_time": 5'),
+        ('"notes": []', '"notes": [5]'),
+        ('"schema": "', '"schema": "AAAA'),
+        (f'"schema": "{schema}"', f'"schema": "{nameless}"'),
+        (f'"schema": "{schema}"', f'"schema": "{doubled}"'),
+        (text[text.index('"channels": ') :], '"channels": [], "rows": 0}'),
     ]:
         folder = copy()
         damage_manifest(folder, old, new)
         with pytest.raises(HistoryError, match=r"is not a replay log's manifest \(.*\): write the log again"):
             ReplayLog.open(folder)
+
+    folder = copy()
+    damage_manifest(folder, '"event_time": "happened"', '"event_time": "never"')
+    with pytest.raises(HistoryError, match="unknown event_time column 'never'"):
+        ReplayLog.open(folder)
+
+
+def test_a_log_holds_its_files_itself(tmp_path: Path) -> None:
+    """What is a link to another place, or has no end, is not read."""
+    log = write(table([1, 2, 3]), tmp_path / "a.log", channels=1)
+    (file,) = (log.path / file.name for file in log.manifest.files)
+    link = Path(shutil.copytree(log.path, tmp_path / "linked.log"))
+    moved = file.rename(tmp_path / "elsewhere.parquet")
+    file.symlink_to(moved)
+    with pytest.raises(HistoryError, match=r"parquet is a link that leads out of the folder\): write it again"):
+        ReplayLog.open(log.path)
+    (link / "manifest.json").rename(link / "there.json")
+    (link / "manifest.json").symlink_to("there.json")
+    assert numbers(ReplayLog.open(link), 0) == [0, 1, 2]
+    for place in (link / "manifest.json", link / file.relative_to(log.path)):
+        before = place.read_bytes()
+        place.unlink()
+        os.mkfifo(place)
+        with pytest.raises(HistoryError, match="is no regular file"):
+            ReplayLog.open(link)
+        place.unlink()
+        place.write_bytes(before)
+    with (link / "manifest.json").open("r+b") as manifest:
+        manifest.truncate(2**40)
+    with pytest.raises(HistoryError, match=r"manifest.json has 1,099,511,627,776 bytes"):
+        ReplayLog.open(link)
+
+
+@pytest.mark.parametrize("small_bytes", [0, replay_cursor._SMALL_BYTES])
+def test_what_a_file_holds_beyond_the_manifest_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    """Ten million equal rows have some kilobytes in a file; the manifest knows how many there may be."""
+    monkeypatch.setattr(replay_cursor, "_SMALL_BYTES", small_bytes)
+    log = write(table([1, 2, 3]), tmp_path / "a.log", channels=1)
+    same = pa.repeat(pa.scalar(7, pa.int64()), 10_000_000)
+    log = replace_file(log, pa.table({"happened": same, "known": same, "number": same}))
+    for name in ("read", "read_row_group"):
+        monkeypatch.setattr(pq.ParquetFile, name, lambda *_, **__: pytest.fail("it is read"))
+    with pytest.raises(HistoryError, match=r"has (10000000|1048576) rows where the manifest counts 3"):
+        log.cursor(0).read(10)
+
+
+@pytest.mark.parametrize("small_bytes", [0, replay_cursor._SMALL_BYTES])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda data: data.drop_columns("number"), "field names are not matching"),
+        (lambda data: data.set_column(2, "number", not_text()), "the column 'number' is no text"),
+    ],
+)
+def test_a_file_of_other_columns_or_of_no_text_is_damaged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    small_bytes: int,
+    change: Callable[[pa.Table], pa.Table],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(replay_cursor, "_SMALL_BYTES", small_bytes)
+    data = table([1, 2, 3])
+    data = data.set_column(2, "number", pa.array(["x", "é", "z"]))
+    damaged = replace_file(write(data, tmp_path / "a.log", channels=1), change(data))
+    with pytest.raises(HistoryError, match=rf"cannot be read \(.*{sentence}.*\): the replay log is damaged"):
+        damaged.cursor(0).read(10)
+    assert replace_file(damaged, data).cursor(0).read(10).column("number").to_pylist() == ["x", "é", "z"]
+
+
+def not_text() -> pa.Array:
+    """Three texts, of which Python can read two."""
+    offsets = pa.array([0, 1, 2, 3], pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"x\xffz")])
 
 
 def replace_file(log: ReplayLog, data: pa.Table) -> ReplayLog:

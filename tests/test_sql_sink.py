@@ -236,11 +236,19 @@ def test_what_has_no_column_type_is_refused_by_name(tmp_path: Path, engine: str,
         ("out.db", "'out.db' cannot be used"),
         ("sqlite:///:memory:", "would be gone with the process"),
         ("sqlite:///x.db?mode=ro", "cannot be used"),
+        ("sqlite:///a%00b.db", "names no file: no path has such characters"),
+        ("duckdb:///a\ud800b.db", "names no file: no path has such characters"),
     ],
 )
 def test_urls_that_cannot_be_used(address: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         wb.SqlSink(address, "t")
+
+
+def test_a_path_that_the_system_does_not_take() -> None:
+    sink = wb.SqlSink(f"sqlite:///{'x' * 300}.db", "t")
+    with pytest.raises(SinkError, match=r"xxx can be no database file \(File name too long\): name another file"):
+        sink.check(pa.schema([("n", pa.int64())]))
 
 
 @pytest.mark.parametrize("table", ["", "a b", 'x"; DROP TABLE y', "1st", "workbench_commits", "a" * 64])

@@ -47,6 +47,12 @@ class CsvFormat:
             if not header.strip():
                 return [part]
             names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
+            known = pa.schema([field for field in schema if field.name in names])
+            types = pc.ConvertOptions(column_types=known)  # one that CSV cannot give is told before anything is read
+            pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
+        for name in schema.names:
+            if (count := names.count(name)) > 1:
+                raise SourceError(f"{path} has {count} columns {name!r}: give each a name of its own in its first line")
         missing = [name for name in schema.names if name not in names]
         if missing:
             raise SourceError(

@@ -66,7 +66,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise SourceError(f"{path} is missing: it was deleted or renamed; bring it back") from error
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise SourceError(
             f"{path} cannot be read: {first_line_of(error)}; mend the file, or declare the types that it has with"
             " schema=..."

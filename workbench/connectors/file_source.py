@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -303,8 +304,10 @@ def _files_of(path: Path) -> list[Path]:
     """The files that a path or pattern means; raises an OSError where a folder cannot be looked into."""
     if path.is_dir():
         return [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
-    if path.exists():
+    if path.is_file():
         return [path]
+    if path.exists():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
     _look_into_folders(path.parts)
     return [file for file in map(Path, glob.iglob(str(path), recursive=True)) if file.is_file()]  # noqa: PTH207
 

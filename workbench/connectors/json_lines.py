@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
 from workbench.connectors.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.connectors.text_check import check_text
 from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
 _SHOWN = 80
+_DEPTH_MAX = 100
+_NULL = "null is no JSON object"
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NULL_RECORD = re.compile(rb"\A\s*null|\}\s*null")
+"""Takes as long as parsing, so it is looked for only where a row may come of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +33,18 @@ class JsonLines:
             block = next(_blocks(stream), b"")
             if not block.strip():
                 raise SourceError(f"{path} is empty, so its columns are unknown: name them with schema=...")
+            _check_objects(block)
+            if (depth := _depth(block)) > _DEPTH_MAX:
+                raise SourceError(
+                    f"{path} has values that are nested {depth:,} levels deep, and columns of at most {_DEPTH_MAX} can "
+                    "be guessed: name the columns with schema=..."
+                )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
         return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
+            parse_json(b"{}\n", schema)  # so that a type that JSON cannot give is told before anything is read
             return [whole(path)]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
@@ -55,14 +70,34 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
     Raises:
         pa.ArrowInvalid: a line is no JSON object, or a value does not fit its column.
+        pa.ArrowNotImplementedError: JSON has no values of a column's type.
     """
     if not block.strip():
         return pa.RecordBatch.from_pylist([], schema=schema)
+    _check_objects(block)
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
     table = pj.read_json(pa.BufferReader(block), how, options)
     columns = [table.column(field.name).combine_chunks() for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    if all(column.null_count for column in columns) and _NULL_RECORD.search(block):
+        raise pa.ArrowInvalid(_NULL)
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    check_text(batch)
+    return batch
+
+
+def _check_objects(block: bytes) -> None:
+    """Refuse values that are all null: Arrow's reader would end the process."""
+    if b"{" not in block and b"null" in block:
+        raise pa.ArrowInvalid(_NULL)
+
+
+def _depth(block: bytes) -> int:
+    """How deeply values are nested; Arrow's reader calls itself for each level of a column that it guesses."""
+    marks = np.frombuffer(_STRING.sub(b"", block), np.uint8)
+    opened = (marks == ord("{")) | (marks == ord("["))
+    closed = (marks == ord("}")) | (marks == ord("]"))
+    return int(np.cumsum(opened.astype(np.int64) - closed).max(initial=0))
 
 
 def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:

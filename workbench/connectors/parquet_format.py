@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.connectors.file_format import BATCH_ROWS, Part, conform, reading, without
+from workbench.connectors.text_check import check_text
 from workbench.errors import SourceError
 
 
@@ -19,7 +20,9 @@ class ParquetFormat:
 
     def schema(self, path: Path) -> pa.Schema:
         with reading(path):
-            return pq.read_schema(path).remove_metadata()
+            schema = pq.read_schema(path).remove_metadata()
+            str(schema)  # Arrow looks at the bytes of names, of nested ones too, only when somebody asks for them
+            return schema
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path), pq.ParquetFile(path) as file:
@@ -32,6 +35,7 @@ class ParquetFormat:
         with reading(part.path), pq.ParquetFile(part.path) as file:
             found = file.iter_batches(BATCH_ROWS, row_groups=[part.index], columns=schema.names)
             for batch in without(found, skip):
+                check_text(batch)
                 yield conform(batch, schema)
 
 

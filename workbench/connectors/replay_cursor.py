@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.connectors.replay_manifest import LogFile, Manifest, checked_arrivals
+from workbench.connectors.text_check import check_text
 from workbench.elements import Int64s
 from workbench.errors import HistoryError
 from workbench.raised import first_line_of
@@ -168,9 +169,10 @@ class Cursor:
             if not table.schema.equals(self._manifest.schema):
                 table = table.cast(self._manifest.schema)
             batch = _in_one(table)
+            check_text(batch)
         except FileNotFoundError:
             raise HistoryError(f"{path} is gone: the replay log was deleted or written anew; open it again") from None
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise HistoryError(
                 f"{path} cannot be read ({first_line_of(error)}): the replay log is damaged; write it again"
             ) from error
@@ -184,9 +186,10 @@ class Cursor:
     def _rows_of(self, place: _Place, path: Path) -> pa.Table:
         file = place.file
         if file.bytes > _SMALL_BYTES or file.rows > _FEW:
-            return self._open(file, path).read_row_group(place.index, use_threads=place.rows > _FEW)
-        whole = _decoded(path.read_bytes())
-        _check_count(path, whole.num_rows, file.rows)
+            parquet = self._open(file, path)
+            _check_count(path, _rows_in(parquet, place.index), place.rows)
+            return parquet.read_row_group(place.index, use_threads=place.rows > _FEW)
+        whole = _decoded(path.read_bytes(), file.rows, path)
         return whole.slice(place.first_row - file.first_row, place.rows)
 
     def _open(self, file: LogFile, path: Path) -> pq.ParquetFile:
@@ -197,10 +200,16 @@ class Cursor:
 
 
 @lru_cache(maxsize=128)
-def _decoded(content: bytes) -> pa.Table:
-    """The records of a small file."""
+def _decoded(content: bytes, rows: int, path: Path) -> pa.Table:
+    """The records of a small file, which must be so many: a file of some kilobytes may hold millions."""
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
+        _check_count(path, sum(_rows_in(parquet, group) for group in range(parquet.num_row_groups)), rows)
         return parquet.read(use_threads=False).combine_chunks()
+
+
+def _rows_in(parquet: pq.ParquetFile, group: int) -> int:
+    """The rows of a row group, as the file says; 0 where there is none of this number."""
+    return parquet.metadata.row_group(group).num_rows if group < parquet.num_row_groups else 0
 
 
 def _check_count(path: Path, rows: int, expected: int) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from workbench.arguments import as_given, path_of
 from workbench.clock import Clock, SystemClock
+from workbench.connectors.regular_file import size_of_regular
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
@@ -29,6 +30,9 @@ Progress = Callable[[str, int, int], None]
 ROW_GROUP_ROWS = 65_536
 """Records that a cursor loads at once, at most."""
 _PER_UNIT_US = {"s": 1_000_000, "ms": 1_000}
+
+_MANIFEST_MAX = 1 << 28
+"""Bytes; that of a log with a million row groups has half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,9 @@ class ReplayLog:
         """
         folder = path_of(path, "path")
         try:
+            size = size_of_regular(folder, MANIFEST)
+            if size > _MANIFEST_MAX:
+                raise ValueError(f"{MANIFEST} has {size:,} bytes")
             text = (folder / MANIFEST).read_text(encoding="utf-8")
         except FileNotFoundError:
             fact = "it has no manifest" if folder.exists() else "there is no such folder"
@@ -69,14 +76,16 @@ class ReplayLog:
             ) from None
         except PermissionError as error:
             raise _unreadable(folder, error) from error
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise HistoryError(
                 f"the replay log at {folder} cannot be read ({first_line_of(error)}): write it again"
             ) from error
         manifest = Manifest.from_json(text, folder)
         for file in manifest.files:
             try:
-                size = (folder / file.name).stat().st_size
+                size = size_of_regular(folder, file.name)
+            except ValueError as error:
+                raise HistoryError(f"the replay log at {folder} cannot be used ({error}): write it again") from None
             except MISSING:
                 raise HistoryError(f"the replay log at {folder} lacks its file {file.name}: write it again") from None
             except OSError as error:

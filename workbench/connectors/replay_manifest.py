@@ -14,7 +14,6 @@ names carry checksums, a reader of a log that was replaced meanwhile finds a fil
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -142,32 +141,55 @@ class Manifest:
                     f"version {_VERSION}: write it again"
                 )
             manifest = Manifest(
-                schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["schema"], validate=True))),
-                event_time=str(content["event_time"]),
-                arrival_time=str(content["arrival_time"]),
+                schema=_schema(made(str, content["schema"], "schema")),
+                event_time=made(str, content["event_time"], "event_time"),
+                arrival_time=made(str, content["arrival_time"], "arrival_time"),
                 channels=_checked(made(tuple[tuple[LogFile, ...], ...], content["channels"], "channels")),
-                fingerprint={str(name): str(value) for name, value in content["fingerprint"].items()},
-                notes=tuple(str(note) for note in content["notes"]),
-                created_at=str(content["created_at"]),
+                fingerprint=made(dict[str, str], content["fingerprint"], "fingerprint"),
+                notes=made(tuple[str, ...], content["notes"], "notes"),
+                created_at=made(str, content["created_at"], "created_at"),
             )
             if manifest.rows != content["rows"]:
                 raise ValueError(f"it counts {content['rows']} rows and lists {manifest.rows}")
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, binascii.Error) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, pa.ArrowException) as error:
             raise HistoryError(
                 f"{folder / MANIFEST} is not a replay log's manifest ({first_line_of(error)}): write the log again"
             ) from None
+        time_column(manifest.schema, manifest.event_time, "event_time")
+        time_column(manifest.schema, manifest.arrival_time, "arrival_time")
         return manifest
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _schema(text: str) -> pa.Schema:
+    """The schema in base64; raises a ValueError, an OSError or one of Arrow's."""
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+    str(schema)  # Arrow looks at the bytes of names, of nested ones too, only when somebody asks for them
+    if len(set(schema.names)) < len(schema):
+        raise ValueError("two of its columns have the same name")
+    return schema
 
 
 def _checked(channels: tuple[tuple[LogFile, ...], ...]) -> tuple[tuple[LogFile, ...], ...]:
     """The channels, if their files lie in the log's folder and follow one another."""
+    if not channels:
+        raise ValueError("it has no channel")
     for channel in channels:
-        row = 0
+        row, arrived_us = 0, NO_TIME
         for file in channel:
             if "\0" in file.name or not {"", ".", ".."}.isdisjoint(file.name.split("/")):
                 raise ValueError(f"it has a file {file.name!r}, which is outside of its folder")
             if file.first_row != row or any(group.rows < 1 for group in file.groups) or not file.groups:
                 raise ValueError(f"{file.name} does not begin at row {row}, or has no rows")
+            if not 0 <= file.without_event_time <= file.rows:
+                raise ValueError(f"{file.name} has {file.rows} rows, {file.without_event_time} without event time")
+            for group in file.groups:
+                if not arrived_us <= group.first_arrival_us <= group.last_arrival_us:
+                    raise ValueError(f"the arrival times of {file.name} go back")
+                arrived_us = group.last_arrival_us
             row += file.rows
     return channels
 

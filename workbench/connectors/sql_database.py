@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.part_files import make_folder
-from workbench.errors import SettingError, SinkError, UnfitTableError
+from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
+_SHOWN = 200
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
 
 
@@ -111,7 +112,11 @@ class Database:
         if match is None or engine is None:
             forms = " or ".join(f"{item.name}:///path.db" for item in engines)
             raise SettingError(f"the database URL {redacted(url)!r} cannot be used: write {forms}")
-        if (path := unquote(match["path"])) == ":memory:":
+        if not is_path(path := unquote(match["path"])):
+            raise SettingError(
+                f"the database URL {redacted(url)[:_SHOWN]!r} names no file: no path has such characters"
+            )
+        if path == ":memory:":
             raise SettingError(
                 f"the database of {url!r} would be gone with the process, and what a checkpoint has committed with it: "
                 f"name a file, such as {engine.name}:///path.db"
@@ -126,7 +131,12 @@ class Database:
             SinkError: the path is a folder.
         """
         self.engine.check()
-        if self.path.is_dir():
+        try:
+            is_folder = self.path.is_dir()
+        except OSError as error:
+            shown = str(self.path)[:_SHOWN]
+            raise SinkError(f"{shown} can be no database file ({told_by(error)}): name another file") from error
+        if is_folder:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
 
     @contextmanager
@@ -149,6 +159,16 @@ class Database:
             fact = first_line_of(error)  # below it DuckDB shows the statement
             kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
             raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
+
+
+def is_path(text: str) -> bool:
+    """Whether a file may have this path: a NUL or half of a surrogate pair is in none.
+
+    Example:
+        >>> is_path("delays.db"), is_path("a\\0b")
+        (True, False)
+    """
+    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
 
 
 def quoted(name: str) -> str:

@@ -15,7 +15,7 @@ from workbench.expressions.choice import Choice, Codes, accepted_codes
 from workbench.expressions.expression import Expression
 from workbench.expressions.node import Coded, Node, constant
 from workbench.expressions.scope import Scope, column_node
-from workbench.expressions.sql import Tree, parse_sql, render
+from workbench.expressions.sql import TOO_DEEP, Tree, parse_sql, refuse_half_pairs, render
 from workbench.expressions.types import CAST_TYPES, type_name
 from workbench.origin import Origin
 
@@ -85,9 +85,7 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
         compiled = _COMPILED.get((text, schema))
         return _compile(expression, text, schema, origin) if compiled is None else compiled
     except RecursionError:
-        raise ExpressionError(
-            "the expression is nested too deeply: use is_in for many values, or several with_columns", origin=origin
-        ) from None
+        raise ExpressionError(TOO_DEEP, origin=origin) from None
 
 
 _COMPILED: dict[tuple[str, pa.Schema], Compiled] = {}
@@ -97,6 +95,7 @@ _COMPILED_MAX = 512
 
 
 def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin: Origin | None) -> Compiled:
+    refuse_half_pairs(text, origin)
     tree = parse_sql(expression, origin) if isinstance(expression, str) else expression.tree
     while isinstance(tree, exp.Alias | exp.Paren):
         tree = tree.this

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from workbench.errors import ExpressionError, unknown
 from workbench.expressions.node import Coded, Node, apply
-from workbench.expressions.sql import Tree, render
+from workbench.expressions.sql import Tree, render, shown
 from workbench.expressions.types import is_number, is_time, operand_type, type_name
 from workbench.origin import Origin
 
@@ -64,7 +64,7 @@ class Scope:
 
     def error(self, message: str) -> ExpressionError:
         """The error to raise: the fact, preceded by the whole expression."""
-        return ExpressionError(f"expression {self.text!r}: {message}", origin=self.origin)
+        return ExpressionError(f"expression {shown(self.text)}: {message}", origin=self.origin)
 
     def column(self, name: str) -> tuple[int, pa.DataType]:
         """Position and type of a column."""

@@ -14,7 +14,12 @@ from workbench.origin import Origin
 Tree = Any
 """A sqlglot expression node; sqlglot is untyped here, so the name documents what is meant."""
 
+TOO_DEEP = "the expression is nested too deeply: use is_in for many values, or several with_columns"
 _PREFIX = "SELECT "
+_TEXT_MAX = 100_000
+"""Characters; sqlglot takes some seconds to read so many."""
+_SHOWN = 300
+"""Characters of it in an error."""
 
 # What sqlglot lets through from its own code on some malformed texts, such as "floor(" or ten thousand parentheses.
 _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
@@ -39,8 +44,15 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 
 
 def render(tree: Tree) -> str:
-    """The Spark SQL text of a tree."""
-    return str(_Generator(dialect=Spark).generate(tree))
+    """The Spark SQL text of a tree.
+
+    Raises:
+        ExpressionError: it is nested too deeply.
+    """
+    try:
+        return str(_Generator(dialect=Spark).generate(tree))
+    except RecursionError:
+        raise ExpressionError(TOO_DEEP) from None
 
 
 def parse_sql(text: str, origin: Origin | None = None) -> Tree:
@@ -55,40 +67,70 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
         raise ExpressionError(
             'the expression is empty: write a condition or value such as "dep_delay > 15"', origin=origin
         )
+    if len(text) > _TEXT_MAX:
+        raise ExpressionError(
+            f"the expression {shown(text)} has {len(text):,} characters, and at most {_TEXT_MAX:,} are read: use "
+            "col(...).is_in for many values, or join",
+            origin=origin,
+        )
     try:
         statements = parse(_PREFIX + text, read="spark")
     except ParseError as error:
         raise ExpressionError(_describe(text, error), origin=origin) from None
     except _PARSER_FAULTS:
         raise ExpressionError(
-            f"expression {text!r} cannot be read: check for a missing operand, quote or parenthesis", origin=origin
+            f"expression {shown(text)} cannot be read: check for a missing operand, quote or parenthesis", origin=origin
         ) from None
     except TokenError:
-        raise ExpressionError(f"expression {text!r} has a quote that is not closed", origin=origin) from None
+        raise ExpressionError(f"expression {shown(text)} has a quote that is not closed", origin=origin) from None
     select = statements[0]
     clauses = [key for key, value in select.args.items() if value and key != "expressions"]
     if len(statements) != 1 or clauses or len(select.expressions) != 1:
         raise ExpressionError(
-            f"expression {text!r} is not a single condition or value: leave out SELECT, FROM, WHERE and commas",
+            f"expression {shown(text)} is not a single condition or value: leave out SELECT, FROM, WHERE and commas",
             origin=origin,
         )
     return select.expressions[0]
 
 
+def shown(text: str) -> str:
+    """An expression's text in quotation marks, or the most part of a long one.
+
+    Example:
+        >>> shown("a > 1")
+        "'a > 1'"
+    """
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def refuse_half_pairs(text: str, origin: Origin | None) -> None:
+    """Refuse an expression's text if it cannot be written: Arrow has no such text.
+
+    Raises:
+        ExpressionError: it has half of a surrogate pair.
+    """
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ExpressionError(
+            f"the expression {shown(text)} has half of a surrogate pair, which is no character: take it out",
+            origin=origin,
+        )
+
+
 def _describe(text: str, error: ParseError) -> str:
     detail = error.errors[0]
-    word = detail["highlight"] or ""
+    word = (detail["highlight"] or "")[:_SHOWN]
     end = detail["col"] - len(_PREFIX) if detail["line"] == 1 else detail["col"]
     position = max(1, end - len(word) + 1)
     line = f"line {detail['line']}, " if detail["line"] > 1 else ""
     problem = str(detail["description"])
     if "missing for" in problem:
         return (
-            f"expression {text!r} is incomplete after {word!r} at {line}position {position}: something is missing there"
+            f"expression {shown(text)} is incomplete after {word!r} at {line}position {position}: "
+            "something is missing there"
         )
     if problem.startswith("Expecting"):
-        return f"expression {text!r} lacks {problem.split()[1]!r} after {word!r} at {line}position {position}"
+        return f"expression {shown(text)} lacks {problem.split()[1]!r} after {word!r} at {line}position {position}"
     return (
-        f"expression {text!r} cannot be read at {word!r}, {line}position {position}: "
+        f"expression {shown(text)} cannot be read at {word!r}, {line}position {position}: "
         "check for a missing operator, quote or parenthesis"
     )

@@ -1,0 +1,34 @@
+"""Everything that is read from outside, a file for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..trial import Format
+from .checkpoints import Checkpoints, Records, Restored, Resumed
+from .comm_messages import CommMessages
+from .expressions import Expressions
+from .parquet_files import ParquetFiles
+from .recordings import Recordings
+from .replay_log import ReplayLogs
+from .sql_addresses import SqlAddresses
+from .text_files import CsvFiles, JsonFiles
+from .words import Words
+
+_ALL: tuple[type[Format], ...] = (
+    Checkpoints,
+    CommMessages,
+    SqlAddresses,
+    Words,
+    CsvFiles,
+    Expressions,
+    Records,
+    Restored,
+    Resumed,
+    JsonFiles,
+    ParquetFiles,
+    Recordings,
+    ReplayLogs,
+)
+
+FORMATS: Mapping[str, type[Format]] = {one.name: one for one in _ALL}

@@ -1,0 +1,61 @@
+"""Whatever is read from outside gives the right result or a WorkbenchError, soon and in bounded memory, and touches
+nothing but what it was given.
+
+Some hundred inputs run with every test; ``make fuzz`` tries 50,000. ``python -m fuzz FORMAT SEED``, in this folder,
+tries one of them anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import perf_counter
+
+import pytest
+from fuzz.formats import FORMATS
+from fuzz.runner import Input, Report, fuzz, inputs
+
+INPUTS = int(os.environ.get("WORKBENCH_FUZZ", "500"))
+SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
+PROCESSES = 2
+DEADLINE_S = 20.0
+
+IN_PROGRESS = ("checkpoint", "job-record", "resume", "savepoint")
+"""Formats whose findings are told and do not fail the test yet."""
+
+HOLES = {
+    "replay_paths_are_joined_unchecked": ("replay-log", "touched"),
+    "recorded_types_are_not_checked": ("recording", "raised"),
+    "recorded_lines_are_unbounded": ("recording", "memory"),
+    "depth_is_unchecked": ("replay-log", "raised"),
+}
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="what an input touches and takes is seen in Linux alone"
+)
+
+
+def told(report: Report) -> str:
+    return "\n".join(str(outcome) for outcome in report.found.values())
+
+
+@pytest.mark.slow
+def test_whatever_is_read_gives_the_right_result_or_an_error_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    begun = perf_counter()
+    shares = {name: one.share for name, one in FORMATS.items()}
+    report = fuzz(inputs(shares, INPUTS, SEED), processes=PROCESSES, deadline_s=DEADLINE_S)
+    with capsys.disabled():
+        if "WORKBENCH_FUZZ" in os.environ:
+            sys.stdout.write(f"\n{report.table()}\n{INPUTS:,} inputs, seed {SEED}: {perf_counter() - begun:,.0f} s\n")
+        for (name, _), outcome in report.found.items():
+            if name in IN_PROGRESS:
+                sys.stdout.write(f"known: {outcome}\n")
+    assert all(name in IN_PROGRESS for name, _ in report.found), told(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hole", HOLES)
+def test_a_planted_hole_is_found(hole: str) -> None:
+    name, kind = HOLES[hole]
+    report = fuzz([Input(name, seed) for seed in range(SEED, SEED + 60)], processes=1, deadline_s=DEADLINE_S, hole=hole)
+    assert kind in {outcome.kind for outcome in report.found.values()}, told(report)
