@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workbench.clock import Clock, BootClock
+from workbench.clock import BootClock, Clock
 from workbench.connectors.checksum import RunningChecksum
 from workbench.errors import (
     MISSING,
