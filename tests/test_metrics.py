@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from html import unescape
 
@@ -11,6 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.status import Table
+from workbench.kernel.protocol import summarise
 
 SECOND = 1_000_000
 
@@ -74,3 +76,28 @@ def test_each_input_tells_its_event_time(joined: wb.Job) -> None:
 def test_one_input_is_told_once(joined: wb.Job) -> None:
     joined.step(50)
     assert [row["task"] for row in joined.metrics() if "currentInput1Watermark" in row] == ["join[0]"]
+
+
+@pytest.mark.parametrize("years", [13, 0])
+def test_the_lag_of_recorded_times_is_none_behind_the_clock(years: int) -> None:
+    """Ten seconds of event time a second, an hour out of order."""
+    pipeline = None
+    for number, begin in enumerate((0, 600)):  # the second source is ten minutes ahead
+        first_us = time.time_ns() // 1_000 - years * 366 * 86_400 * SECOND + begin * SECOND
+        rows = pa.table({"t": [first_us + i * 10 * SECOND for i in range(9)]})
+        stream = wb.Stream.from_table(rows, event_time="t", out_of_orderness="1h", rate=1).uid(f"s{number}")
+        sunk = stream.rebalance().sink_to(wb.TableSink(f"n{number}"))
+        pipeline = sunk if pipeline is None else pipeline + sunk
+    assert pipeline is not None
+    job = pipeline.run("recorded", driver="stepping", buffer_timeout="0ms", checkpoint_interval=None)
+    with pytest.raises(wb.JobError, match="still RUNNING"):
+        job.wait("5s")
+    lags = {row["task"]: row["watermarkLag"] for row in job.metrics()}
+    told = {name: lag // SECOND for name, lag in lags.items() if isinstance(lag, int)}
+    summary = summarise("recorded", job).watermarkLag
+    assert summary == max(lag for lag in lags.values() if isinstance(lag, int))
+    if years:  # behind the furthest source
+        assert set(told.values()) == {0, 600}
+    else:  # behind the clock, which began with the first record
+        assert all(2_900 <= lag <= 3_700 for lag in told.values())
+    job.cancel()

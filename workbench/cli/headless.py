@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import workbench as wb
+from workbench.api.preparing import prepare_kernels
 from workbench.cli.interruption import interruption
 from workbench.cli.main_job import NAME, main_job
 from workbench.cli.outcome import Effort, print_outcome
@@ -82,7 +83,7 @@ def run(console: Console, options: Options) -> int:
     history = prepare(console, options.directory)
     console.print(begin(folder, options.fresh))
     pipeline = main_job(history, speed=options.speed, output=folder.output)
-    effort = Effort.begin()
+    prepare_kernels()  # what a first run on a machine compiles is no work of the job
     with interruption() as asked:
         job = pipeline.run(
             NAME,
@@ -92,6 +93,7 @@ def run(console: Console, options: Options) -> int:
             checkpoint_dir=folder.checkpoints,
             resume=True,
         )
+        effort = Effort.begin()
         follow(console, job, asked)
         if asked.is_set() and not job.over:
             console.print("Interrupted: taking a last checkpoint.")
@@ -103,7 +105,7 @@ def run(console: Console, options: Options) -> int:
         console.print(f"Stopped. The same command resumes from checkpoint {last}; with --fresh it starts again.")
         return asked.code
     folder.mark_finished(rows=job.table(NAME).num_rows, seconds=round(effort.wall_s, 3))
-    print_outcome(console, job, effort, folder)
+    print_outcome(console, job, effort, folder, options.speed)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from rich.table import Table
 import workbench as wb
 from workbench.cli.main_job import NAME
 from workbench.cli.run_folder import RunFolder
-from workbench.durations import format_instant
+from workbench.durations import format_instant, format_speed, parse_speed
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 
 LAST_ROWS = 5
@@ -22,7 +23,7 @@ LAST_CHECKPOINTS = 5
 
 @dataclass(slots=True)
 class Effort:
-    """Time that a run took: on the clock, and of all cores together."""
+    """Time that a run took, from the start of its tasks on: on the clock, and of all cores together."""
 
     wall_s: float
     cpu_s: float
@@ -38,18 +39,29 @@ class Effort:
         self.cpu_s += time.process_time()
 
 
-def print_outcome(console: Console, job: wb.Job, effort: Effort, folder: RunFolder) -> None:
+def print_outcome(console: Console, job: wb.Job, effort: Effort, folder: RunFolder, speed: str) -> None:
     """Print the table's totals and last rows, the checkpoints, the throughput, and where the rows are."""
     table = job.table(NAME)
     console.print(totals(table))
     console.print(last_rows(table))
     console.print(checkpoints(job.checkpoints()))
-    read = int(job.status()["records_in"])
-    console.print(
-        f"{read:,} flights in {effort.wall_s:.1f} s: {read / effort.wall_s:,.0f} a second,"
-        f" {read / effort.cpu_s:,.0f} per CPU second ({effort.cpu_s:.1f} s on all cores)."
-    )
+    console.print(pace(int(job.status()["records_in"]), effort, parse_speed(speed)))
     console.print(f"{table.num_rows:,} rows are committed in {folder.output}/*.parquet.")
+
+
+def pace(read: int, effort: Effort, speed: float) -> str:
+    """How fast a job was, and how that was counted; one that waits for its history has no speed of its own but per CPU
+    second, where waiting counts for nothing.
+
+    Example:
+        >>> pace(9_000, Effort(wall_s=2.0, cpu_s=3.0), 3600.0)
+        '9,000 flights in 2.0 s at 3600x: 3,000 per CPU second, from the start of its tasks on (3.0 s on all cores).'
+    """
+    by_clock = f": {read / effort.wall_s:,.0f} a second," if math.isinf(speed) else f" at {format_speed(speed)}:"
+    return (
+        f"{read:,} flights in {effort.wall_s:.1f} s{by_clock} {read / effort.cpu_s:,.0f} per CPU second, "
+        f"from the start of its tasks on ({effort.cpu_s:.1f} s on all cores)."
+    )
 
 
 def totals(table: pa.Table) -> Table:

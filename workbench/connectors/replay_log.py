@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -266,20 +266,20 @@ def _in_log_types(table: pa.Table) -> pa.Table:
     Raises:
         HistoryError: a time is too far from 1970 to be counted in microseconds.
     """
-    for at, item in enumerate(log_schema(table.schema)):
+    for at, kept in enumerate(log_schema(table.schema)):
         column = table.column(at)
         if pa.types.is_timestamp(column.type) and column.type.unit in _PER_UNIT_US:
-            numbers, most = column.cast(pa.int64()), MAX_TIME // _PER_UNIT_US[column.type.unit]
-            outside = pc.or_(pc.greater(numbers, most), pc.less(numbers, -most))
-            row = outside.index(pa.scalar(True)).as_py()
+            numbers: Any = column.cast(pa.int64())
+            most = MAX_TIME // _PER_UNIT_US[column.type.unit]
+            row = pc.index(pc.greater(pc.abs(numbers), pa.scalar(most)), pa.scalar(True)).as_py()
             if row >= 0:
                 raise HistoryError(
-                    f"column {item.name!r} is {numbers[row]} {column.type.unit} since 1970 in row {row}: a replay log "
+                    f"column {kept.name!r} is {numbers[row]} {column.type.unit} since 1970 in row {row}: a replay log "
                     "counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make "
                     "it null"
                 )
-        if column.type != item.type:
-            table = table.set_column(at, item, column.cast(item.type, safe=False))
+        if column.type != kept.type:
+            table = table.set_column(at, kept, column.cast(kept.type, safe=False))
     return table.cast(log_schema(table.schema))
 
 

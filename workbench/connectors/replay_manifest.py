@@ -160,10 +160,6 @@ class Manifest:
         return manifest
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
 def _schema(text: str) -> pa.Schema:
     """The schema in base64; raises a ValueError, an OSError or one of Arrow's."""
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))

@@ -27,7 +27,7 @@ def _may_be_none(column: pa.Array) -> bool:
     if column.type.num_fields:
         return True
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return pa.types.is_string_view(column.type)
+        return bool(pa.types.is_string_view(column.type))
     _, offsets, data = column.buffers()
     if not len(column) or data is None:
         return False

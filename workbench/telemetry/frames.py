@@ -112,9 +112,10 @@ class TaskFrame:
             idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to 1000), isBackPressured, inPoolUsage,
             outPoolUsage (0 to 1), inputQueueLength, outputQueueLength, usedMemorySegments, totalMemorySegments
             (buffers of the output pool, used and allowed), currentInputWatermark, currentOutputWatermark (us or None),
-            of operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None),
-            numLateRecordsDropped, numRecordsWithoutTimestamp (our name), numRecordsInErrors, numFiredTimers, and of
-            sources pendingRecords, sourceIdleTime.
+            of operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None: behind
+            the replay's place in history, behind the clock, or, where event time is more than 30 days from that, behind
+            the furthest watermark of a source), numLateRecordsDropped, numRecordsWithoutTimestamp (our name),
+            numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
             In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.

@@ -18,6 +18,7 @@ from workbench.telemetry.frames import ChannelFrame, TaskFrame
 from workbench.telemetry.late import LateSampler
 
 HORIZON_US = 1_000_000
+_LIVE_WITHIN_US = 30 * 86_400_000_000
 """Rates are taken over the last second: smooth enough to read, quick enough to show what a tuning did."""
 
 Metrics = dict[str, float | int | bool | None]
@@ -63,13 +64,14 @@ class TaskSampler:
         self._rates: dict[str, tuple[float, float]] = {}
         self._pending: dict[str, int] = {}
         self._late = LateSampler()
+        self._front_us: int | None = None
 
     def sample(self, execution: Execution, now_us: int) -> tuple[TaskFrame, ...]:
         """A frame for each task, in the order of the graph."""
         self._past = {key: self._past.get(key, deque()) for key in map(deployed, execution.tasks)}
         self._rates.clear()
         self._late.begin(execution.number)
-        reference = _reference_time(execution, now_us)
+        reference = self._reference(execution, now_us)
         return tuple(self._task(task, now_us, reference) for task in execution.tasks)
 
     def job_rates(self, graph: PhysicalGraph) -> dict[str, float]:
@@ -144,6 +146,19 @@ class TaskSampler:
             task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
             task.started_us, task.ended_us,
         )  # fmt: skip
+
+    def _reference(self, execution: Execution, now_us: int) -> int:
+        """What watermarks are compared with: the replay's place in history; where nothing is replayed the clock, or,
+        when event time is far from that and so was recorded long ago, the furthest that a source has told."""
+        readers = (task.reader for task in execution.sources)
+        places: list[int] = [place for reader in readers if (place := getattr(reader, "position_us", None)) is not None]
+        if places:
+            return max(places)
+        told = (task.output_watermark_us for task in execution.sources)
+        self._front_us = max((us for us in told if us not in (None, MAX_TIME)), default=self._front_us)
+        if self._front_us is None or abs(now_us - self._front_us) <= _LIVE_WITHIN_US:
+            return now_us
+        return self._front_us
 
     def _rates_of(self, name: str, first: _Counts | None, now: _Counts) -> Metrics:
         shares = (0.0, 1_000.0, 0.0)
@@ -271,14 +286,6 @@ def _state(task: Task) -> str:
     if task.ended_us is None:
         return "RUNNING"
     return "FAILED" if task.failed else "CANCELED"
-
-
-def _reference_time(execution: Execution, now_us: int) -> int:
-    """What watermarks are compared with: the replay's place in history, or the clock where nothing is replayed."""
-    positions = [
-        position for task in execution.sources if (position := getattr(task.reader, "position_us", None)) is not None
-    ]
-    return max(positions) if positions else now_us
 
 
 def _pending(task: SourceTask) -> int | None:
