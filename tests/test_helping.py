@@ -17,6 +17,7 @@ from workbench.connectors.tables import Tables
 from workbench.connectors.throttle import next_look_us
 from workbench.drivers.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
+from workbench.drivers.turns import Turnstile
 from workbench.elements import CheckpointBarrier, Records, Watermark
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.deployment import Execution, JobServices, deploy
@@ -186,7 +187,7 @@ def test_an_interval_leaves_time_for_what_a_look_costs_and_an_interruption_does_
 def two_slots() -> tuple[SlotThread, SlotThread, Execution, Taken, Crew]:
     taken, clock = Taken(), VirtualClock()
     execution = deployed(taken, clock)
-    crew = Crew(threading.Lock(), Looking(clock.now_us), clock.now_us, threading.Event())
+    crew = Crew(Turnstile(), Looking(clock.now_us), clock.now_us, threading.Event())
     own, other = (SlotThread(slot, crew) for slot in execution.slots)
     crew.threads = (own, other)
     return own, other, execution, taken, crew

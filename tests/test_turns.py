@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
-from workbench.drivers.turns import SHORT_US, Turn
+from workbench.drivers.turns import SHORT_US, Turn, Turnstile
 
 
 class Clock:
@@ -23,39 +21,43 @@ def waking(turn: Turn, clock: Clock, lasts_us: int) -> None:
 
 
 def test_the_lock_is_taken_after_a_short_waking_and_given_back_before_sleep() -> None:
-    clock, lock = Clock(), threading.Lock()
-    turn = Turn(lock, clock.now_us)
+    clock, turnstile = Clock(), Turnstile()
+    turn = Turn(turnstile, clock.now_us)
     waking(turn, clock, 100)
-    assert not lock.locked()
+    assert not turnstile.taken
     turn.begin()
-    assert lock.locked()
+    assert turnstile.taken
     turn.end()
-    assert not lock.locked()
+    assert not turnstile.taken
 
 
 def test_a_slot_that_stays_awake_gives_the_lock_back_and_does_not_take_it_the_next_time() -> None:
-    clock, lock = Clock(), threading.Lock()
-    turn = Turn(lock, clock.now_us)
+    clock, turnstile = Clock(), Turnstile()
+    turn = Turn(turnstile, clock.now_us)
     waking(turn, clock, 100)
     turn.begin()
     clock.us += SHORT_US + 1
-    assert lock.locked()
+    assert turnstile.taken
     turn.go_on()
-    assert not lock.locked()
+    assert not turnstile.taken
     turn.end()
     turn.begin()
-    assert not lock.locked()
+    assert not turnstile.taken
     turn.end()
 
 
-def test_a_slot_goes_on_without_the_lock_when_another_keeps_it() -> None:
-    clock, lock = Clock(), threading.Lock()
-    first, second = Turn(lock, clock.now_us), Turn(lock, clock.now_us)
-    waking(first, clock, 100)
-    waking(second, clock, 100)
+def test_a_slot_goes_on_without_a_turn_when_another_keeps_it_and_those_behind_it_take_theirs_at_once() -> None:
+    clock, turnstile = Clock(), Turnstile()
+    first, second, third = (Turn(turnstile, clock.now_us) for _ in range(3))
+    for turn in (first, second, third):
+        waking(turn, clock, 100)
     first.begin()
     second.begin()  # returns, although the first one never lets go
+    assert not turnstile.taken
+    third.begin()
+    assert turnstile.taken
     second.end()
-    assert lock.locked()
-    first.end()
-    assert not lock.locked()
+    first.end()  # too late: its turn has been over for long
+    assert turnstile.taken
+    third.end()
+    assert not turnstile.taken

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from workbench.clock import SystemClock
+from workbench.drivers.crowd import CROWD
 from workbench.drivers.leaving import end_with_process
 from workbench.drivers.looking import Looking
 from workbench.drivers.slot_threads import Crew, SlotThread
 from workbench.drivers.stalls import told, told_of_writer
+from workbench.drivers.ticks import Ticks
+from workbench.drivers.turns import TURNSTILE, Turnstile
 from workbench.errors import as_error, sentence_of
 from workbench.runtime.background import answered
 from workbench.runtime.deployment import Execution
@@ -31,6 +35,8 @@ _LOOK_S = 0.1
 CANCELLATION_TIMEOUT_S = 10.0
 """So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
 process is ended then, and here what does not return is left behind."""
+WRITERS = Turnstile(lanes=4, patience_s=0.2)
+"""Of all jobs: every call of a file system gives up the interpreter lock, and many at once hand it to and fro."""
 WRITER_TIMEOUT_S = 60.0
 """So long it waits for what is being written: storage may be slow, and its directory is taken until it is done."""
 
@@ -41,22 +47,21 @@ class LiveDriver:
     Args:
         name: of the job; its threads are named after it.
         clock: the machine's.
-        on_tick: called on the master's thread between its steps, at most every `tick_s` seconds (telemetry samples
-        here).
+        on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
+            (telemetry samples here).
     """
 
     def __init__(self, name: str, clock: SystemClock, on_tick: Callable[[], None], tick_s: float = 0.1) -> None:
         self._name = name
         self._clock = clock
         self._on_tick = on_tick
-        self._tick_us = int(tick_s * 1e6)
+        self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
         self._news = threading.Event()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._halt = threading.Event()
         self._threads: list[threading.Thread] = []
         self._master: Master | None = None
         self._unseen = False
-        self._turns = threading.Lock()
         self._looking = Looking(clock.now_us)
         self._crew: Crew | None = None
         self._begun = threading.Event()
@@ -107,9 +112,10 @@ class LiveDriver:
         self._halt = threading.Event()
         if self._leaves or self._left:
             self._halt.set()
-        crew = self._crew = Crew(self._turns, self._looking, self._clock.now_us, self._halt)
+        crew = self._crew = Crew(TURNSTILE, self._looking, self._clock.now_us, self._halt)
         slots = [slot for slot in execution.slots if slot.tasks]
         crew.threads = tuple(SlotThread(slot, crew) for slot in slots)
+        CROWD.join(self, len(slots))
         self._threads = [
             threading.Thread(target=own.run, name=f"{self._name} {slot.name} #{execution.number}", daemon=True)
             for slot, own in zip(slots, crew.threads, strict=True)
@@ -133,6 +139,7 @@ class LiveDriver:
             self._crew.disband()
             self._crew = None
         self._threads = []
+        CROWD.leave(self)
         return self._left
 
     def leave_stalled_behind(self) -> None:
@@ -199,10 +206,11 @@ class LiveDriver:
     # threads -----------------------------------------------------------------------------------------------------
 
     def _run_master(self) -> None:
-        tick_due = self._clock.now_us()
+        ticks = self._ticks
         while not self._leaves:
             self._news.clear()
             stepped = self.master
+            turn = TURNSTILE.enter() if CROWD.jobs > 1 else None
             try:
                 stepped.step()
             except BaseException as error:  # noqa: BLE001  nobody else would hear of it
@@ -210,15 +218,19 @@ class LiveDriver:
             master = self.master  # it may have handed over
             self._begun.set()
             now = self._clock.now_us()
-            if now >= tick_due or master.over:
-                tick_due = now + self._tick_us
+            if now >= ticks.due_us or master.over:
+                begun_ns = time.thread_time_ns()
                 self._tick(master)
+                ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000)
+            if turn is not None:
+                turn.release()
             if master.over and not master.has_news:
                 break
             due = master.next_due_us()
-            wait_us = (tick_due if due is None else min(due, tick_due)) - self._clock.now_us()
+            wait_us = (ticks.due_us if due is None else min(due, ticks.due_us)) - self._clock.now_us()
             if wait_us > 0 and not master.has_news and not self._leaves:
                 self._news.wait(wait_us / 1e6)
+        ticks.end()
         self.master.forget()
         self._work.put(None)
 
@@ -235,6 +247,9 @@ class LiveDriver:
     def _write(self) -> None:
         while (job := self._work.get()) is not None:
             self._writing_since_us = self._clock.now_us()
+            lane = WRITERS.enter()
             job()
+            if lane is not None:
+                lane.release()
             self._writing_since_us = None
         self.ended.set()  # last of all: nothing of this job touches its files any more

@@ -11,13 +11,15 @@ to share, and everybody steps its own slot.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from workbench.drivers.crowd import CROWD
 from workbench.drivers.looking import Looking
 from workbench.drivers.precise_timers import wake_precisely
 from workbench.drivers.stalls import LeftBehind, interrupt
-from workbench.drivers.turns import Turn
+from workbench.drivers.turns import Turn, Turnstile
 from workbench.durations import MAX_TIME
 from workbench.errors import as_error
 from workbench.runtime.deployment import Slot
@@ -28,12 +30,11 @@ from workbench.runtime.task import Outcome, Task
 
 _LONGEST_WAIT = 16
 """Rounds of a slot's operators in which its sources may be kept waiting."""
-_LONGEST_REST_US = 1_000
-"""A source that waits for a time is asked again after so long in any case."""
 _LATE_US = 5_000
 """A slot that another thread takes care of wakes up when it is so late."""
 _LONGEST_SLEEP_US = 50_000
-"""A sleeping slot looks around this often, whatever happens."""
+"""A sleeping slot looks around this often, whatever happens, and asks a source that waits for a time again; where many
+slots sleep, less often (`Crowd`)."""
 
 
 class Bell:
@@ -63,7 +64,7 @@ class Crew:
     """What the threads of one attempt share.
 
     Args:
-        lock: of their turns.
+        turnstile: of their turns, the same for all jobs.
         looking: how often sources look for records.
         now_us: reads the clock.
         halt: set when all have to end.
@@ -74,12 +75,12 @@ class Crew:
         watch: who sleeps until anything is due, for all of them.
     """
 
-    __slots__ = ("halt", "helpers", "lock", "looking", "now_us", "threads", "watch")
+    __slots__ = ("halt", "helpers", "looking", "now_us", "threads", "turnstile", "watch")
 
     def __init__(
-        self, lock: threading.Lock, looking: Looking, now_us: Callable[[], int], halt: threading.Event
+        self, turnstile: Turnstile, looking: Looking, now_us: Callable[[], int], halt: threading.Event
     ) -> None:
-        self.lock = lock
+        self.turnstile = turnstile
         self.looking = looking
         self.now_us = now_us
         self.halt = halt
@@ -125,10 +126,11 @@ class SlotThread:
         self._resting_us = [0] * len(self._sources)  # until when each source has nothing to do; 0: not known
         self.stepping = threading.Lock()
         self.bell = Bell()
-        self._turn = Turn(crew.lock, crew.now_us)
+        self._turn = Turn(crew.turnstile, crew.now_us)
         self.brief = False
         self._helping = False  # this thread, at present
         self._kept_waiting = 0
+        self._spent_ns = 0
         self.napping = False
         self.due_us: int | None = None
         self.roused = False
@@ -199,6 +201,8 @@ class SlotThread:
             if self._helping and not turn.short:
                 self._let_others_go()
             if self._step() or (turn.short and self.help()):
+                if CROWD.jobs > 1 and turn.stays_awake():
+                    self._choose_look(turn.lasted_us)
                 continue
             self._rest()
         self._end()
@@ -232,10 +236,10 @@ class SlotThread:
         self._end()
         self.brief = self._turn.short
         self.napping = True
-        self._choose_look()
+        self._choose_look(self._turn.lasted_us)
         rung = False
         now_us = crew.now_us()
-        look_around_us = now_us + _LONGEST_SLEEP_US
+        look_around_us = now_us + _longest_sleep_us()
         while not rung and not crew.halt.is_set():
             self.wakes_us = until_us = min(look_around_us, self._due_us())
             if until_us <= now_us:
@@ -272,11 +276,12 @@ class SlotThread:
         """Something may have changed for the sources."""
         self._resting_us = [0] * len(self._sources)
 
-    def _choose_look(self) -> None:
-        """Let sources look as often as there is time for it."""
+    def _choose_look(self, busy_us: int) -> None:
+        """Let sources look as often as there is time for it; this slot was busy for so long."""
         looking, ship_after_us = self._crew.looking, self._slot.tasks[0].settings.ship_after_us
         before_us = looking.interval_us
-        if looking.rested(self._turn.lasted_us, ship_after_us) != before_us:
+        spent_ns, self._spent_ns = self._spent_ns, time.thread_time_ns()
+        if looking.rested(busy_us, ship_after_us, (self._spent_ns - spent_ns) // 1_000) != before_us:
             for thread in self._crew.threads:
                 for source in thread._sources:
                     source.look_every(looking.interval_us)
@@ -315,7 +320,7 @@ class SlotThread:
                 return False
             progressed |= outcome is Outcome.PROGRESSED
             resting_us = 0 if outcome is Outcome.NO_CREDIT else source.rests_until_us
-            self._resting_us[at] = min(resting_us, self._crew.now_us() + _LONGEST_REST_US)
+            self._resting_us[at] = min(resting_us, self._crew.now_us() + _longest_sleep_us())
         return progressed
 
     def _outcome(self, task: Task) -> Outcome | None:
@@ -387,3 +392,7 @@ class SlotThread:
         for other in self._crew.threads:
             if other.roused and other is not self:
                 other.bell.ring()
+
+
+def _longest_sleep_us() -> int:
+    return int(_LONGEST_SLEEP_US * CROWD.patience)

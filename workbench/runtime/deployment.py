@@ -193,7 +193,7 @@ def deploy(
                 task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)])
-    flat = tuple(channel for edge in edges for channel in channels[edge.id].values())
+    flat = tuple(channel for edge in edges for own in channels[edge.id].of for channel in own)
     execution = Execution(number, slots, tuple(tasks), flat)
     if not beside:
         execution._occupy()
@@ -210,28 +210,39 @@ def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InF
         task.restored = Restored(sends, task.gate.channels if isinstance(task, OperatorTask) else ())
 
 
-_Channels = dict[str, dict[tuple[int, int], Channel]]
+@dataclass(frozen=True, slots=True)
+class _EdgeChannels:
+    """The channels of one edge by sending and by receiving subtask: nobody goes through their square for one task."""
+
+    of: list[list[Channel]]
+    to: list[list[Channel]]
+
+
+_Channels = dict[str, _EdgeChannels]
 
 
 def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) -> _Channels:
-    """By edge, then by (sending, receiving) subtask."""
+    """By edge."""
     found: _Channels = {}
     for edge in edges:
-        merges = edge.exchange == "hash" and aggregates_locally(edge.target.nodes[0].spec)
+        source, target = edge.source, edge.target
+        merges = edge.exchange == "hash" and aggregates_locally(target.nodes[0].spec)
         scale = Scale(edge.schema, partials=merges)  # though none are made now, some may come from a checkpoint
-        found[edge.id] = {
-            (i, j): Channel(
+        both = _EdgeChannels([[] for _ in range(source.parallelism)], [[] for _ in range(target.parallelism)])
+        for i, j in edge.pairs:
+            channel = Channel(
                 edge.id,
-                f"{edge.source.name}[{i}]",
-                f"{edge.target.name}[{j}]",
+                f"{source.name}[{i}]",
+                f"{target.name}[{j}]",
                 settings.buffers_per_channel,
-                slots[edge.source.slots[i]].waker,
-                slots[edge.target.slots[j]].waker,
-                Flow(edge.producer_uid, edge.tag, edge.target.name, edge.port, i, j, edge.target.parallelism),
+                slots[source.slots[i]].waker,
+                slots[target.slots[j]].waker,
+                Flow(edge.producer_uid, edge.tag, target.name, edge.port, i, j, target.parallelism),
                 scale,
             )
-            for i, j in edge.pairs
-        }
+            both.of[i].append(channel)
+            both.to[j].append(channel)
+        found[edge.id] = both
     return found
 
 
@@ -285,12 +296,8 @@ class _TaskBuilder:
             "attempt": self.number,
         }
         if not self.vertex.is_source:
-            inputs = [
-                InputChannel(channel, edge.port)
-                for edge in self.vertex.ins
-                for (_, target), channel in channels[edge.id].items()
-                if target == self.subtask
-            ]
+            vertex, own = self.vertex, self.subtask
+            inputs = [InputChannel(channel, edge.port) for edge in vertex.ins for channel in channels[edge.id].to[own]]
             return OperatorTask(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
@@ -365,11 +372,10 @@ class _TaskBuilder:
         )
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
-        own = [channel for (source, _), channel in channels[edge.id].items() if source == self.subtask]
         worthwhile = self.settings.local_aggregation
         full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
         output = EdgeOutput(
-            own,
+            channels[edge.id].of[self.subtask],
             edge.exchange,
             splitter(edge, self.subtask, self.number, self.services.seed, self.max_parallelism),
             edge.schema.names if len(edge.schema) < len(full) else None,

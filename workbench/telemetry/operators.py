@@ -34,11 +34,10 @@ class OperatorSampler:
             link.uid for task in (() if execution is None else execution.tasks) if runs(task) for link in task.links
         }
         logical = graph.logical
+        vertices = {uid: vertex.id for vertex in graph.vertices for uid in vertex.uids}
         frames = []
         for node in logical.nodes:
             uid = logical.uids[node]
-            vertex = graph.vertex_of(uid)
-            assert vertex is not None, "every node is in a vertex"
             counts = totals.get(uid, dict.fromkeys(_COUNTS, 0))
             rate_in, rate_out = 0.0, 0.0
             if uid in alive:
@@ -50,7 +49,7 @@ class OperatorSampler:
                     uid=uid,
                     kind=node.spec.kind,
                     description=node.spec.describe(),
-                    vertex=vertex.id,
+                    vertex=vertices[uid],
                     inputs=tuple(
                         OperatorInput(logical.uids[item.node], item.exchange or "forward", item.tag)
                         for item in node.inputs
