@@ -17,7 +17,7 @@ from pipelines.generator import OPERATORS
 import workbench as wb
 from workbench.api.pipeline import Pipeline
 from workbench.connectors.checksum import checksum
-from workbench.runtime.encoding import streams_in
+from workbench.from_arrow import tables_in
 from workbench.runtime.storage import DirectoryStorage
 
 from ..mutations import folders, octets, tables, values
@@ -91,7 +91,7 @@ def _arrow(chance: Random, data: bytes) -> bytes:
     if chance.random() < 0.25:
         return tables.changed_stream(chance, data)
     try:
-        found = list(streams_in(data))
+        found = list(tables_in(data))
         at = chance.randrange(len(found))
         named = "json" in found[0].schema.names and chance.random() < 0.6
         found[0 if named else at] = _index(chance, found[0]) if named else tables.changed(chance, found[at])
