@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,6 +13,11 @@ import pyarrow as pa
 from workbench.errors import SettingError
 
 _SHOWN_MAX = 60
+_COLLAPSED = re.compile(
+    r"(abfss?|adl|az|file|ftp|gcs|gs|hdfs|https?|mock|oss|s3[an]?|sftp|viewfs|wasbs?):/(?!/)", re.IGNORECASE
+)
+"""A URI that was made a path of, which takes one of its slashes away."""
+_URI = re.compile(rf"[a-z][a-z0-9+.-]+://|{_COLLAPSED.pattern}", re.IGNORECASE)
 
 COUNT_MAX = 2**61
 """The largest number of records: what is computed of it has 64 bits."""
@@ -38,10 +44,10 @@ def _name(kind: type) -> str:
 
 
 def path_of(value: object, name: str) -> Path:
-    """A path that is text or an object for one.
+    """A path of this machine, which is text or an object for one.
 
     Raises:
-        SettingError: it is something else.
+        SettingError: it is something else, or a URI, of which a path would make a folder of that name here.
 
     Example:
         >>> path_of("flights.log", "path").name
@@ -50,7 +56,30 @@ def path_of(value: object, name: str) -> Path:
     text = fspath(value) if isinstance(value, str | PathLike) else value
     if not isinstance(text, str) or not text:
         raise SettingError(f"{name} is {as_given(value)}: write a path, such as 'data/flights'")
+    if _URI.match(text):
+        raise SettingError(f"{name} is {text!r}, which is a URI: write a path of this machine, such as 'data/flights'")
     return Path(text)
+
+
+def location_of(value: object, name: str) -> str:
+    """A path or a URI, as text.
+
+    Raises:
+        SettingError: it is something else, or a URI that was made a path of.
+
+    Example:
+        >>> location_of("s3://bucket/jobs", "checkpoint_dir"), location_of(Path("jobs"), "checkpoint_dir")
+        ('s3://bucket/jobs', 'jobs')
+    """
+    if not isinstance(value, str | PathLike):
+        path_of(value, name)  # refuses it
+    text = str(value)
+    if (collapsed := _COLLAPSED.match(text)) is not None:
+        raise SettingError(
+            f"{name} is {text!r}, a URI that has lost a slash, which Path takes away: write the URI as text, "
+            f"'{collapsed[1]}://...'"
+        )
+    return text
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:

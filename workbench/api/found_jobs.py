@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workbench.api.job_record import RECORD, JobRecord, known_directories
 from workbench.api.pipeline import Pipeline
+from workbench.arguments import location_of
 from workbench.clock import SystemClock
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, sentence_of
@@ -145,7 +146,7 @@ def found_jobs(directory: str | Path | None = None) -> FoundJobs:
     if directory is None:
         known = known_directories()
         return FoundJobs(_all_in([] if known is None else known.locations(), deep=False))
-    return FoundJobs(_all_in([str(directory)], deep=True))
+    return FoundJobs(_all_in([location_of(directory, "the directory")], deep=True))
 
 
 def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:

@@ -72,8 +72,9 @@ class Recording:
         Raises:
             OSError: the file cannot be written.
         """
-        write_frames(Path(path), self.name, self.frames)
-        return Path(path)
+        target = path_of(path, "path")
+        write_frames(target, self.name, self.frames)
+        return target
 
     def dashboard(self, carrier: str | None = None) -> Any:
         """The views of the dashboard with a slider over the time of the run, to be displayed in a cell.
@@ -95,7 +96,8 @@ class Recording:
         Raises:
             OSError: the file cannot be written.
         """
-        written: Path = import_module("workbench.dashboard.report").write_report(Path(path), self.name, self.frames)
+        write = import_module("workbench.dashboard.report").write_report
+        written: Path = write(path_of(path, "path"), self.name, self.frames)
         return written
 
     def events(self) -> Table:

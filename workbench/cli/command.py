@@ -71,11 +71,17 @@ def count(option: str, least: int = 1) -> Callable[[str], int]:
     return read
 
 
+def _path(text: str, option: str) -> Path:
+    from workbench.arguments import path_of  # knows Arrow, which the help does without
+
+    return path_of(text, option).expanduser()
+
+
 def folder(option: str) -> Callable[[str], Path]:
     """Reads a folder, which need not exist yet."""
 
     def read(text: str) -> Path:
-        path = Path(text).expanduser()
+        path = _path(text, option)
         if path.exists() and not path.is_dir():
             raise SettingError(f"{option} is {text!r}, which is a file: name a folder")
         return path
@@ -87,7 +93,7 @@ def new_file(option: str) -> Callable[[str], Path]:
     """Reads a file that will be written when the work is done; a place where it cannot be is refused before."""
 
     def read(text: str) -> Path:
-        path = Path(text).expanduser()
+        path = _path(text, option)
         if path.is_dir():
             raise SettingError(f"{option} is {text!r}, which is a folder: name a file")
         if not path.parent.is_dir():

@@ -21,7 +21,7 @@ class FileSink(PartSink):
     Source: D1: exactly once, by Flink's two-phase commit; Flink's ``FileSink``.
 
     Args:
-        path: a folder of the sink's own; created when the job starts.
+        path: a folder of the sink's own; created when the job starts, and no other job writes to it until that ends.
         format: ``"csv"`` (the first line names the columns, an empty value is a null; ``from_files`` reads NaN as
             null, too), ``"json"`` (an object to a line, in ``.jsonl`` files; instants, dates and decimals as text, NaN
             and the infinities as null) or ``"parquet"``.
@@ -29,7 +29,7 @@ class FileSink(PartSink):
     Raises:
         SettingError: no such format.
         SinkError: where the stream ends in it or the job starts: columns that the format cannot hold, or a folder that
-            cannot be written or holds rows of another run.
+            cannot be written, holds rows of another run, or is being written to by another job.
 
     Example:
         >>> FileSink("out/delays", "csv").name

@@ -21,13 +21,13 @@ class ParquetSink(PartSink):
     Source: D1: exactly once, by Flink's two-phase commit.
 
     Args:
-        path: a folder of the sink's own; created when the job starts.
+        path: a folder of the sink's own; created when the job starts, and no other job writes to it until that ends.
         compression: ``"zstd"``, ``"snappy"``, ``"lz4"``, ``"gzip"``, ``"brotli"`` or ``"none"``.
 
     Raises:
         SettingError: no such compression.
         SinkError: where the stream ends in it or the job starts: columns that Parquet cannot hold, or a folder that
-            cannot be written or holds rows of another run.
+            cannot be written, holds rows of another run, or is being written to by another job.
 
     Example:
         >>> ParquetSink("out/delays").name

@@ -89,8 +89,6 @@ class PartSink:
         Raises:
             SinkError: with the type or the folder.
         """
-        if "://" in str(self.path):
-            raise SinkError(f"{str(self.path)!r} is a URI, and files are written to folders of this machine: name one")
         if (refusal := _refusal(self.part_format, schema)) is not None:
             raise SinkError(
                 f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"

@@ -36,8 +36,8 @@ class SqlSink:
     Appending is exactly once: the rows since the last barrier travel in the checkpoint, and when it is complete they
     are committed in one transaction together with its number (table ``workbench_commits``). What was committed is not
     committed again, and a checkpoint that lies behind it is not restored. Of two jobs that go on from one savepoint
-    into the same table, the second one to commit fails: give it a table of its own. Rows are kept in memory until the
-    barrier.
+    into the same table, or that have one name, the second one to commit fails: give it a table of its own. Jobs of
+    different names may append to one table. Rows are kept in memory until the barrier.
 
     Upserting writes as rows come, at least once a second, and before each checkpoint: readers need not wait for
     checkpoints. After a failure rows are written again, so a reader may see a key go back for a while; then every key

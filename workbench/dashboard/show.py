@@ -10,6 +10,7 @@ from typing import Any
 from bokeh.embed import file_html
 from bokeh.resources import INLINE
 
+from workbench.arguments import path_of
 from workbench.dashboard.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.display import Display
 from workbench.dashboard.job_port import Watched
@@ -101,7 +102,7 @@ class Dashboard:
         document = view.document()
         document.js_on_event("document_ready", view.script)
         html = file_html(document, INLINE, title=title, template=PAGE_TEMPLATE, suppress_callback_warning=True)
-        target = Path(path)
+        target = path_of(path, "path")
         with replaced(target) as draft:
             draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
         return target

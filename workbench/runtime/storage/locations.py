@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from workbench.arguments import path_of
+from workbench.arguments import location_of
 from workbench.errors import CheckpointError, UnreadableCheckpointError, remedy, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
@@ -23,8 +23,9 @@ def open_files(location: str | Path) -> Files:
 
     Raises:
         CheckpointError: Arrow does not know such a URI, or lacks what it needs for it.
+        SettingError: it is neither, or a URI that was made a path of.
     """
-    text = str(location if isinstance(location, str) else path_of(location, "the checkpoint directory"))
+    text = location_of(location, "the checkpoint directory")
     if "://" not in text:
         return LocalFiles(Path(location).expanduser())
     if text.startswith("file://"):
@@ -88,7 +89,7 @@ def folder_named(location: str | Path) -> tuple[Files, str] | None:
     Raises:
         CheckpointError: the directory cannot be opened, or not be looked into now.
     """
-    head, question, options = without_options(str(location))
+    head, question, options = without_options(location_of(location, "the checkpoint's folder"))
     parent, _, place = head.rstrip("/").rpartition("/")
     if not place:
         return None
