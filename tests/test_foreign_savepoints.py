@@ -12,19 +12,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from edited_savepoints import EditedSavepoint, JsonText, Piece, Stream, stream_of
 from waiting import until
 
 import workbench as wb
+from workbench.durations import NO_TIME
+from workbench.operators.window_sessions import SessionPlaces
 
 ALL = bool(os.environ.get("WORKBENCH_ALL_DAMAGE"))
 SAMPLE = 14
 """Changes to each job's savepoint, spread evenly over all of them."""
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(0, 10 * ROWS, 10)})
-FLAGS = [False, True]
 BIG, SMALL = 2**62, -(2**62)
 
 Build = Callable[[str], wb.Pipeline]
@@ -128,7 +130,7 @@ def outcome(name: str, folder: Path, root: Path) -> str:
     """What becomes of a job that begins with a savepoint: how it ends, or why it is refused."""
     try:
         job = JOBS[name](None).sink_to(wb.DiscardSink()).run("after", restore=folder, checkpoint_dir=root)
-        return job.wait("10s")
+        return job.wait("60s")
     except wb.WorkbenchError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -205,3 +207,61 @@ def test_a_job_takes_a_changed_savepoint_or_refuses_it(name: str, saved: Callabl
         refused += found != "FINISHED"
     assert wrong == []
     assert refused >= len(chosen) / 4  # the changes are such that many of them cannot be right
+
+
+def test_sessions_that_overlap_are_joined_by_one_record() -> None:
+    """No job writes such ones; there is room for all of them to become one."""
+    places = SessionPlaces(wb.session("1s"))
+    starts = np.arange(50) * 10
+    places.add(np.zeros(50, np.int64), starts, starts + 100)
+    placed = places.place(np.zeros(1, np.int64), np.array([0]), NO_TIME, None)
+    assert len(placed.moves) == 49
+    assert sorted({*placed.moves[:, 2].tolist(), int(placed.entries[0])}) == list(range(50))
+
+
+class Forgetful(wb.WatermarkGenerator):
+    """A user's, which cannot go on from what it said."""
+
+    def on_batch(self, batch: pa.RecordBatch, times: Any) -> int | None:
+        return int(times.max())
+
+    def snapshot(self) -> Any:
+        return {"n": 1}
+
+    def restore(self, state: Any) -> None:
+        raise ValueError("no such state")
+
+
+def test_what_a_users_restore_raises_is_no_damage_of_the_checkpoint(tmp_path: Path) -> None:
+    def stream(rate: int | None) -> wb.Pipeline:
+        timed = wb.Stream.from_table(CLICKS, event_time="t", rate=rate, watermarks=Forgetful).uid("clicks")
+        return timed.sink_to(wb.DiscardSink())
+
+    job = stream(400).run("saved", checkpoint_dir=tmp_path / "a")
+    until(lambda: sum(int(row["numRecordsIn"] or 0) for row in job.metrics()) >= 100)
+    folder = job.savepoint("s")
+    job.cancel()
+    job.wait("60s")
+    with pytest.raises(wb.WorkbenchError, match=r"Forgetful.restore failed with ValueError: no such state") as raised:
+        stream(None).run("after", restore=folder, checkpoint_dir=tmp_path / "b").wait("60s")
+    assert not isinstance(raised.value, wb.CheckpointError)
+
+
+def test_a_refusal_names_the_operator_the_piece_and_the_checkpoint(
+    saved: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = shutil.copytree(saved("tumbling"), tmp_path / "a" / "s")
+    edited = EditedSavepoint(copy)
+    edited.change("op", "watermarks", lambda value: [[0, 10**9, 7]])
+    edited.save()
+    told = outcome("tumbling", copy, tmp_path / "c")
+    assert told.startswith("CorruptCheckpointError: the state of operator 'op' in savepoints/s cannot be restored ")
+    assert "watermarks has the key groups 0 to 1000000000 of 128" in told
+
+
+def test_a_number_of_a_checkpoint_leaves_room_for_those_behind_it(saved: Callable[[str], Path], tmp_path: Path) -> None:
+    copy = shutil.copytree(saved("rolling"), tmp_path / "a" / "s")
+    edited = EditedSavepoint(copy)
+    edited.change_manifest(lambda content: content.update(checkpoint_id=2**62))
+    edited.save()
+    assert "behind which there is no room for others" in outcome("rolling", copy, tmp_path / "c")

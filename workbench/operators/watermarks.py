@@ -102,7 +102,14 @@ class WatermarkGenerator:
         """
 
     def go_on(self, state: Json) -> None:
-        """Calls ``restore``, which may be a user's."""
+        """Calls ``restore``, which may be a user's.
+
+        Args:
+            state: never None.
+
+        Raises:
+            RecordError: it raised.
+        """
         try:
             self.restore(state)
         except Exception as error:
