@@ -9,7 +9,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, sentence_of
 from workbench.kernel.cell import BodySyntaxError
 from workbench.origin import Origin, line_text
 
@@ -36,8 +36,8 @@ def show_failure(
 def sentence(error: BaseException, trace: TracebackType | None) -> str:
     """The message, with the line of the cell that led to it unless the error itself knows where the mistake stands."""
     if isinstance(error, WorkbenchError) and error.origin is None and (origin := cell_line(trace)) is not None:
-        return f"{error} ({origin})"
-    return str(error)
+        return f"{sentence_of(error)} ({origin})"
+    return sentence_of(error)
 
 
 def cell_line(trace: TracebackType | None) -> Origin | None:
