@@ -66,9 +66,10 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
         raise SettingError(f"{name} is {as_given(value)}: write a whole number, such as {max(least, 2)}")
     if value < least:
         raise SettingError(f"{name} is {value}: it is a whole number of at least {least}")
-    if value > COUNT_MAX:
-        raise SettingError(f"{name} is {value}: more than can be counted, write at most {COUNT_MAX}")
-    return int(value)
+    number = int(value)
+    if number > COUNT_MAX:
+        raise SettingError(f"{name} is {number}: more than can be counted, write at most {COUNT_MAX}")
+    return number
 
 
 def text_of(value: object, name: str, example: str) -> str:

@@ -238,7 +238,7 @@ def _as_logged(table: pa.Table) -> pa.Table:
     columns = []
     for column, item in zip(table.columns, schema, strict=True):
         try:
-            columns.append(column.cast(options=pc.CastOptions(item.type, allow_time_truncate=True)))
+            columns.append(pc.cast(column, options=pc.CastOptions(item.type, allow_time_truncate=True)))
         except pa.ArrowInvalid as error:
             raise HistoryError(
                 f"column {item.name!r} has the timestamp {str(error).rpartition(' ')[2]} as {column.type}, beyond the"
