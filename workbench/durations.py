@@ -4,8 +4,8 @@ The runtime counts time in whole microseconds (names end in ``_us``): of the clo
 UTC for event time.
 
 Times are kept in 64 bits, and so is what is computed of them: a window ends its size after a time, and takes records
-for its lateness longer. Event times and durations therefore have 61 bits, so that no such sum leaves 64. What is behind
-`LATEST_TIME` is no time of a record: `MAX_TIME` is the watermark at the end of the input, and timers there wait for it.
+for its lateness longer. Event times and durations therefore have 61 bits, so that no such sum leaves 64. Later
+than `LATEST_TIME` is no record: `MAX_TIME` is the watermark at the end of the input, and later timers wait for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_US = 2**61
 """The longest duration, 73,000 years."""
 
 EARLIEST_TIME, LATEST_TIME = -LONGEST_US, LONGEST_US
-"""The first and the last event time that a record may have, 73,000 years before and behind 1970."""
+"""The first and the last event time that a record may have, 73,000 years before and after 1970."""
 
 _CYCLE_US = 146_097 * _UNITS_US["d"]  # 400 years, in which the calendar repeats
 
@@ -48,7 +48,7 @@ LAST_WATERMARK = LATEST_TIME - 1
 def time_of_timer(us: int) -> int:
     """The time for which a timer is set: the one that is asked for, or the nearest that there is.
 
-    A timer behind `LATEST_TIME` waits for the end of the input.
+    A timer after `LATEST_TIME` waits for the end of the input.
 
     Args:
         us: microseconds since 1970, of any size.

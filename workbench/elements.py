@@ -136,10 +136,10 @@ def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> In
         origin: the user's line, for errors.
 
     Raises:
-        RecordError: a time before `EARLIEST_TIME` or behind `LATEST_TIME`.
+        RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     times = instants(column, name, origin)
-    # Of times behind 1970 one look is enough: together they have no bit that none of them has.
+    # One pass does for times from 1970 on: the union of their bits is at least the largest, and negative if one is.
     if not 0 <= np.bitwise_or.reduce(times) < LATEST_TIME:
         outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
         if len(outside):

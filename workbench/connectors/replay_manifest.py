@@ -219,7 +219,7 @@ def checked_arrivals(column: pa.Array, name: str, place: str, first_row: int, pr
 
     Raises:
         HistoryError: a null arrival, or one that is before its predecessor; names the file, the row and both values.
-        RecordError: an arrival before `EARLIEST_TIME` or behind `LATEST_TIME`.
+        RecordError: an arrival before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     arrivals = event_times(column, name)
     before = NO_TIME if previous_us is None else previous_us
@@ -256,7 +256,7 @@ def describe_file(
 
     Raises:
         HistoryError: its arrivals are null or go back.
-        RecordError: a time before `EARLIEST_TIME` or behind `LATEST_TIME`.
+        RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     event_time, arrival_time = schema_names
     groups: list[RowGroup] = []

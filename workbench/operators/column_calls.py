@@ -127,7 +127,7 @@ def plain(column: pa.Array) -> pa.Array:
         return column
     options = pc.CastOptions(_in_microseconds(column.type), allow_time_truncate=True)
     try:
-        return column.cast(options=options).cast(pa.int64())
+        return pc.cast(column, options=options).cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise RecordError(
             f"a value of type {column.type} has more than 64 bits in microseconds, as which functions get it ({error}):"

@@ -155,8 +155,8 @@ class ProcessContext:
 
         Args:
             time: microseconds since 1970 or a datetime (without a zone UTC is meant). One that the watermark has
-                reached already fires at the next watermark. One behind all event times (2**61) fires when the input
-                ends; 2**63 - 1 is the last that there is, and stands for all that are later.
+                reached already fires at the next watermark. One later than all event times (2**61) fires when the
+                input ends; 2**63 - 1 is the last that there is, and stands for all that are later.
 
         Raises:
             TypeError: no whole number and no datetime, or a function without ``on_timer``.
@@ -171,7 +171,7 @@ class ProcessContext:
         Source: Flink's ``registerProcessingTimeTimer``.
 
         Args:
-            time: microseconds since 1970 or a datetime (without a zone UTC is meant); behind 2**61 no clock comes.
+            time: microseconds since 1970 or a datetime (without a zone UTC is meant); no clock reaches 2**61.
 
         Raises:
             TypeError: no whole number and no datetime, or a function without ``on_timer``.

@@ -52,9 +52,11 @@ def _value(scalar: pa.Scalar) -> Any:
         return scalar.as_py()
     except (OverflowError, ValueError):
         if pa.types.is_timestamp(scalar.type):
-            return format_instant(scalar.value * 10**6 // _PER_SECOND[scalar.type.unit])
-        if pa.types.is_date(scalar.type):
-            return format_instant(scalar.value * (86_400_000_000 if pa.types.is_date32(scalar.type) else 1_000))
+            return format_instant(scalar.cast(pa.int64()).as_py() * 10**6 // _PER_SECOND[scalar.type.unit])
+        if pa.types.is_date32(scalar.type):
+            return format_instant(scalar.cast(pa.int32()).as_py() * 86_400_000_000)
+        if pa.types.is_date64(scalar.type):
+            return format_instant(scalar.cast(pa.int64()).as_py() * 1_000)
         if isinstance(scalar, pa.StructScalar):
             return {name: _value(scalar[name]) for name in scalar}
         if isinstance(scalar, pa.ListScalar | pa.FixedSizeListScalar):

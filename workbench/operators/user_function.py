@@ -142,7 +142,7 @@ class UserFunction:
         """The columns of a batch as the function gets them, one list of Python values per column.
 
         Raises:
-            RecordError: a value that Python has none for, such as an instant behind the year 9999.
+            RecordError: a value that Python has none for, such as an instant after the year 9999.
         """
         try:
             return [column.to_pylist() for column in batch.columns]

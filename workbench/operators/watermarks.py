@@ -51,7 +51,7 @@ class WatermarkGenerator:
 
     Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
     expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone. One that
-    is larger than all event times (2**63 - 1, say) ends the windows that end before them, but not the input.
+    is larger than all event times (2**63 - 1, say) fires all windows but those at the end of time; the input goes on.
 
     Source: F2-5; Flink's ``WatermarkGenerator``.
 

@@ -20,7 +20,7 @@ TIME = pa.timestamp("us", tz="UTC")
 def time_of_results(ends: Int64s) -> Int64s:
     """Shape (windows,): the event times of what comes out of windows in event time.
 
-    A window that ends behind all event times fires when the input ends, or before its end; its results have the last.
+    A window that ends after the latest event time fires when the input ends, or early; its results have that time.
 
     Args:
         ends: shape (windows,), in microseconds since 1970.

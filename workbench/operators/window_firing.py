@@ -169,7 +169,7 @@ class ScheduledFiring:
         else:
             since = np.maximum(times, moment.watermark_us)
         due = since - since % self._every_us + self._every_us
-        due[since > LATEST_TIME] = MAX_TIME  # of a job that goes on behind the end of its input: no such moment comes
+        due[since > LATEST_TIME] = MAX_TIME  # a job that goes on after the end of its input: no such moment comes
         np.minimum.at(self._columns["early"], entries, due)
         self._next_early = min(self._next_early, int(due.min()))
 

@@ -264,7 +264,7 @@ class WindowOperator(Operator):
                 return None
             times = self._entries.latest[entries]
             if moments is not None:
-                planned = (times != NO_TIME) & (moments <= LATEST_TIME)  # what is behind it is no time of a record
+                planned = (times != NO_TIME) & (moments <= LATEST_TIME)  # no record has a later time
                 times = np.where(planned, np.maximum(times, moments), times)
         elif self._settings.time == "event":
             return times

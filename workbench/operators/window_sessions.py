@@ -74,7 +74,7 @@ class SessionPlaces:
         column = batch.column(name)
         kind = pa.duration("us") if pa.types.is_duration(column.type) else pa.int64()
         try:
-            gaps = column.cast(options=pc.CastOptions(kind, allow_time_truncate=True)).view(pa.int64())
+            gaps = pc.cast(column, options=pc.CastOptions(kind, allow_time_truncate=True)).view(pa.int64())
         except pa.ArrowInvalid:  # of another unit, and beyond 64 bits in microseconds
             longest = pc.max(column.view(pa.int64()) if pa.types.is_duration(column.type) else column)
             raise self._refused(f"{longest} as {column.type}") from None

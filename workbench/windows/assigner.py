@@ -56,7 +56,7 @@ class WindowAssigner:
 
         Returns:
             Pairs of start and end, in microseconds since 1970; the end no longer belongs to the window. Both are from
-            -2**62 to 2**63 - 1; a window that ends behind all event times (2**61) lasts until the input ends.
+            -2**62 to 2**63 - 1; a window that ends after all event times (2**61) lasts until the input ends.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 

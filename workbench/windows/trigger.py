@@ -66,7 +66,7 @@ class TriggerContext:
         """Ask for ``on_event_time`` when the watermark reaches `time_us`; asking twice is asking once.
 
         Args:
-            time_us: microseconds since 1970; behind all event times (2**61) the end of the input is meant.
+            time_us: microseconds since 1970; later than all event times (2**61) means the end of the input.
         """
         self.event_timers.add(time_of_timer(time_us))
 
@@ -82,7 +82,7 @@ class TriggerContext:
         """Ask for ``on_processing_time`` when the clock reaches `time_us`.
 
         Args:
-            time_us: microseconds since 1970; behind 2**61 the end of the input is meant.
+            time_us: microseconds since 1970; later than 2**61 means the end of the input.
         """
         self.processing_timers.add(time_of_timer(time_us))
 
