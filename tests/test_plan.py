@@ -242,7 +242,7 @@ def test_no_slot_holds_two_subtasks_of_one_operator_or_two_groups(widths: list[t
 def test_a_plan_tells_itself_in_words() -> None:
     view = windows().sink_to(wb.TableSink("out")).explain(2)
     assert repr(view).splitlines() == [
-        "4 tasks in 2 slots of 1 TaskManager, 4 channels, 8 buffers granted by the receivers",
+        "4 tasks in 2 slots of 1 TaskManager, 4 channels, 8 buffers granted by the receivers, 128 key groups",
         "  table x 2: table -> filter",
         "  aggregate x 2: aggregate -> out",
         "  table -> aggregate: hash by k, 2 x 2 subtasks, 4 channels",
