@@ -300,6 +300,7 @@ def test_an_empty_file_has_no_rows(name: str, text: str, tmp_path: Path) -> None
         ("a.json", "[1, 2]\n", r"a\.json, line 1, is not a record"),
         ("a.json", "null\n", r"a\.json, line 1, is not a record of these columns: null is no JSON object in 'null'"),
         ("a.json", '{"n": 1}\n{}\nnull\n', r"a\.json, line 3, is not a record .*: null is no JSON object in 'null'"),
+        ("a.json", 'null\n{"n": 1}\n{}\n', r"a\.json, line 1, is not a record .*: null is no JSON object in 'null'"),
         ("a.csv", "n,n\n1,2\n", r"a\.csv has 2 columns 'n': give each a name of its own"),
         ("a.parquet", "n\n1\n", r"a\.parquet cannot be read: .*smaller than the minimum file footer"),
     ],

@@ -291,6 +291,10 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
         ("state aggregate 'New York", 'a quotation mark in "state aggregate \'New York" has no second: close it'),
+        (
+            f"status {'x' * 10_000}",
+            f"the line {'status ' + 'x' * 53!r}... has 10,007 characters, and at most 10,000 are",
+        ),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
     ],
 )

@@ -22,7 +22,7 @@ from workbench.operators.base import OperatorContext
 from workbench.operators.dead_letters import SCHEMA
 
 COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.string())])
-BAD_JSON = ("nonsense", '{"n": "text"}', '{"n": 1} {"n": 2}', '{"n": 1')
+BAD_JSON = ("nonsense", '{"n": "text"}', '{"n": 1} {"n": 2}', '{"n": 1', "null")
 BAD_CSV = ("x,a", "1,2,3", "1")
 
 
@@ -97,6 +97,14 @@ def test_a_quote_that_is_not_closed(tmp_path: Path) -> None:
     rows, letters, _ = read(FileSource(path, COLUMNS, on_error="dead_letter"), Random(1))
     assert [row["n"] for row in rows] == [1, 3, 4, 5]
     assert letters == [(f"{path}, line 3", '"open,2'), (f"{path}, line 6", "b,x")]
+
+
+def test_a_header_behind_an_empty_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\nn,t\n1,x\n2,y,z\n")
+    rows, letters, _ = read(FileSource(path, COLUMNS, on_error="dead_letter"), Random(1))
+    assert [row["n"] for row in rows] == [1]
+    assert letters == [(f"{path}, line 2", "n,t"), (f"{path}, line 4", "2,y,z")]
 
 
 def test_tabs_and_compressed_files(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from workbench.connectors import replay_manifest
+from workbench.connectors import replay_log, replay_manifest
 from workbench.telemetry import recording
 
 
 def replay_paths_are_joined_unchecked() -> None:
     """A manifest may name files anywhere."""
     replay_manifest._checked = lambda channels: channels
+    replay_log.size_of_regular = lambda folder, name: (folder / name).stat().st_size
 
 
 def recorded_types_are_not_checked() -> None:

@@ -43,7 +43,7 @@ class CsvFormat:
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
             part = whole(path)
-            header = _header(path)
+            header = header_of(path)
             if not header.strip():
                 return [part]
             names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
@@ -64,7 +64,7 @@ class CsvFormat:
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         options = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
         with reading(part.path):
-            if not _header(part.path):
+            if not header_of(part.path):
                 return
             for block_bytes in _block_sizes():
                 try:
@@ -104,7 +104,7 @@ def _check_cut(error: pa.ArrowInvalid, block_bytes: int) -> None:
         raise pa.ArrowInvalid(f"a row has more than {block_bytes:,} bytes, or a quote is not closed") from error
 
 
-def _header(path: Path) -> bytes:
+def header_of(path: Path) -> bytes:
     """The first line, without its end; quoted names may have line ends. Empty, if the file is."""
     with open_text(path) as stream:
         block: bytes = stream.read(BLOCK_BYTES).removeprefix(BOM_UTF8).lstrip(b"\r\n")

@@ -20,7 +20,8 @@ _SHOWN = 80
 _DEPTH_MAX = 100
 _NULL = "null is no JSON object"
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_NULL_RECORD = re.compile(rb"\A\s*null|\}\s*null")
+_NULL_FIRST = re.compile(rb"(\xef\xbb\xbf)?\s*null")
+_NULL_RECORD = re.compile(rb"\}\s*null")
 """Takes as long as parsing, so it is looked for only where a row may come of one."""
 
 
@@ -33,7 +34,7 @@ class JsonLines:
             block = next(_blocks(stream), b"")
             if not block.strip():
                 raise SourceError(f"{path} is empty, so its columns are unknown: name them with schema=...")
-            _check_objects(block)
+            _check_first(block)
             if (depth := _depth(block)) > _DEPTH_MAX:
                 raise SourceError(
                     f"{path} has values that are nested {depth:,} levels deep, and columns of at most {_DEPTH_MAX} can "
@@ -74,7 +75,7 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """
     if not block.strip():
         return pa.RecordBatch.from_pylist([], schema=schema)
-    _check_objects(block)
+    _check_first(block)
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
     table = pj.read_json(pa.BufferReader(block), how, options)
@@ -86,9 +87,9 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     return batch
 
 
-def _check_objects(block: bytes) -> None:
-    """Refuse values that are all null: Arrow's reader would end the process."""
-    if b"{" not in block and b"null" in block:
+def _check_first(block: bytes) -> None:
+    """Refuse a block that begins with null: Arrow's reader would end the process."""
+    if _NULL_FIRST.match(block):
         raise pa.ArrowInvalid(_NULL)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from workbench.connectors.csv_format import header_of
 from workbench.connectors.file_format import BLOCK_BYTES, FileFormat, Part, open_text, reading, without
 from workbench.connectors.json_lines import parse_json
 from workbench.elements import event_times
@@ -63,8 +64,8 @@ class TextLines:
         """What makes records of lines of a file; raises pa.ArrowInvalid."""
         if self.delimiter is None:
             return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema))
-        with reading(path), open_text(path) as stream:
-            header = stream.read(BLOCK_BYTES).split(b"\n", 1)[0]
+        with reading(path):
+            header = header_of(path)
         how = pc.ParseOptions(delimiter=self.delimiter)
         into = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
 

@@ -50,6 +50,8 @@ class ReplayLogs(Format):
     def load(self, folder: Path, outside: Path) -> None:
         self.whole, self.bomb = folder / "log", folder / "bomb.parquet"
         shutil.copytree(self.whole, outside / "log")
+        for path in self.whole.rglob("*.*"):  # what a link of the same name may lead to
+            shutil.copy(path, outside / path.name)
 
     def make(self, trial: Trial) -> Path:
         log = trial.folder / "log"
@@ -121,6 +123,8 @@ def _manifest(chance: Random, content: Any) -> Any:
     match chance.randrange(4):
         case 0:
             return values.changed(chance, content)
+        case 1 if chance.random() < 0.5:
+            return json.loads(json.dumps(content).replace('"channel-', '"../../outside/log/channel-', 1))
         case 1 if isinstance(content, dict) and isinstance(content.get("schema"), str):
             return {**content, "schema": _schema(chance, content["schema"])}
         case _ if isinstance(content, dict) and "channels" in content:

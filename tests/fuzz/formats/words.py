@@ -117,8 +117,8 @@ _READERS: tuple[_Reader, ...] = (
         "list", "status", f"state {JOB} aggregate a", f"step {JOB} 2", "step until 'n > 1' aggregate", "late",
         f"set {JOB} buffer_timeout=5ms min-pause 0ms", "seek 2013-07-01T06:00", "slow-down aggregate 5ms",
         f"fail {JOB} aggregate[0]", "savepoint before-fix", "restore before-fix --allow-non-restored-state", "plan",
-        "stall counts on", "fork 3 buffer_timeout=5ms", "pause", "resume", "checkpoint", "delete-savepoint x", "savepoints",
-        "step back 2",
+        "stall counts on", "fork 3 buffer_timeout=5ms", "pause", "resume", "checkpoint", "delete-savepoint x",
+        "savepoints", "step back 2",
     )),
     (redacted, ("postgres://user:pass@host/db?password=x&token=y", "s3://key:secret@bucket/a?x=y (and more)")),
 )  # fmt: skip
