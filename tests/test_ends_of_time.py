@@ -551,7 +551,7 @@ def test_a_replay_log_refuses_such_times_where_it_is_written(role: str, tmp_path
 
 def test_a_timestamp_that_a_replay_log_cannot_keep_is_refused(tmp_path: Path) -> None:
     table = pa.table({"t": [1], "valid_until": pa.array([10**13], pa.timestamp("s"))})
-    found = "column 'valid_until' is 10000000000000 s since 1970 in row 0: a replay log counts microseconds"
+    found = "column 'valid_until' has the time 10000000000000 in row 0, .*: a replay log counts microseconds"
     with pytest.raises(HistoryError, match=found):
         write_log(table, tmp_path / "log", event_time="t", arrival_time="t")
     cut = pa.table({"t": [1], "fine": pa.array([1_999], pa.timestamp("ns"))})  # what is less than a microsecond goes

@@ -441,3 +441,12 @@ def test_a_kernel_that_was_killed_leaves_a_job_that_the_next_one_finishes(tmp_pa
     assert ended.returncode == 0, ended.stderr
     assert "This job can be continued with %stream resume:\nkept, checkpoint " in ended.stdout
     assert "True" in ended.stdout
+
+
+def test_a_directory_that_may_not_be_looked_into_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    with pytest.raises(wb.CheckpointError, match=r"'/private/jobs' cannot be looked into \(Permission denied\): give"):
+        wb.found_jobs("/private/jobs")

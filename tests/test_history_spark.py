@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, TimeType
 
 from workbench.connectors.replay_log import ROW_GROUP_ROWS, ReplayLog
 from workbench.errors import HistoryError
 from workbench.spark.history import History
 from workbench.spark.java import find_java, java_for_spark
+from workbench.spark.prepare import check_type
 from workbench.spark.session import session
 
 if TYPE_CHECKING:
@@ -105,6 +107,54 @@ def test_several_ranges_and_row_groups(spark: SparkSession, tmp_path: Path) -> N
     assert len(log.manifest.channels[0]) == spark.sparkContext.defaultParallelism or len(log.manifest.channels[0]) > 1
     assert max(group.rows for file in log.manifest.files for group in file.groups) <= ROW_GROUP_ROWS
     assert sorted(row["id"] for row in records(log, 0)) == list(range(200_000))
+
+
+@pytest.mark.spark
+def test_local_times_are_instants_at_every_depth(spark: SparkSession, tmp_path: Path) -> None:
+    local = "TIMESTAMP_NTZ '2013-07-01 10:00:00'"
+    df = spark.sql(
+        f"SELECT {local} AS t, named_struct('at', {local}) AS point, array({local}) AS times, "
+        f"map('a', {local}) AS pairs"
+    )
+    (row,) = records(write(df, tmp_path / "a.log", event_time="t", arrival_time="t", channels=1).log, 0)
+    ten = dt.datetime(2013, 7, 1, 10, tzinfo=dt.UTC)
+    assert row == {"t": ten, "point": {"at": ten}, "times": [ten], "pairs": [("a", ten)]}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (
+            "parse_json('[1]') AS v",
+            "column `v` is of type variant, which a replay log cannot hold: cast it, for example",
+        ),
+        ("INTERVAL '2' YEAR AS v", "for example CAST(`v` AS STRING)"),
+        ("named_struct('a b', array(INTERVAL '2' MONTH)) AS v", "column `v`.`a b`[] is of type interval month"),
+        ("map('k', parse_json('1')) AS v", "column `v` (its values) is of type variant"),
+    ],
+)
+def test_a_type_that_a_log_cannot_hold_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, column: str, sentence: str
+) -> None:
+    df = spark.sql(f"SELECT TIMESTAMP '2013-07-01 10:00:00' AS t, {column}")
+    with pytest.raises(HistoryError) as refused:
+        write(df, tmp_path / "a.log", event_time="t", arrival_time="t")
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_time_of_day_is_refused() -> None:
+    """Spark takes it only where it is configured to."""
+    with pytest.raises(HistoryError, match=r"column `v`\[\] is of type time\(6\), .* CAST\(`v`\[\] AS STRING\)"):
+        check_type("`v`", ArrayType(TimeType()))
+
+
+@pytest.mark.spark
+def test_a_streaming_frame_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.readStream.format("rate").load().selectExpr("timestamp AS t", "value")
+    with pytest.raises(HistoryError, match="df is a streaming frame, which has no end: pass a batch frame"):
+        write(df, tmp_path / "a.log", event_time="t", arrival_time="t")
 
 
 @pytest.mark.spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import os
 import shutil
@@ -528,10 +529,32 @@ def test_a_time_that_microseconds_cannot_count_is_refused(tmp_path: Path, unit: 
     with pytest.raises(HistoryError) as refused:
         write_log(pa.table(times), tmp_path / "log", event_time="t", arrival_time="t")
     assert str(refused.value) == (
-        f"column 'other' is {value} {unit} since 1970 in row 2: a replay log counts microseconds, for 292,000 years "
-        "before and after 1970; mend the time or its unit, or make it null"
+        f"column 'other' has the time {value} in row 2, counted as timestamp[{unit}]: a replay log counts "
+        "microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make it null"
     )
     assert not (tmp_path / "log").exists()
     times["other"] = pa.array([0, 1, fine], pa.timestamp(unit))
     log = write_log(pa.table(times), tmp_path / "log", event_time="t", arrival_time="t")
     assert log.schema.field("other").type == pa.timestamp("us", "UTC")  # the longest that can be told is taken
+
+
+def test_times_within_other_values_are_treated_as_those_of_columns(tmp_path: Path) -> None:
+    plain, kept = pa.timestamp("s"), pa.timestamp("us", "UTC")
+    kinds = [
+        (pa.struct([("t", kind), ("n", pa.int64())]), pa.list_(kind), pa.map_(pa.string(), kind))
+        for kind in (plain, kept)
+    ]
+    rows = ([{"t": 7, "n": 1}, None], [[7, None], []], [[("a", 7)], None])
+    columns = [pa.array(values, kind) for values, kind in zip(rows, kinds[0], strict=True)]
+    table = pa.table({"e": pa.array([1, 2], plain), "s": columns[0], "l": columns[1], "m": columns[2]})
+    log = write_log(table, tmp_path / "log", event_time="e", arrival_time="e", channels=1)
+    batch = log.cursor(0).read(10)
+    assert batch is not None
+    assert [batch.schema.field(name).type for name in "slm"] == list(kinds[1])
+    seven = dt.datetime(1970, 1, 1, 0, 0, 7, tzinfo=dt.UTC)
+    assert batch.to_pylist()[0]["s"] == {"t": seven, "n": 1}
+    assert batch.to_pylist()[0]["l"] == [seven, None]
+    assert batch.to_pylist()[0]["m"] == [("a", seven)]
+    far = pa.array([{"t": 10**13, "n": 1}, {"t": 1, "n": 1}], kinds[0][0])
+    with pytest.raises(HistoryError, match=r"column 's' has the time 10000000000000 in row 0, counted as struct"):
+        write_log(table.set_column(1, "s", far), tmp_path / "far", event_time="e", arrival_time="e")

@@ -151,7 +151,7 @@ def found_jobs(directory: str | Path | None = None) -> FoundJobs:
 
 def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
     for location in locations:
-        if deep and "://" not in location and not Path(location).is_dir():
+        if deep and "://" not in location and not _is_folder(location):
             raise CheckpointError(f"there is no directory {location!r} to look for jobs in")
         names: Sequence[str] = ()
         if deep:
@@ -161,6 +161,15 @@ def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
         for place in (location, *(folder_in(location, name) for name in names)):
             if (job := _found(place)) is not None:
                 yield job
+
+
+def _is_folder(location: str) -> bool:
+    try:
+        return Path(location).is_dir()
+    except OSError as error:
+        raise CheckpointError(
+            f"the directory {location!r} cannot be looked into ({error.strerror}): give this user the right to read it"
+        ) from None
 
 
 def _found(location: str) -> FoundJob | None:

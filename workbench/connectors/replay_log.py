@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -19,7 +20,6 @@ from workbench.connectors.regular_file import size_of_regular
 from workbench.connectors.replay_cursor import Cursor
 from workbench.connectors.replay_draft import LogDraft, writing
 from workbench.connectors.replay_manifest import MANIFEST, Manifest, file_sha256, time_column
-from workbench.durations import MAX_TIME
 from workbench.elements import event_times
 from workbench.errors import MISSING, HistoryError, remedy
 from workbench.raised import first_line_of
@@ -29,7 +29,6 @@ Progress = Callable[[str, int, int], None]
 
 ROW_GROUP_ROWS = 65_536
 """Records that a cursor loads at once, at most."""
-_PER_UNIT_US = {"s": 1_000_000, "ms": 1_000}
 
 _MANIFEST_MAX = 1 << 28
 """Bytes; that of a log with a million row groups has half as many."""
@@ -247,17 +246,23 @@ def _unreadable(folder: Path, error: OSError) -> HistoryError:
 
 
 def log_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of a log's records: without metadata, and with every timestamp in microseconds and in UTC."""
-    return pa.schema(
-        [
-            pa.field(
-                column.name,
-                pa.timestamp("us", "UTC") if pa.types.is_timestamp(column.type) else column.type,
-                column.nullable,
-            )
-            for column in schema
-        ]
-    )
+    """The schema of a log's records: without metadata, and with every timestamp, also within structs, lists and maps,
+    in microseconds and in UTC; one without a zone (Spark's TIMESTAMP_NTZ) is taken as UTC."""
+    return pa.schema([pa.field(column.name, _log_type(column.type), column.nullable) for column in schema])
+
+
+def _log_type(kind: Any) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, _log_type(part.type), part.nullable) for part in kind])
+    if pa.types.is_list(kind):
+        item = kind.value_field
+        return pa.list_(pa.field(item.name, _log_type(item.type), item.nullable))
+    if pa.types.is_map(kind):
+        return pa.map_(_log_type(kind.key_type), _log_type(kind.item_type))
+    own: pa.DataType = kind
+    return own
 
 
 def _in_log_types(table: pa.Table) -> pa.Table:
@@ -266,21 +271,32 @@ def _in_log_types(table: pa.Table) -> pa.Table:
     Raises:
         HistoryError: a time is too far from 1970 to be counted in microseconds.
     """
-    for at, kept in enumerate(log_schema(table.schema)):
-        column = table.column(at)
-        if pa.types.is_timestamp(column.type) and column.type.unit in _PER_UNIT_US:
-            numbers: Any = column.cast(pa.int64())
-            most = MAX_TIME // _PER_UNIT_US[column.type.unit]
-            row = pc.index(pc.greater(pc.abs(numbers), pa.scalar(most)), pa.scalar(True)).as_py()
-            if row >= 0:
-                raise HistoryError(
-                    f"column {kept.name!r} is {numbers[row]} {column.type.unit} since 1970 in row {row}: a replay log "
-                    "counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make "
-                    "it null"
-                )
-        if column.type != kept.type:
-            table = table.set_column(at, kept, column.cast(kept.type, safe=False))
-    return table.cast(log_schema(table.schema))
+    schema = log_schema(table.schema)
+    columns = [_cast(table.column(at), kept) for at, kept in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray[Any], kept: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    if column.type == kept.type:
+        return column
+    options = pc.CastOptions(kept.type, allow_time_truncate=True)
+    try:
+        return column.cast(options=options)
+    except pa.ArrowInvalid as error:
+        row = bisect_left(range(len(column)), True, key=lambda last: not _fits(column.slice(0, last + 1), options))
+        raise HistoryError(
+            f"column {kept.name!r} has the time {str(error).rpartition(' ')[2]} in row {row}, counted as {column.type}:"
+            " a replay log counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or "
+            "make it null"
+        ) from None
+
+
+def _fits(column: pa.ChunkedArray[Any], options: pc.CastOptions) -> bool:
+    try:
+        column.cast(options=options)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def check_channels(channels: object) -> None:

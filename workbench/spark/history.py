@@ -89,9 +89,12 @@ class History:
             overwrite: write it anew in any case.
             progress: show a progress bar, or call this with the stage, the steps done and the steps in all.
 
+        Timestamps without a zone (TIMESTAMP_NTZ) are taken as UTC, in columns and within structs, lists and maps.
+
         Raises:
-            HistoryError: no Spark frame; a time column is unknown or holds no times, an arrival is null, the folder
-                cannot be written, or another thread writes it.
+            HistoryError: no Spark frame, or a streaming one; a column of a type that a log cannot hold; a time
+                column is unknown or holds no times, an arrival is null, the folder cannot be written, or another
+                thread writes it.
             SettingError: what is to be a path or notes is something else.
         """
         check_columns(df, event_time, arrival_time, channels)

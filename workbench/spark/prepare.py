@@ -26,9 +26,20 @@ from workbench.spark.session import spark_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 _CHANNEL = "workbench_channel"
 _FILE_ROWS = 1_000_000
+_CASTS = {
+    "VariantType": "to_json({})",
+    "TimeType": "CAST({} AS STRING)",
+    "YearMonthIntervalType": "CAST({} AS STRING)",
+    "CalendarIntervalType": "CAST({} AS STRING)",
+    "GeographyType": "hex(ST_AsBinary({}))",
+    "GeometryType": "hex(ST_AsBinary({}))",
+    "NullType": "CAST({} AS STRING)",
+}
+"""Types of Spark that a log cannot hold, and what makes another type of them."""
 
 
 def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: int) -> None:
@@ -46,6 +57,13 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
                 ", which pyarrow.Table.from_pandas(frame) makes of it, or spark.createDataFrame(frame) a Spark frame"
             )
         raise HistoryError(f"df is {as_given(df)}, and has to be a Spark DataFrame: {other}")
+    if df.isStreaming:
+        raise HistoryError(
+            "df is a streaming frame, which has no end: pass a batch frame, such as spark.read in place of "
+            "spark.readStream"
+        )
+    for field in df.schema:
+        check_type(quoted(field.name), field.dataType)
     check_channels(channels)
     strict = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     names = [name if strict else name.lower() for name in df.columns]
@@ -63,6 +81,30 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
                 f"{role} column {name!r} is of type {kind.simpleString()}: it must be a timestamp, a date or a bigint "
                 f"of microseconds since 1970 (UTC), for example to_timestamp({name})"
             )
+
+
+def check_type(name: str, kind: DataType) -> None:
+    """Refuse a type that Spark cannot write to the log or Arrow cannot read, at any depth.
+
+    Raises:
+        HistoryError: with the column, or the place within it, and the cast that helps.
+    """
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    fix = _CASTS.get(type(kind).__name__)
+    if fix is not None:
+        raise HistoryError(
+            f"column {name} is of type {kind.simpleString()}, which a replay log cannot hold: cast it, for example "
+            f"{fix.format(name)}"
+        )
+    if isinstance(kind, StructType):
+        for part in kind.fields:
+            check_type(f"{name}.{quoted(part.name)}", part.dataType)
+    elif isinstance(kind, ArrayType):
+        check_type(f"{name}[]", kind.elementType)
+    elif isinstance(kind, MapType):
+        check_type(f"{name} (its keys)", kind.keyType)
+        check_type(f"{name} (its values)", kind.valueType)
 
 
 def write_with_spark(
