@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from workbench.bench import bench
 from workbench.cli import main
-from workbench.cli.bench import latencies, memory, starting, trial
+from workbench.cli.bench import crowd, latencies, memory, starting, trial
 from workbench.cli.bench.ad_events import expected_views
 from workbench.cli.bench.blocks import (
     BASE_MS,
@@ -254,6 +254,41 @@ def test_growing_memory_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "growth +10.0%" in capsys.readouterr().out
 
 
+def test_a_crowd_is_measured_and_every_job_is_exact() -> None:
+    found = list(crowd.crowds(1, wide=4, jobs=3))
+    assert [(each.kind, each.p, each.jobs, each.data_s) for each in found] == [
+        ("wide", 1, 1, 0),
+        ("wide", 4, 1, 0),
+        ("jobs", 1, 1, 1),
+        ("jobs", 1, 3, 1),
+    ]
+    assert all(each.checked and 0 < each.started_s < each.seconds and each.cpu_s > 0 for each in found)
+    line = json.loads(found[-1].to_json())
+    assert line["config"] == {"kind": "jobs", "p": 1, "jobs": 3, "data_s": 1}
+    assert (line["peer"], line["workload"], line["checked"]) == ("workbench", "crowd", True)
+
+
+def test_a_crowd_with_a_wrong_result_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = crowd.Crowded("jobs", 1, 150, 10, 1.0, 12.0, 9.0, False)
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(crowd, "crowds", lambda seconds, wide: given.append((seconds, wide)) or [lost])
+    assert main(["bench", "crowd", "--repeats", "1", "--seconds", "3", "--parallelism", "8"]) == 1
+    assert given == [(3, 8)]
+    assert "the results are WRONG" in capsys.readouterr().out
+
+
+def test_the_windows_of_a_crowd_are_checked_row_by_row() -> None:
+    job = crowd._start(crowd._pipeline(1_500, None), "bench-crowd-checked", 1, 0, Path())
+    job.wait("60s")
+    table = job.table("windows")
+    assert crowd._is_exact(table, 1_500)
+    assert not crowd._is_exact(table.slice(1), 1_500)
+    wrong = pa.array(np.array(table.column("s")) + np.eye(1, len(table), dtype=np.int64)[0])
+    assert not crowd._is_exact(table.set_column(table.schema.get_field_index("s"), "s", wrong), 1_500)
+
+
 def test_a_start_is_measured_in_a_new_process(capsys: pytest.CaptureFixture[str]) -> None:
     start = starting._in_new_process({})
     assert 0 < start.second_s < start.first_s
@@ -320,6 +355,7 @@ def test_peers_stand_beside_us(
         (["bench", "grep", "--page", "served"], "--page does nothing for 'workbench bench grep': leave it out"),
         (["bench", "windows", "--keys", "10000"], "--keys does nothing for 'workbench bench windows': leave it out"),
         (["bench", "memory", "--repeats", "2"], "--repeats does nothing for 'workbench bench memory': leave it out"),
+        (["bench", "crowd", "--keys", "10000"], "--keys does nothing for 'workbench bench crowd': leave it out"),
         (["bench", "start", "--seconds", "2"], "--seconds does nothing for 'workbench bench start': leave it out"),
         (["bench", "chaos", "--html", "/no/such/x.html"], "and there is no folder '/no/such': make it first"),
         (["bench", "chaos", "--html", "/"], "--html is '/', which is a folder: name a file"),

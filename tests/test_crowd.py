@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.connectors.rate import LOOK_US
@@ -15,6 +18,9 @@ from workbench.drivers.crowd import CROWD, PATIENCE_MAX, SLEEPERS, Crowd
 from workbench.drivers.looking import LONGEST_OF_ALL_US, LONGEST_US, WAITING_SHARE, Looking
 from workbench.drivers.ticks import SHARE, Budget, Ticks
 from workbench.drivers.turns import TURNSTILE, Turnstile
+from workbench.durations import NO_TIME
+from workbench.runtime.channel import Channel, Waker
+from workbench.runtime.input_gate import InputChannel, WatermarkValve
 
 
 def looks(costs_us: list[int], seconds: int) -> list[list[int]]:
@@ -197,3 +203,44 @@ def test_a_wide_exchange_gives_each_subtask_its_channels_in_their_order() -> Non
     numbers = [int(target.split("[")[1][:-1]) for _, target in places[:24]]
     assert all(after == before + 1 for before, after in pairwise(numbers))
     job.cancel()
+
+
+@given(
+    moves=st.lists(st.tuples(st.integers(0, 4), st.sampled_from("wwwwis"), st.integers(0, 6)), max_size=60),
+)
+def test_a_valve_that_skips_inputs_gives_the_minimum_of_all_of_them(moves: list[tuple[int, str, int]]) -> None:
+    inputs = [InputChannel(Channel("e", f"a[{i}]", "b[0]", 2, Waker(), Waker()), 0) for i in range(5)]
+    valve = WatermarkValve(inputs)
+    reached = [NO_TIME] * 5
+    told = NO_TIME
+    for at, kind, value in moves:
+        if kind == "w":
+            reached[at] = max(reached[at], value)
+            found = valve.reach(inputs[at], value)
+        else:
+            inputs[at].idle = kind == "i"
+            found = valve.advance()
+        active = [time for time, item in zip(reached, inputs, strict=True) if not item.idle]
+        minimum = min(active) if active else max(reached)
+        assert found == (minimum if minimum > told else None)
+        told = max(told, minimum)
+        holder = valve.holder
+        assert (holder is None) == (not active)
+        assert holder is None or holder.watermark_us == min(active)
+
+
+def test_a_wide_valve_is_gone_through_once_for_each_watermark() -> None:
+    inputs = [InputChannel(Channel("e", f"a[{i}]", "b[0]", 2, Waker(), Waker()), 0) for i in range(128)]
+    valve = WatermarkValve(inputs)
+    scans = 0
+
+    class Counted(tuple[InputChannel, ...]):
+        def __iter__(self) -> Iterator[InputChannel]:
+            nonlocal scans
+            scans += 1
+            return super().__iter__()
+
+    valve._channels = Counted(inputs)
+    told = [valve.reach(item, watermark_us) for watermark_us in range(10) for item in inputs]
+    assert [each for each in told if each is not None] == list(range(10))
+    assert scans <= 11

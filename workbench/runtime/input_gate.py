@@ -106,30 +106,57 @@ class WatermarkValve:
 
     With every input idle the output is idle too, and its watermark is the largest that any input reached: nothing is
     held back by what no longer speaks.
+
+    A wide exchange has a hundred inputs, each of which brings every watermark. So they are gone through only when the
+    last of those that were furthest behind has gone on.
     """
 
-    __slots__ = ("_channels", "holder", "idle", "output_us")
+    __slots__ = ("_behind", "_channels", "_lowest_us", "idle", "output_us")
 
     def __init__(self, channels: Sequence[InputChannel]) -> None:
         self._channels = tuple(channels)
         self.output_us = NO_TIME
         self.idle = False
-        self.holder: InputChannel | None = None
+        self._lowest_us = NO_TIME
+        self._behind = 0  # active inputs that are no further than that; 0: not known
+
+    @property
+    def holder(self) -> InputChannel | None:
+        """The first of the active inputs that are furthest behind; for observers."""
+        speaking = [channel for channel in self._channels if not (channel.finished or channel.idle)]
+        return min(speaking, key=lambda channel: channel.watermark_us, default=None)
+
+    def reach(self, channel: InputChannel, watermark_us: int) -> int | None:
+        """A watermark has come in on a channel; the new one, or None when the minimum has not grown."""
+        before_us = channel.watermark_us
+        if watermark_us <= before_us:
+            return None
+        channel.watermark_us = watermark_us
+        if self._behind and not channel.idle:
+            if before_us == self._lowest_us:
+                self._behind -= 1
+            if self._behind:
+                return None
+        return self.advance()
 
     def advance(self) -> int | None:
-        """The new watermark, or None when the minimum has not grown."""
-        lowest, holder, furthest, active = MAX_TIME, None, NO_TIME, False
+        """The new watermark when inputs have fallen silent, spoken again or ended; None when the minimum has not
+        grown."""
+        lowest_us, furthest_us, behind = MAX_TIME, NO_TIME, 0
+        active = False
         for channel in self._channels:
-            furthest = max(furthest, channel.watermark_us)
+            furthest_us = max(furthest_us, channel.watermark_us)
             if channel.finished or channel.idle:
                 continue
             active = True
-            if holder is None or channel.watermark_us < lowest:
-                lowest, holder = channel.watermark_us, channel
+            if channel.watermark_us < lowest_us:
+                lowest_us, behind = channel.watermark_us, 1
+            elif channel.watermark_us == lowest_us:
+                behind += 1
         self.idle = not active
-        self.holder = holder
-        candidate = lowest if active else furthest
-        if candidate <= self.output_us:
+        self._lowest_us, self._behind = lowest_us, behind
+        candidate_us = lowest_us if active else furthest_us
+        if candidate_us <= self.output_us:
             return None
-        self.output_us = candidate
-        return candidate
+        self.output_us = candidate_us
+        return candidate_us

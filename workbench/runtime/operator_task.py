@@ -100,8 +100,8 @@ class OperatorTask(Task):
                 self._sender.names = (channel.channel.source,)
                 return self._take_records(channel, element)
             case Watermark(timestamp_us):
-                channel.watermark_us = max(channel.watermark_us, timestamp_us)
-                self._advance_event_time()
+                if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
+                    self._emit_watermark(watermark_us)
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
             case LatencyMarker(marked_us):

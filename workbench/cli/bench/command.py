@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from workbench.cli.bench import chaos, looking, memory, starting
+from workbench.cli.bench import chaos, crowd, looking, memory, starting
 from workbench.cli.bench.measure import Result
 from workbench.cli.bench.peers import DEFAULT, Folder, open_folder
 from workbench.cli.bench.report import WIDTH, Report
@@ -19,12 +19,13 @@ from workbench.cli.bench.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.cli.bench.sweep import Sweep
 from workbench.cli.command import Parser, count, new_file, one_of, refuse_given, say
 
-NAMES = (*SUITES, "chaos", "dashboard", "start", "memory", "all")
+NAMES = (*SUITES, "chaos", "crowd", "dashboard", "start", "memory", "all")
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
     "start": ("repeats",),
     "memory": ("seconds", "keys"),
     "chaos": ("seconds", "html"),
+    "crowd": ("repeats", "seconds", "parallelism"),
     "dashboard": ("repeats", "seconds", "page"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
@@ -36,10 +37,11 @@ _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SU
 DETAILS = f"""\
 {_LIST}
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
+  {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}what an open page costs forty tasks at full speed, and how live it is (needs Chromium)
   {"start":18}from a new process to a job's first result, with and without cached kernels
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, chaos, dashboard, start and memory
+  {"all":18}all of these but sweep, chaos, crowd, dashboard, start and memory
 
 Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
 wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
@@ -59,7 +61,7 @@ def declare(parser: Parser) -> None:
         "--seconds",
         type=count("--seconds"),
         metavar="N",
-        help="of each run (default: 6; checkpoint: 17; chaos: 30; dashboard: 8; memory: 600)",
+        help="of each run (default: 6; checkpoint: 17; chaos: 30; crowd: 10; dashboard: 8; memory: 600)",
     )
     parser.add_argument(
         "--keys",
@@ -69,7 +71,10 @@ def declare(parser: Parser) -> None:
         help=f"of grouping and checkpoint: only these, {KEYS[0]} or {KEYS[1]} (default: both; memory: {KEYS[0]})",
     )
     parser.add_argument(
-        "--parallelism", type=count("--parallelism"), metavar="N", help="only these runs (default: all)"
+        "--parallelism",
+        type=count("--parallelism"),
+        metavar="N",
+        help=f"only these runs (default: all); of crowd: of the wide graph (default: {crowd.WIDE})",
     )
     parser.add_argument(
         "--peers",
@@ -115,6 +120,8 @@ def run(options: argparse.Namespace) -> int:
         return _memory(options)
     if options.name == "chaos":
         return _chaos(options)
+    if options.name == "crowd":
+        return _crowd(options)
     if options.name == "dashboard":
         return _dashboard(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
@@ -163,6 +170,15 @@ def _chaos(options: argparse.Namespace) -> int:
         say(runs[-1].to_json() if options.json else runs[-1].describe())
     sys.stderr.write(f"The picture is in {chaos.save(runs, options.html or Path('chaos.html'))}\n")
     return 0 if all(run.as_told for run in runs) else 1
+
+
+def _crowd(options: argparse.Namespace) -> int:
+    exact = True
+    for _ in range(options.repeats):
+        for found in crowd.crowds(options.seconds or crowd.SECONDS, wide=options.parallelism or crowd.WIDE):
+            say(found.to_json() if options.json else found.describe())
+            exact &= found.checked
+    return 0 if exact else 1
 
 
 def _dashboard(options: argparse.Namespace) -> int:
