@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records, event_times
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
-from workbench.operators.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.pieces import value_in
 from workbench.operators.watermarks import (
     WATERMARK_INTERVAL_US,
@@ -155,7 +155,7 @@ class AssignTimestampsLogic(Operator):
         """Go on from the former subtask that was furthest behind: no record that would have been on time is late."""
         slowest = min(snapshots, key=lambda snapshot: value_in(snapshot, "watermark", int))
         if slowest["watermark"] != NO_TIME and slowest["generator"] is not None:
-            self._generator.go_on(value_in(slowest, "generator", Any))
+            self._generator.go_on(cast("Json", slowest["generator"]))
             self._ask_us = self._clock.now_us()
 
     def _tell(self, watermark_us: int, out: EventTimeOutput) -> None:

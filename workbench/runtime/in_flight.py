@@ -110,8 +110,9 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     """
     found: list[InFlight] = []
     for snapshot in snapshots:
-        for (*flow, held), table in pieces_in(snapshot):
-            found.append(InFlight(Flow(*flow), tuple(_as_buffers(table)), held))
+        for (producer, tag, consumer, port, sender, receiver, receivers, held), table in pieces_in(snapshot):
+            flow = Flow(producer, tag, consumer, port, sender, receiver, receivers)
+            found.append(InFlight(flow, tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
 
 
