@@ -280,8 +280,10 @@ class ProcessLogic(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         keys = self._spec.keys
         self._context.watermark = lowest_watermark(snapshots)
-        told = {value_in(each, "has_event_times", bool | None) for each in snapshots if "has_event_times" in each}
-        self._has_event_times = True in told if told - {None} else None
+        told = {
+            value_in(each, "has_event_times", bool) for each in snapshots if each.get("has_event_times") is not None
+        }
+        self._has_event_times = True in told if told else None
         for snapshot in snapshots:
             if "states" in snapshot:
                 self._layout.check(table_in(snapshot, "states").schema, self._operator.uid)

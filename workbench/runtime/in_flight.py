@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -110,8 +110,9 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     """
     found: list[InFlight] = []
     for snapshot in snapshots:
-        for (*flow, held), table in pieces_in(snapshot):
-            found.append(InFlight(Flow(*cast("list[Any]", flow)), tuple(_as_buffers(table)), held))
+        for (producer, tag, consumer, port, sender, receiver, receivers, held), table in pieces_in(snapshot):
+            flow = Flow(producer, tag, consumer, port, sender, receiver, receivers)
+            found.append(InFlight(flow, tuple(_as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
 
 

@@ -143,7 +143,8 @@ def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
         spec: Any = edge.target.nodes[0].spec
         if not conforms(spec, AggregatesLocally):
             raise ValueError(f"{edge.target.name} takes no partial aggregates")
-        check_partials(records, spec.keys, [item for _, item in spec.aggregates], edge.schema)
+        window: Any = spec
+        check_partials(records, window.keys, [item for _, item in window.aggregates], edge.schema)
         # They are merged whether or not batches are aggregated before the exchange now.
         return partial(output.send_partials, records)
     return partial(output.route, _fitted(records, edge.schema))

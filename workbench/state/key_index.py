@@ -52,7 +52,8 @@ class KeyIndex:
 
     def kind_of(self, key: str) -> pa.DataType:
         """The type of a key column."""
-        return self._schema.field(key).type
+        kind: pa.DataType = self._schema.field(key).type
+        return kind
 
     def __len__(self) -> int:
         if self._pairs:
