@@ -167,7 +167,8 @@ class Process:
         return Path(self._folder.name) / f"errors-{self._number}"
 
     def _last_words(self) -> str:
-        text = self._errors.read_text(encoding="utf-8", errors="replace").partition("Extension modules:")[0]
+        text = self._errors.read_text(encoding="utf-8", errors="replace")
+        text = text.partition("Extension modules:")[0].partition("nanobind:")[0]
         lines = text.splitlines()
         return " | ".join(line.strip() for line in lines if line.strip())[-1_500:] or "it said nothing"
 

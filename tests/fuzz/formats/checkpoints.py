@@ -100,7 +100,7 @@ def _arrow(chance: Random, data: bytes) -> bytes:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
         return sink.getvalue().to_pybytes()
-    except (pa.ArrowException, ValueError, OSError, TypeError):
+    except (pa.ArrowException, ValueError, OSError, TypeError, RecursionError):
         return octets.changed(chance, data)
 
 
@@ -188,7 +188,7 @@ class Restored(Resumed):
 
     def read(self, trial: Trial, made: tuple[Pipeline, Draft, bool]) -> None:
         pipeline, draft, sealed = made
-        saved = shutil.copytree(CHECKPOINTS / "savepoints" / SAVEPOINT, "sent", symlinks=True)
+        saved = (CHECKPOINTS / "savepoints" / SAVEPOINT).rename("sent")
         shutil.rmtree(CHECKPOINTS)
         job = pipeline.run("job", driver="stepping", checkpoint_dir=CHECKPOINTS, restore=saved, restart="none")
         self._end(trial, job, draft, sealed)

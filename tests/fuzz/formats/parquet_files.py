@@ -71,4 +71,3 @@ class ParquetFiles(Format):
         for batch in batches:
             batch.validate(full=True)
             trial.must(batch.schema.equals(source.schema), f"a batch is {batch.schema}, declared {source.schema}")
-            batch.to_pylist()
