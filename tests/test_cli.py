@@ -169,7 +169,7 @@ def test_what_no_job_takes_is_refused_before_a_former_run_is_removed(
     folder = RunFolder(tmp_path)
     folder.output.mkdir()
     run = ["demo", "--headless", "--fresh", "--directory", str(tmp_path)]
-    for option in ("--parallelism=129", "--checkpoint-interval=0s"):
+    for option in ("--parallelism=1001", "--checkpoint-interval=0s"):
         assert main([*run, option]) == 2
         assert "Starting" not in capsys.readouterr().out
     assert folder.output.is_dir()

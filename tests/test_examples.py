@@ -43,7 +43,7 @@ WITHOUT_EXAMPLE = {
     *("Stream.from_files", "Stream.from_socket", "Stream.hybrid"),
     "Job.dashboard",  # needs a browser
     # Job.step shows the driver, Job.slow_down stalling and Job.savepoint the rest; seeking needs a history
-    *("Job.driver", "Job.live", "Job.restore", "Job.savepoints", "Job.seek", "Job.stall", "Job.stop"),
+    *("Job.driver", "Job.live", "Job.restore", "Job.savepoints", "Job.seek", "Job.stall"),
 }
 
 

@@ -27,7 +27,7 @@ from workbench.connectors.replay_source import ReplaySource
 from workbench.connectors.table_source import TableSource
 from workbench.datasets.access_log import AccessLog
 from workbench.operators.base import OperatorContext
-from workbench.plan.logical import Node
+from workbench.plan.logical import Input, Node
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.int64())])
 
@@ -285,7 +285,7 @@ def a_hybrid(folder: Path) -> tuple[Source, Callable[[str], int]]:
 
 
 def of(source: Source) -> wb.Stream:
-    return wb.Stream(Node(source, (), source.schema, {}))
+    return wb.Stream(Input(Node(source, (), source.schema, {})))
 
 
 SOURCES = [a_table, a_generator, csv_files, csv_lines, json_lines, parquet_files, a_replay, a_hybrid]

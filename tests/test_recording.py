@@ -224,7 +224,8 @@ def test_hostile_names_are_text_in_a_report(recording: Recording, tmp_path: Path
 def test_a_recording_is_served_to_who_has_the_token(recording: Recording) -> None:
     pages = serve_recording(recording)
     try:
-        with urllib.request.urlopen(pages.url, timeout=20) as answer:
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the token is given for a cookie
+        with browser.open(pages.url, timeout=20) as answer:
             assert b"<title>recorded: recording</title>" in answer.read()
     finally:
         pages.stop()

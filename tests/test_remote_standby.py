@@ -230,7 +230,7 @@ def test_a_renewal_that_failed_and_came_nevertheless_is_not_believed_later(bucke
     files = owner._files
 
     def come_later() -> None:
-        late = {"owner": owner._hold._owner, "heartbeat_us": clock.now_us()}  # type: ignore[attr-defined]
+        late = {"owner": owner._hold.lease, "heartbeat_us": clock.now_us()}  # type: ignore[attr-defined]
         files.write(LEASE, (json.dumps(late).encode(),))
         raise OSError("no answer")
 

@@ -56,7 +56,7 @@ def test_a_job_runs_on_when_its_replacement_is_refused(
         ("--driver steping", BODY, "SettingError: unknown driver 'steping': did you mean 'stepping'?"),
         ("--speed 600x", BODY, "SettingError: speed can be set for a replayed history only"),
         ("--restore one", BODY, "CheckpointError: restore needs a checkpoint_dir, too"),
-        ("-p 500", BODY, "PlanError: "),
+        ("-p 40000", BODY, "PlanError: "),
         ("", BODY + ".uid('twice').filter('n > 1').uid('twice')", "PlanError: "),
         ("", BODY + ".sink_to(wb.ParquetSink('rows'))", "CommittedRowsError: "),
         ("--checkpoint-dir kept --resume", COUNTS, "CheckpointError: "),
@@ -123,7 +123,7 @@ def test_a_run_replaces_a_job() -> None:
     "options",
     [
         {"parallelism": 0},
-        {"parallelism": 500},
+        {"parallelism": 40_000},
         {"speed": "600x"},
         {"checkpoint_dir": "kept"},
         {"checkpoint_dir": "kept", "restore": "nothing"},

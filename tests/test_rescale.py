@@ -18,6 +18,7 @@ from workbench.api.job import Job
 from workbench.connectors.base import SourceReader
 from workbench.connectors.block_reader import BlockReader, Blocks
 from workbench.plan import Node
+from workbench.plan.logical import Input
 
 ROWS = 900
 KEYS = 7
@@ -252,7 +253,7 @@ class Radio:
 
 
 def test_what_cannot_be_rescaled_says_why() -> None:
-    on_air = wb.Stream(Node(Radio(), (), Radio.schema, {})).sink_to(wb.TableSink("out"))
+    on_air = wb.Stream(Input(Node(Radio(), (), Radio.schema, {}))).sink_to(wb.TableSink("out"))
     job = stepped(on_air)
     with pytest.raises(wb.JobError, match="cannot be rescaled: its source 'radio' cannot be read again"):
         job.rescale(2)

@@ -100,7 +100,7 @@ def test_f1_11_to_13_event_time_counts_what_happened_whenever_it_arrives(subway:
 def test_f1_11_to_13_processing_time_counts_what_arrives(subway: wb.Stream) -> None:
     """The same pipeline with one word changed, driven by a clock that shows the times of arrival."""
     windowed = subway.window(wb.tumbling("1min"), time="processing").aggregate(bubbles=wb.count())
-    operator = windowed._node.spec.create([subway.schema])
+    operator = windowed._end.node.spec.create([subway.schema])
     clock, out = VirtualClock(), Collected()
     operator.open(OperatorContext(clock=clock))
     batch = pa.record_batch({"bubbles": [1], "arrived": [0], "t": pa.array([0], pa.timestamp("us", "UTC"))})
@@ -271,7 +271,7 @@ def test_the_windows_of_a_key_can_be_asked_for() -> None:
         (windowed.aggregate(total=wb.sum("v")), "total", [1, 1, 5, 5]),
         (windowed.aggregate(all=wb.collect("v")), "records", [1, 1, 1, 1]),
     ):
-        operator = stream._node.spec.create([batch.schema])
+        operator = stream._end.node.spec.create([batch.schema])
         operator.open(OperatorContext())
         operator.process(Records(batch, times), 0, Collected())
         windows = operator.query({"k": "a"})["windows"]

@@ -123,7 +123,7 @@ class Draft:
     def with_parallelism(self, drawn: Drawn) -> Drawn:
         """Sometimes the operator gets a parallelism of its own; a part of a split is no operator by itself."""
         stream = drawn.stream
-        if not self.sometimes(0.15) or stream._tag or stream._exchange or stream._node.parallelism:
+        if not self.sometimes(0.15) or stream._end.tag or stream._end.exchange or stream._end.node.parallelism:
             return drawn
         own = self.chance.randint(1, 3)
         self.story.append(f"   {own} subtasks of {drawn.table}")

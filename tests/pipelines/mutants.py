@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant(
         "runtime.input_gate:WatermarkValve.advance", "channel.watermark_us < lowest", "channel.watermark_us > lowest"
     ),
-    Mutant("connectors.block_reader:BlockReader.restore", "= int(position)", "= int(position) + 1"),
+    Mutant("connectors.block_reader:BlockReader.restore", "[split] = position", "[split] = position + 1"),
 )
 
 

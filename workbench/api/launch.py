@@ -166,7 +166,7 @@ def start_job(
                 graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
                 manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
             check_tables(plan.logical, storage)
-            begin = Beginning(storage, manifest, first_id, graph, news, take_folders(plan.logical, name))
+            begin = Beginning(storage, manifest, first_id, graph, news, take_folders(plan.logical, name, storage))
         except BaseException:
             _let_go(Beginning(storage, None, first_id, plan.graph))
             raise

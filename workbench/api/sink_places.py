@@ -32,17 +32,18 @@ def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
             spec.check_fresh(job, logical.uids[node])
 
 
-def take_folders(logical: LogicalGraph, job: str) -> tuple[SinkFolder, ...]:
-    """Take the folders of a job's sinks for it.
+def take_folders(logical: LogicalGraph, job: str, storage: CheckpointStorage) -> tuple[SinkFolder, ...]:
+    """Take the folders of a job's sinks for it; who takes over the lease of its checkpoints takes them over, too.
 
     Raises:
         SinkError: another job writes to one of them.
     """
     taken: list[SinkFolder] = []
+    leases = storage.leases if isinstance(storage, DirectoryStorage) else ("", "")
     try:
         for node in logical.nodes:
             if isinstance(node.spec, ParquetSink | FileSink):
-                taken.append(SinkFolder(node.spec.folder, job))
+                taken.append(SinkFolder(node.spec.folder, job, *leases))
     except BaseException:
         for folder in taken:
             folder.release()

@@ -1152,9 +1152,14 @@ class Stream:
             SettingError: a limit that is no number above zero, or a timeout that is no duration.
             JobError: the job failed.
 
-        Example::
-
-            wb.Stream.from_files("clicks/*.csv").filter("user = 'ann'").show()
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).filter("n > 1").show()
+            ┏━━━┓
+            ┃ n ┃
+            ┡━━━┩
+            │ 2 │
+            │ 3 │
+            └───┘
         """
         printed(self.collect(limit, timeout=timeout))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import NoReturn
@@ -41,13 +42,15 @@ class FolderLock:
         folder: is made when it does not exist; absolute.
         name: of the file in it that is locked, and that says who has locked it.
         holder: who that is.
+        heir_of: a lease that has ended, and that this process has taken over. Who has the folder by it may still be
+            there, and no longer counts: the file is replaced, as that process sees when it looks.
 
     Raises:
         TakenError: somebody else has it.
         OSError: the folder cannot be written or locked.
     """
 
-    def __init__(self, folder: Path, name: str, holder: Holder) -> None:
+    def __init__(self, folder: Path, name: str, holder: Holder, heir_of: str = "") -> None:
         self.folder = folder
         self.place = f"{folder}/{name}"
         self.holder = holder
@@ -55,17 +58,17 @@ class FolderLock:
         self._lost: TakenError | None = None
         self._one = threading.Lock()  # heartbeats and checkpoints look one after the other
         _LOCKS.add(self)
-        lock = self._opened("a+")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            taken = TakenError(_named_in(lock))
-            lock.close()
-            raise taken from None
-        except OSError:
-            lock.close()
-            raise
-        self._lock = lock
+            self._lock = self._locked("a+")
+        except TakenError as taken:
+            if not heir_of or taken.holder is None or taken.holder.lease != heir_of:
+                raise
+            with suppress(FileNotFoundError):
+                Path(self.place).unlink()
+            try:
+                self._lock = self._locked("x+")
+            except FileExistsError:
+                raise taken from None
         self._name()
 
     def look(self) -> None:
@@ -103,6 +106,19 @@ class FolderLock:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _locked(self, mode: str) -> FileIO:
+        lock = self._opened(mode)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            taken = TakenError(_named_in(lock))
+            lock.close()
+            raise taken from None
+        except OSError:
+            lock.close()
+            raise
+        return lock
 
     def _opened(self, mode: str) -> FileIO:
         take_folder_durably(self.folder)

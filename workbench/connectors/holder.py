@@ -23,17 +23,19 @@ class Holder:
         host: the machine's name.
         since_us: when it took the folder, microseconds since 1970.
         job: for which it has it; empty: that is not told.
+        lease: by which that job has its checkpoint directory; empty: it has none by a lease.
     """
 
     pid: int
     host: str
     since_us: int
     job: str = ""
+    lease: str = ""
 
     @staticmethod
-    def this_process(job: str = "") -> Holder:
+    def this_process(job: str = "", lease: str = "") -> Holder:
         """This process, from now on."""
-        return Holder(os.getpid(), platform.node(), SystemClock().now_us(), job)
+        return Holder(os.getpid(), platform.node(), SystemClock().now_us(), job, lease)
 
     @staticmethod
     def read(text: str) -> Holder | None:

@@ -20,15 +20,17 @@ class SinkFolder:
     Args:
         folder: absolute; is made when it does not exist.
         job: its name.
+        lease: by which it has its checkpoint directory, if by one.
+        ended: the lease that had ended when it took that directory: the job that had it no longer counts.
 
     Raises:
         SinkError: another job has it, or it cannot be written.
     """
 
-    def __init__(self, folder: Path, job: str) -> None:
+    def __init__(self, folder: Path, job: str, lease: str = "", ended: str = "") -> None:
         self._folder = folder
         try:
-            self._lock = FolderLock(Path(os.path.realpath(folder)), LOCK, Holder.this_process(job))
+            self._lock = FolderLock(Path(os.path.realpath(folder)), LOCK, Holder.this_process(job, lease), ended)
         except TakenError as taken:
             raise SinkError(
                 f"the folder {folder} is written to by {taken.holder or 'another job'}: end that job, or choose "

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.errors import CheckpointError, SettingError
 from workbench.state.descriptors import Descriptor
@@ -181,8 +180,9 @@ class StateLayout:
             values, times = table.column(f"state:{name}"), table.column(f"written:{name}")
             fits = True
             if pa.types.is_list(field.times):
-                lengths = [pc.list_value_length(column) for column in (values, times)]
-                fits = lengths[0].equals(lengths[1]) and not any(chunk.flatten().null_count for chunk in times.chunks)
+                fits = _lengths(values).equals(_lengths(times)) and not any(
+                    chunk.flatten().null_count for chunk in times.chunks
+                )
             if not fits:
                 raise ValueError(f"its state {name} has elements without the times at which they were written")
 
@@ -246,3 +246,9 @@ def _state_class(fields: Mapping[str, Field]) -> type[State]:
     members["__init__"] = names["__init__"]
     members |= {name: field.access for name, field in fields.items() if field.access is not None}
     return type("State", (State,), members)
+
+
+def _lengths(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How many elements each list, or entries each map, has."""
+    counted = [pa.array(np.diff(chunk.offsets), mask=chunk.is_null().to_numpy(False)) for chunk in column.chunks]
+    return pa.chunked_array(counted, pa.int32())

@@ -98,6 +98,11 @@ class DirectoryStorage:
         """This process, and since when it holds the directory."""
         return self._hold.holder
 
+    @property
+    def leases(self) -> tuple[str, str]:
+        """The lease by which this process has the directory, and the one that had ended when it came; empty: none."""
+        return self._hold.lease, self._hold.ended
+
     def keep(self, name: str, content: bytes) -> None:
         """Put a small file beside the checkpoints, durably, in the place of the one of that name.
 

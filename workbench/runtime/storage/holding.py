@@ -27,11 +27,15 @@ class Hold(Protocol):
         files: in it.
         directory: the folder, if it is one of this machine.
         holder: this process.
+        lease: by which it has it; empty: it has it by a lock.
+        ended: the lease of another process that had ended when this one took the directory; empty: there was none.
     """
 
     files: Files
     directory: Path | None
     holder: Holder
+    lease: str
+    ended: str
 
     def settle(self) -> None:
         """Asked once, before anything is done in the directory.
@@ -77,6 +81,7 @@ class LocalHold:
         self.directory: Path | None = folder.absolute()
         self.files: Files = LocalFiles(folder)
         self.holder = Holder.this_process()
+        self.lease = self.ended = ""
         try:
             self._lock = FolderLock(folder.absolute(), LOCK, self.holder)
         except TakenError as taken:

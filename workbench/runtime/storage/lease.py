@@ -76,18 +76,19 @@ class Lease:
         self._lost = ""
         self._one = threading.Lock()  # heartbeats and checkpoints look and renew one after the other
         self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
-        self._owner = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
+        self.lease = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
         with looked_into(files):
             owner, beat_us = self._read()
             if owner is not None and not _is_over(beat_us, clock.now_us()):
                 raise self._held_by(owner)
+            self.ended = owner or ""
             self._renewed_us = self._write()
 
     def settle(self) -> None:
         owner, _ = self._read()
         if owner is None:
             raise HeldError(self.files.shown, None)
-        if owner != self._owner:
+        if owner != self.lease:
             raise self._held_by(owner)
 
     def check(self) -> None:
@@ -116,7 +117,7 @@ class Lease:
         if self._lost:
             return
         holder, _ = self._read()
-        if holder == self._owner:
+        if holder == self.lease:
             self.files.delete(LEASE)
 
     def _look(self) -> int:
@@ -125,7 +126,7 @@ class Lease:
             raise CheckpointError(self._lost)
         looked_us = self._clock.now_us()
         holder, beat_us = self._read()
-        if holder != self._owner:
+        if holder != self.lease:
             self._lose(
                 f"was taken over by {holder or 'nobody'}, because this job had not renewed its lease for too long: "
                 "this job must not go on beside it"
@@ -145,7 +146,7 @@ class Lease:
     def _write(self) -> int:
         """Write our name and the time, and tell that time."""
         now_us = self._clock.now_us()
-        content = {"owner": self._owner, "heartbeat_us": now_us}
+        content = {"owner": self.lease, "heartbeat_us": now_us}
         self.files.write(LEASE, (json.dumps(content).encode(),))
         return now_us
 
