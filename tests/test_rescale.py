@@ -268,7 +268,7 @@ def test_what_cannot_be_rescaled_says_why() -> None:
         job.rescale(0)
     with pytest.raises(wb.SettingError, match="parallelism is 'two': write a whole number"):
         job.tune(parallelism="two")
-    job.stop()
+    job.stop(wait=False)
     with pytest.raises(wb.JobError, match="stays at parallelism 1: the job is about to end"):
         job.rescale(2)
     job.wait()
