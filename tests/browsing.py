@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.cli.bench.lab_server import jupyter_server
 from workbench.cli.checks.machine import find_browser
+from workbench.lab.bench.looking.lab_server import jupyter_server
 
 CHROMIUM = find_browser()
 CHROMIUM_ARGUMENTS = [

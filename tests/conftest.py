@@ -145,7 +145,7 @@ def bare_shell() -> Iterator[InteractiveShell]:
 @pytest.fixture
 def shell(bare_shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     """The shell with the extension loaded and nothing in its namespace, in a folder of the test's own."""
-    from workbench.kernel import load_ipython_extension, unload_ipython_extension
+    from workbench.jupyter import load_ipython_extension, unload_ipython_extension
 
     monkeypatch.chdir(tmp_path)
     bare_shell.reset(new_session=False)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import workbench as wb
 from workbench import col
-from workbench.kernels import warm_up
+from workbench.compiled import warm_up
 
 RATE = 4_000
 KEYS = 5

@@ -14,7 +14,7 @@ PATIENCE_S = 90
 
 START = """%load_ext workbench
 import os, numpy as np, pyarrow as pa, workbench as wb
-from workbench.connectors.replay_log import write_log
+from workbench.connectors.replay.log import write_log
 rows = 400_000
 landed = pa.array(np.arange(rows) * 300_000_000, pa.timestamp("us", "UTC"))
 airports = pa.array(["JFK", "LGA", "EWR", "<b>ATL</b>"]).take(pa.array(np.arange(rows) * 7919 % 4))

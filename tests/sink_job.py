@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.connectors.base import Sink
-from workbench.connectors.tables import Tables
+from workbench.connectors.contract.base import Sink
+from workbench.connectors.tables.tables import Tables
 from workbench.elements import Records
-from workbench.operators.base import OperatorContext, Output
+from workbench.operators.contract.base import OperatorContext, Output
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 KEYS = 7

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, Source, SourceReader
-from workbench.operators.base import OperatorContext, Snapshot
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader
+from workbench.operators.contract.base import OperatorContext, Snapshot
 
 
 def readers(source: Source, parallelism: int, clock: VirtualClock | None = None) -> list[SourceReader]:

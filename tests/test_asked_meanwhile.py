@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api import job_savepoints
-from workbench.api.job import Job
+from workbench.api.job import job_savepoints
+from workbench.api.job.job import Job
 
 SECOND = 1_000_000
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.runtime.deployment import Execution
-from workbench.runtime.task import Outcome
+from workbench.api.job.job import Job
+from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.task import Outcome
 
 SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.string())])
 SLOWNESS = 1_000

@@ -20,9 +20,19 @@ from hypothesis import strategies as st
 
 from workbench.bench import bench
 from workbench.cli import main
-from workbench.cli.bench import crowd, latencies, memory, starting, trial
-from workbench.cli.bench.ad_events import expected_views
-from workbench.cli.bench.blocks import (
+from workbench.cli.command import say
+from workbench.dashboard.measured.sweep import SweepPoint, sweep_figures
+from workbench.errors import SettingError
+from workbench.lab.bench.measuring import starting, trial
+from workbench.lab.bench.measuring.measure import Result
+from workbench.lab.bench.measuring.peers import comparable, read_line
+from workbench.lab.bench.measuring.report import Report
+from workbench.lab.bench.measuring.suites import SUITES, cases
+from workbench.lab.bench.measuring.sweep import Sweep
+from workbench.lab.bench.measuring.trial import Setting, run_trial
+from workbench.lab.bench.works import crowd, latencies, memory
+from workbench.lab.bench.works.ad_events import expected_views
+from workbench.lab.bench.works.blocks import (
     BASE_MS,
     BLOCK,
     BLOCK_MS,
@@ -33,21 +43,12 @@ from workbench.cli.bench.blocks import (
     continued_text,
     events,
 )
-from workbench.cli.bench.campaigns import CAMPAIGN_OF, Campaigns
-from workbench.cli.bench.function import Function
-from workbench.cli.bench.grep import Grep, matching_rows
-from workbench.cli.bench.grouping import Grouping
-from workbench.cli.bench.latencies import Latencies, Stamps
-from workbench.cli.bench.measure import Result
-from workbench.cli.bench.peers import comparable, read_line
-from workbench.cli.bench.report import Report
-from workbench.cli.bench.suites import SUITES, cases
-from workbench.cli.bench.sweep import Sweep
-from workbench.cli.bench.trial import Setting, run_trial
-from workbench.cli.bench.windows import Windows
-from workbench.cli.command import say
-from workbench.dashboard.sweep import SweepPoint, sweep_figures
-from workbench.errors import SettingError
+from workbench.lab.bench.works.campaigns import CAMPAIGN_OF, Campaigns
+from workbench.lab.bench.works.function import Function
+from workbench.lab.bench.works.grep import Grep, matching_rows
+from workbench.lab.bench.works.grouping import Grouping
+from workbench.lab.bench.works.latencies import Latencies, Stamps
+from workbench.lab.bench.works.windows import Windows
 
 # --- inputs
 

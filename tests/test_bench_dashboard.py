@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from workbench.cli import main
-from workbench.cli.bench import lab_place, looking
-from workbench.cli.bench.chromium import BrowserError, Chromium
-from workbench.cli.bench.looked import Looked, Phase, compare, p99
-from workbench.cli.bench.notebook_kernel import CellError, JoinedKernel, NotebookKernel
-from workbench.cli.bench.wide import PARALLELISM, TABLE, Wide
 from workbench.cli.checks.check import Check
 from workbench.cli.checks.machine import find_browser
-from workbench.dashboard.view import WHOLE
+from workbench.dashboard.shown.view import WHOLE
 from workbench.errors import SettingError
+from workbench.lab.bench.looking import lab_place, looking
+from workbench.lab.bench.looking.chromium import BrowserError, Chromium
+from workbench.lab.bench.looking.looked import Looked, Phase, compare, p99
+from workbench.lab.bench.looking.notebook_kernel import CellError, JoinedKernel, NotebookKernel
+from workbench.lab.bench.works.wide import PARALLELISM, TABLE, Wide
 
 BEFORE = Phase(seconds=4.0, events=3_000, cpu_s=2.0, feed_cpu_s=0.0, cells_ms=(1.0, 3.0))
 SEEN = Phase(seconds=2.0, events=1_900, cpu_s=1.0, feed_cpu_s=0.06, cells_ms=(5.0, 4.0, 90.0))

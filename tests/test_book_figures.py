@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
+from workbench.api.job.job import Job
 from workbench.elements import CheckpointBarrier, Records
-from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.telemetry.scene import Scene
 
 

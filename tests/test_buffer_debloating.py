@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from workbench.elements import Records, Watermark
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.output import EdgeOutput
-from workbench.runtime.partial import SMALLEST_BUFFER, Partial
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.exchange.partial import SMALLEST_BUFFER, Partial
 from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"key": pa.int64()})

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from sink_job import SCHEMA, NoOutput, rows
 
-from workbench.connectors.callback_sink import CallbackSink, DiscardSink
-from workbench.connectors.print_sink import PrintSink
+from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
+from workbench.connectors.live.print_sink import PrintSink
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError, SettingError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 
 def test_the_function_gets_every_batch() -> None:

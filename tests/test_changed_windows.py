@@ -11,7 +11,7 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.checksum import checksum
+from workbench.durable.checksum import checksum
 
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})

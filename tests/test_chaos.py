@@ -14,20 +14,20 @@ from sink_job import resolve
 from test_dead_letters import Collected
 
 import workbench as wb
-from workbench.cli.bench import chaos
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, WaitUntil
-from workbench.dashboard.chaos import ChaosRun, chaos_figures
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.dashboard.measured.chaos import ChaosRun, chaos_figures
 from workbench.datasets.access_log import ALERTS, EVENTS, AccessLog, AccessRules, watch
-from workbench.drivers.faults import Fault, FaultPlan
+from workbench.drivers.faults.faults import Fault, FaultPlan
 from workbench.elements import Records
-from workbench.operators.base import OperatorContext
-from workbench.operators.process import Process
-from workbench.runtime.restart_strategies import FixedDelay
-from workbench.runtime.settings import Settings
-from workbench.testing import Scenario, run_scenario
-from workbench.testing.comparing import Outputs
-from workbench.testing.topologies import Trial
+from workbench.lab import Scenario, run_scenario
+from workbench.lab.bench.measuring import chaos
+from workbench.lab.pipelines.comparing import Outputs
+from workbench.lab.pipelines.topologies import Trial
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.process.process import Process
+from workbench.runtime.settings.restart_strategies import FixedDelay
+from workbench.runtime.settings.settings import Settings
 
 AT_ONCE = FixedDelay(9, 0, counts_injected=False)
 

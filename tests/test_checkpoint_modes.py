@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.api.pipeline import Pipeline
+from workbench.api.job.job import Job
+from workbench.api.running.pipeline import Pipeline
 from workbench.errors import CheckpointError, JobError, SettingError
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from workbench.elements import CheckpointBarrier, EndOfStream, Records, Watermark
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.encoding import decode, encode
-from workbench.runtime.in_flight import TASK, Flow, InFlight, early_records, restored, saved
-from workbench.runtime.input_gate import InputChannel, InputGate
-from workbench.runtime.policy import OperatorBarriers, SourceBarriers
-from workbench.runtime.scale import Scale
-from workbench.runtime.snapshots import Arrival, Copied
+from workbench.runtime.barriers.policy import OperatorBarriers, SourceBarriers
+from workbench.runtime.barriers.snapshots import Arrival, Copied
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.in_flight import TASK, Flow, InFlight, early_records, restored, saved
+from workbench.runtime.exchange.input_gate import InputChannel, InputGate
+from workbench.runtime.exchange.scale import Scale
+from workbench.runtime.storage.encoding import decode, encode
 
 NUMBERS = Scale(pa.schema([("n", pa.int64())]))
 

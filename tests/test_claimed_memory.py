@@ -18,8 +18,8 @@ from edited_savepoints import Stream, checksum_of, state_file_of, stream_of, wri
 import workbench as wb
 from workbench.errors import CorruptCheckpointError
 from workbench.from_arrow import Unfolding
-from workbench.runtime.encoding import decode, encode
 from workbench.runtime.storage import DirectoryStorage, open_files
+from workbench.runtime.storage.encoding import decode, encode
 from workbench.runtime.storage.state_parts import read_parts
 
 
@@ -134,7 +134,7 @@ READER = """
 import resource, sys
 from pathlib import Path
 from workbench.errors import CorruptCheckpointError
-from workbench.runtime.encoding import decode, encode
+from workbench.runtime.storage.encoding import decode, encode
 import pyarrow as pa
 decode(encode({"a": {"t": pa.table({"n": [1]})}}).join(), "f")
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -13,8 +13,8 @@ import pytest
 from waiting import until
 
 from workbench.errors import SettingError
-from workbench.kernel.comm import MAX_FRONT_ENDS, TelemetryPump, answer, register_comms, unregister_comms
-from workbench.kernel.protocol import (
+from workbench.jupyter.comm import MAX_FRONT_ENDS, TelemetryPump, answer, register_comms, unregister_comms
+from workbench.jupyter.protocol import (
     CONTROL_TARGET,
     PROTOCOL_VERSION,
     TELEMETRY_TARGET,

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from outputs import Collected
 
 import workbench as wb
+from workbench.compiled.machinery.row_loop import RowFunction
 from workbench.elements import Records
 from workbench.errors import PlanError, RecordError
-from workbench.kernels.row_loop import RowFunction
-from workbench.operators.base import OperatorSpec
-from workbench.operators.column_function import ColumnFunction
-from workbench.operators.filter_function import FilterFunction
-from workbench.operators.map_columns import MapColumns
-from workbench.operators.user_function import SchemaLike
+from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.functions.column_function import ColumnFunction
+from workbench.operators.functions.user_function import SchemaLike
+from workbench.operators.stateless.filter_function import FilterFunction
+from workbench.operators.stateless.map_columns import MapColumns
 
 BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
 US = pa.timestamp("us")

@@ -18,9 +18,9 @@ from workbench.durations import NO_TIME
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError, SettingError
 from workbench.expressions import expr
-from workbench.operators.base import Operator, OperatorContext
-from workbench.operators.connect import ConnectedMap, ConnectedProcess
-from workbench.operators.split import Split
+from workbench.operators.contract.base import Operator, OperatorContext
+from workbench.operators.process.connect import ConnectedMap, ConnectedProcess
+from workbench.operators.stateless.split import Split
 from workbench.state import KeyPartitioner
 
 FIRST = pa.schema({"k": pa.int32(), "v": pa.int64()})

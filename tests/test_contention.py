@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.drivers.faults import FaultPlan
+from workbench.drivers.faults.faults import FaultPlan
 from workbench.errors import SettingError
-from workbench.runtime.settings import Settings
-from workbench.testing import Scenario, run_scenario
-from workbench.testing.comparing import equal
-from workbench.testing.contention import contend
-from workbench.testing.invariants.leaks import Resources
-from workbench.testing.topologies import TOPOLOGIES, Trial
+from workbench.lab import Scenario, run_scenario
+from workbench.lab.invariants.leaks import Resources
+from workbench.lab.pipelines.comparing import equal
+from workbench.lab.pipelines.topologies import TOPOLOGIES, Trial
+from workbench.lab.simulation.contention import contend
+from workbench.runtime.settings.settings import Settings
 
 RUNS = int(os.environ.get("WORKBENCH_CONTENTION", "12"))
 CHANGES = max(RUNS, 100)

@@ -18,11 +18,11 @@ import pytest
 from sink_job import SCHEMA, NoOutput, rows
 
 import workbench as wb
-from workbench.connectors.table_sink import TableSink
-from workbench.connectors.tables import Tables
-from workbench.operators.base import OperatorContext
-from workbench.runtime.encoding import encode
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.tables.tables import Tables
+from workbench.operators.contract.base import OperatorContext
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
+from workbench.runtime.storage.encoding import encode
 
 ALL = bool(os.environ.get("WORKBENCH_ALL_DAMAGE"))
 FLIPS, TRUNCATIONS = (10_000, None) if ALL else (300, 300)

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.connectors.rate import LOOK_US
-from workbench.drivers.crowd import CROWD, PATIENCE_MAX, SLEEPERS, Crowd
-from workbench.drivers.looking import LONGEST_OF_ALL_US, LONGEST_US, WAITING_SHARE, Looking
-from workbench.drivers.ticks import SHARE, Budget, Ticks
-from workbench.drivers.turns import TURNSTILE, Turnstile
+from workbench.connectors.contract.rate import LOOK_US
+from workbench.drivers.contract.crowd import CROWD, PATIENCE_MAX, SLEEPERS, Crowd
+from workbench.drivers.contract.turns import TURNSTILE, Turnstile
+from workbench.drivers.live.looking import LONGEST_OF_ALL_US, LONGEST_US, WAITING_SHARE, Looking
+from workbench.drivers.live.ticks import SHARE, Budget, Ticks
 from workbench.durations import NO_TIME
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.input_gate import InputChannel, WatermarkValve
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.input_gate import InputChannel, WatermarkValve
 
 
 def looks(costs_us: list[int], seconds: int) -> list[list[int]]:

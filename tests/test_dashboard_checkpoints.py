@@ -17,13 +17,13 @@ from test_dashboard_picture import FRAME, text_of
 from test_dashboard_truth import frozen, frozen_job, tasks_of
 
 import workbench as wb
-from workbench.dashboard import checkpoints_configuration as configuration
-from workbench.dashboard import checkpoints_history as history
-from workbench.dashboard import checkpoints_overview as overview
-from workbench.dashboard import checkpoints_summary as summary
-from workbench.dashboard import transport
+from workbench.dashboard.page import transport
+from workbench.dashboard.views.checkpoints import checkpoints_configuration as configuration
+from workbench.dashboard.views.checkpoints import checkpoints_history as history
+from workbench.dashboard.views.checkpoints import checkpoints_overview as overview
+from workbench.dashboard.views.checkpoints import checkpoints_summary as summary
 from workbench.elements import CheckpointBarrier, Records
-from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.telemetry.checkpoint_frames import (
     CheckpointFrame,
     CheckpointingFrame,

@@ -20,15 +20,18 @@ from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 from waiting import until
 
-from workbench.dashboard import dashboard, display, pace, steps, transport
-from workbench.dashboard.buffers import columns
-from workbench.dashboard.controls import PAUSE, RESUME
-from workbench.dashboard.graph import box_columns
-from workbench.dashboard.pump import Pump
-from workbench.dashboard.show import Dashboard
-from workbench.dashboard.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
-from workbench.dashboard.time_chart import spaced
-from workbench.dashboard.view import View
+from workbench.dashboard import dashboard
+from workbench.dashboard.charts.time_chart import spaced
+from workbench.dashboard.contract import steps
+from workbench.dashboard.contract.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
+from workbench.dashboard.page import pace, transport
+from workbench.dashboard.shown import display
+from workbench.dashboard.shown.pump import Pump
+from workbench.dashboard.shown.show import Dashboard
+from workbench.dashboard.shown.view import View
+from workbench.dashboard.views.buffers import columns
+from workbench.dashboard.views.controls import PAUSE, RESUME
+from workbench.dashboard.views.graph import box_columns
 from workbench.errors import SettingError
 from workbench.telemetry.frames import EventFrame
 

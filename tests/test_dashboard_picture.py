@@ -9,20 +9,12 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.dashboard import (
-    buffers,
-    checkpoints,
-    checkpoints_history,
-    events,
-    graph,
-    header,
-    holders,
-    latency,
-    time_chart,
-    watermarks,
-    wording,
-)
-from workbench.dashboard.sources import ceiling, ceiling_s
+from workbench.dashboard.charts import time_chart, wording
+from workbench.dashboard.charts.sources import ceiling, ceiling_s
+from workbench.dashboard.contract import header
+from workbench.dashboard.views import buffers, events, graph, latency
+from workbench.dashboard.views.checkpoints import checkpoints, checkpoints_history
+from workbench.dashboard.views.event_time import holders, watermarks
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import (

@@ -10,9 +10,9 @@ from test_dashboard_live import Comms, Page
 from waiting import until
 
 import workbench as wb
-from workbench.dashboard import transport
-from workbench.dashboard.pump import Pump
-from workbench.dashboard.show import Dashboard
+from workbench.dashboard.page import transport
+from workbench.dashboard.shown.pump import Pump
+from workbench.dashboard.shown.show import Dashboard
 
 
 @pytest.fixture(autouse=True)

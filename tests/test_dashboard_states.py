@@ -17,13 +17,17 @@ from test_dashboard_live import Job
 from test_dashboard_picture import FRAME, SIX, text_of
 
 import workbench as wb
-from workbench.api.scene_svg import scene_svg
-from workbench.dashboard import checkpoints, header, holders, late, latency_part, watermarks, wording
-from workbench.dashboard.chaos import ChaosRun, chaos_page
-from workbench.dashboard.show import Dashboard
-from workbench.dashboard.sink_part import Latest, html
-from workbench.dashboard.sweep import sweep_page
-from workbench.dashboard.view import View
+from workbench.api.pictures.scene_svg import scene_svg
+from workbench.dashboard.charts import wording
+from workbench.dashboard.contract import header
+from workbench.dashboard.measured.chaos import ChaosRun, chaos_page
+from workbench.dashboard.measured.sweep import sweep_page
+from workbench.dashboard.shown.show import Dashboard
+from workbench.dashboard.shown.view import View
+from workbench.dashboard.views import latency_part
+from workbench.dashboard.views.checkpoints import checkpoints
+from workbench.dashboard.views.event_time import holders, late, watermarks
+from workbench.dashboard.views.sink_part import Latest, html
 from workbench.durations import MAX_TIME
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import EdgeFrame, Frame, LateFrame, VertexFrame

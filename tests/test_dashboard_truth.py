@@ -14,25 +14,17 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.dashboard import (
-    buffers,
-    checkpoints,
-    gantt,
-    graph,
-    graph_modes,
-    header,
-    holders,
-    inflight,
-    subtasks,
-    watermarks,
-)
-from workbench.dashboard.sink_part import Latest, series
-from workbench.dashboard.state_part import Held, figures, top
-from workbench.dashboard.state_part import html as state_html
+from workbench.dashboard.contract import header
+from workbench.dashboard.views import buffers, graph, graph_modes, subtasks
+from workbench.dashboard.views.checkpoints import checkpoints, gantt, inflight
+from workbench.dashboard.views.event_time import holders, watermarks
+from workbench.dashboard.views.sink_part import Latest, series
+from workbench.dashboard.views.state_part import Held, figures, top
+from workbench.dashboard.views.state_part import html as state_html
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Records
-from workbench.runtime.channel import Channel
-from workbench.runtime.operator_task import OperatorTask
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.tasks.operator_task import OperatorTask
 
 ROWS = 900
 MOMENTS = (60, 140, 260, 333, 420, 555, 700)

@@ -15,16 +15,20 @@ from test_dashboard_picture import FRAME, text_of
 from waiting import until
 
 import workbench as wb
-from workbench.dashboard import dashboard, gantt, graph, graph_modes, inflight, state_part, subtasks, transport, wording
-from workbench.dashboard.errands import MOST, Errands
-from workbench.dashboard.latency import Sample, changes
-from workbench.dashboard.pump import Pump
-from workbench.dashboard.show import Dashboard
-from workbench.dashboard.sink_part import Latest, Series, html, numbers, series
-from workbench.dashboard.state_part import Held
-from workbench.dashboard.view import PARTS
+from workbench.dashboard import dashboard
+from workbench.dashboard.charts import wording
+from workbench.dashboard.contract.errands import MOST, Errands
+from workbench.dashboard.page import transport
+from workbench.dashboard.shown.pump import Pump
+from workbench.dashboard.shown.show import Dashboard
+from workbench.dashboard.shown.view import PARTS
+from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
+from workbench.dashboard.views.checkpoints import gantt, inflight
+from workbench.dashboard.views.latency import Sample, changes
+from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, series
+from workbench.dashboard.views.state_part import Held
 from workbench.errors import JobError, SettingError
-from workbench.kernel.verbs import run_verb
+from workbench.jupyter.verbs import run_verb
 from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput
 

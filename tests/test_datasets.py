@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from workbench.connectors.replay_log import ReplayLog
+from workbench.connectors.replay.log import ReplayLog
 from workbench.datasets import flights_history, weather_history
 from workbench.datasets.package import data_file, unpacked
 from workbench.errors import HistoryError

@@ -19,18 +19,18 @@ from hypothesis import given, settings
 import workbench as wb
 from workbench.durations import NO_TIME
 from workbench.elements import Records
-from workbench.operators import flat_map as flat_map_module
-from workbench.operators.base import Operator, OperatorContext, Output
-from workbench.operators.column_function import ColumnFunction
-from workbench.operators.dead_letters import SCHEMA, TAG, key_text
-from workbench.operators.filter_function import FilterFunction
-from workbench.operators.flat_map import FlatMap
-from workbench.operators.map import Map
-from workbench.operators.map_batches import MapBatches
-from workbench.operators.map_columns import MapColumns
-from workbench.operators.process import Process
-from workbench.operators.reduce import Reduce
-from workbench.testing import simulate
+from workbench.lab import simulate
+from workbench.operators.aggregates.reduce import Reduce
+from workbench.operators.contract.base import Operator, OperatorContext, Output
+from workbench.operators.functions.column_function import ColumnFunction
+from workbench.operators.functions.dead_letters import SCHEMA, TAG, key_text
+from workbench.operators.process.process import Process
+from workbench.operators.stateless import flat_map as flat_map_module
+from workbench.operators.stateless.filter_function import FilterFunction
+from workbench.operators.stateless.flat_map import FlatMap
+from workbench.operators.stateless.map import Map
+from workbench.operators.stateless.map_batches import MapBatches
+from workbench.operators.stateless.map_columns import MapColumns
 
 INPUT = pa.schema([("k", pa.string()), ("v", pa.int64())])
 RAISES, UNFIT, WRONG = -1, -2, -3

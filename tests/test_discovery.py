@@ -38,7 +38,7 @@ def test_the_marker_is_in_the_wheel(tmp_path: Path) -> None:
     build += "print(next(WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=['standard'])))"
     ran = subprocess.run([sys.executable, "-c", build, ROOT, tmp_path], capture_output=True, text=True, check=True)
     with zipfile.ZipFile(ran.stdout.strip().splitlines()[-1]) as wheel:
-        assert {"workbench/py.typed", "workbench/api/stream.py"} <= set(wheel.namelist())
+        assert {"workbench/py.typed", "workbench/api/streams/stream.py"} <= set(wheel.namelist())
 
 
 def test_streams_complete_through_a_chain_of_calls() -> None:

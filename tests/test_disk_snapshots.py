@@ -15,11 +15,11 @@ import pytest
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.elements import Records
-from workbench.operators.base import Operator, OperatorContext, Snapshot
-from workbench.operators.process import Process
-from workbench.runtime.encoding import decode, encode
-from workbench.runtime.manifest import Manifest
+from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
+from workbench.operators.process.process import Process
 from workbench.runtime.storage import DirectoryStorage
+from workbench.runtime.storage.encoding import decode, encode
+from workbench.runtime.storage.manifest import Manifest
 from workbench.state import states_on_disk
 
 EVENTS = pa.schema([("k", pa.int64())])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from workbench import kernels
+from workbench import compiled
+from workbench.compiled.folding.division import DIVISOR_MAX
 from workbench.expressions import compile_expression
-from workbench.kernels.division import DIVISOR_MAX
 
 BIGINTS = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(-(2**51) + 1, 2**51 - 1)
@@ -26,7 +26,7 @@ def parts(value: int, divisor: int) -> tuple[int, int]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm() -> None:
-    kernels.warm_up()
+    compiled.warm_up()
 
 
 @settings(max_examples=300)
@@ -38,15 +38,15 @@ def test_the_kernel_divides_towards_zero(divisor: int, values: list[int], factor
     numbers = np.array([value for value in values + near if abs(value) < 2**51], np.int64)
     out = np.empty_like(numbers)
     expected = [parts(value, divisor) for value in numbers.tolist()]
-    assert kernels.divide_by(numbers, divisor, 0, out)
+    assert compiled.divide_by(numbers, divisor, 0, out)
     assert out.tolist() == [quotient for quotient, _ in expected]
-    assert kernels.divide_by(numbers, divisor, 1, out)
+    assert compiled.divide_by(numbers, divisor, 1, out)
     assert out.tolist() == [remainder for _, remainder in expected]
 
 
 @pytest.mark.parametrize("large", [2**51, -(2**51), 2**63 - 1, -(2**63)])
 def test_the_kernel_refuses_what_it_may_get_wrong(large: int) -> None:
-    assert not kernels.divide_by(np.array([1, large, 2]), 3, 0, np.empty(3, np.int64))
+    assert not compiled.divide_by(np.array([1, large, 2]), 3, 0, np.empty(3, np.int64))
 
 
 @settings(max_examples=200)

@@ -23,9 +23,9 @@ from docstring_rules import (
 )
 
 import workbench as wb
-from workbench.api.plan_view import PlanView
-from workbench.api.state_view import StateView
-from workbench.api.status import Status, Table
+from workbench.api.pictures.plan_view import PlanView
+from workbench.api.pictures.state_view import StateView
+from workbench.api.pictures.status import Status, Table
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,7 +40,13 @@ MADE_FOR_PEOPLE = {
 """Classes whose constructors are not for people."""
 
 SEAM = {
-    *("check", "check_fresh", "create", "describe", "part_format"),  # of sinks: `workbench.connectors.base.Sink`
+    *(
+        "check",
+        "check_fresh",
+        "create",
+        "describe",
+        "part_format",
+    ),  # of sinks: `workbench.connectors.contract.base.Sink`
     *("ask", "observe"),  # of watermark generators: what the runtime calls, and checks, hooks with
 }
 """Members by which the runtime uses what people make; they are described where the runtime's side is."""

@@ -14,23 +14,23 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.connectors.deferred import FILES
-from workbench.connectors.disk import DISK, make_folder_durably
-from workbench.connectors.part_files import make_folder, take_folder, write_durably
-from workbench.drivers.fault_names import Kind
-from workbench.drivers.faults import Fault, FaultPlan
-from workbench.drivers.faulty_disk import ProbedDisk
-from workbench.drivers.probes import Probe
+from workbench.connectors.parts.part_files import make_folder, take_folder, write_durably
+from workbench.drivers.contract.probes import Probe
+from workbench.drivers.faults.fault_names import Kind
+from workbench.drivers.faults.faults import Fault, FaultPlan
+from workbench.drivers.faults.faulty_disk import ProbedDisk
+from workbench.durable.deferred import FILES
+from workbench.durable.disk import DISK, make_folder_durably
 from workbench.elements import CheckpointMode
 from workbench.errors import SinkError, UnreadableCheckpointError
-from workbench.operators.base import OperatorContext
-from workbench.runtime.encoding import encode
+from workbench.lab import TOPOLOGIES, Scenario, run_scenario
+from workbench.lab.simulation.exhaustive import Case, run_case
+from workbench.lab.simulation.whole_checkpoints import lacking
+from workbench.operators.contract.base import OperatorContext
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
+from workbench.runtime.storage.encoding import encode
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.holding import LocalHold
-from workbench.testing import TOPOLOGIES, Scenario, run_scenario
-from workbench.testing.exhaustive import Case, run_case
-from workbench.testing.whole_checkpoints import lacking
 
 # --- what the system is asked for
 

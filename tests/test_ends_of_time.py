@@ -20,9 +20,9 @@ from window_model import SCHEMA, Collected, Running
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.replay_log import write_log
-from workbench.dashboard.sink_part import Latest, html, series
-from workbench.drivers.step import told
+from workbench.connectors.replay.log import write_log
+from workbench.dashboard.views.sink_part import Latest, html, series
+from workbench.drivers.contract.step import told
 from workbench.durations import (
     EARLIEST_TIME,
     LAST_WATERMARK,
@@ -35,17 +35,17 @@ from workbench.durations import (
 )
 from workbench.elements import Records, Watermark, event_times
 from workbench.errors import HistoryError, JobError, RecordError, SettingError
-from workbench.operators.base import OperatorContext
-from workbench.operators.join_columns import JoinColumns
-from workbench.operators.join_interval import IntervalJoin
-from workbench.operators.join_window import WindowJoin
-from workbench.operators.process import Process
-from workbench.operators.python_rows import python_rows, python_values
-from workbench.operators.timestamps import AssignTimestamps
-from workbench.operators.watermarks import Custom
-from workbench.operators.window_aggregate import WindowAggregate
-from workbench.operators.window_apply import WindowApply
-from workbench.operators.window_settings import WindowSettings
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.contract.python_rows import python_rows, python_values
+from workbench.operators.event_time.timestamps import AssignTimestamps
+from workbench.operators.event_time.watermarks import Custom
+from workbench.operators.joins.columns import JoinColumns
+from workbench.operators.joins.interval import IntervalJoin
+from workbench.operators.joins.window import WindowJoin
+from workbench.operators.process.process import Process
+from workbench.operators.windows.aggregate import WindowAggregate
+from workbench.operators.windows.apply import WindowApply
+from workbench.operators.windows.settings import WindowSettings
 from workbench.telemetry.scene import marbles_of
 from workbench.windows import Session, Sliding, Tumbling
 

@@ -23,8 +23,8 @@ AT_HAND = {"wb": wb, "pa": pa, "col": wb.col, "expr": wb.expr}
 """What an example may use without importing it, as in a notebook."""
 
 NEEDS_MORE = {
-    "workbench.connectors.replay_cursor",  # a log that is there
-    "workbench.connectors.replay_log",
+    "workbench.connectors.replay.cursor",  # a log that is there
+    "workbench.connectors.replay.log",
     "workbench.spark.history",
     "workbench.spark.session",
     "workbench.telemetry.reached",  # a frame of a running job

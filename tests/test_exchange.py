@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.drivers.probes import Probe, attach
+from workbench.drivers.contract.probes import Probe, attach
 from workbench.elements import Element, Records
-from workbench.runtime.channel import Channel
-from workbench.runtime.splitters import ShuffleSplitter, split_by
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.splitters import ShuffleSplitter, split_by
 
 ROWS = 600
 

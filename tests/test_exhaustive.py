@@ -7,15 +7,15 @@ from typing import get_args
 
 import pytest
 
-from workbench.cli import simulating
 from workbench.cli.entry import main
-from workbench.drivers.crash_points import COORDINATOR, CrashPoint
-from workbench.drivers.fault_names import POINTS
-from workbench.drivers.faults import Fault, FaultPlan
+from workbench.drivers.faults.crash_points import COORDINATOR, CrashPoint
+from workbench.drivers.faults.fault_names import POINTS
+from workbench.drivers.faults.faults import Fault, FaultPlan
 from workbench.elements import CheckpointMode
-from workbench.testing import exhaustive
-from workbench.testing.crash_places import Owners, missing, required
-from workbench.testing.exhaustive import MODES, NAMES, Case, _singles, census, run_case, way_back
+from workbench.lab import simulating
+from workbench.lab.simulation import exhaustive
+from workbench.lab.simulation.crash_places import Owners, missing, required
+from workbench.lab.simulation.exhaustive import MODES, NAMES, Case, _singles, census, run_case, way_back
 
 # Those with many tasks take most of the time; the command looks at all of them.
 FEW_TASKS = [name for name in NAMES if name not in ("united", "layered", "exchanged")]

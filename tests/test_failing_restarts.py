@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.connectors.sql_database import Database
-from workbench.connectors.sql_sink import ENGINES
-from workbench.connectors.sql_table import SqlTable
-from workbench.connectors.table_sink import _TableSinkLogic
-from workbench.drivers.faults import Fault, FaultPlan
+from workbench.connectors.sql.database import Database
+from workbench.connectors.sql.sink import ENGINES
+from workbench.connectors.sql.table import SqlTable
+from workbench.connectors.tables.table_sink import _TableSinkLogic
+from workbench.drivers.faults.faults import Fault, FaultPlan
 from workbench.errors import (
     CommittedRowsError,
     CorruptCheckpointError,
@@ -26,12 +26,12 @@ from workbench.errors import (
     UnreadableCheckpointError,
     sentence_of,
 )
-from workbench.runtime.restarts import is_final
+from workbench.lab.pipelines.topologies import TOPOLOGIES
+from workbench.lab.simulation.scenario import Scenario
+from workbench.lab.simulation.simulation import run_scenario
+from workbench.runtime.job.restarts import is_final
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.runtime.storage.files import LocalFiles
-from workbench.testing.scenario import Scenario
-from workbench.testing.simulation import run_scenario
-from workbench.testing.topologies import TOPOLOGIES
 
 LOCKED = SinkError("database is locked")
 EIO = OSError(5, "Input/output error")

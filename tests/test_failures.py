@@ -13,8 +13,8 @@ import pytest
 
 import workbench as wb
 from workbench.errors import JobError
-from workbench.kernel.verbs import run_verb
-from workbench.runtime.deployment import Execution
+from workbench.jupyter.verbs import run_verb
+from workbench.runtime.tasks.deployment import Execution
 
 COUNT = 160
 

@@ -16,8 +16,8 @@ import pytest
 from sink_job import CRASH_POINTS, SinkJob, crash_at, go_on
 
 import workbench as wb
-from workbench.connectors import part_sink
-from workbench.connectors.file_sink import FileSink
+from workbench.connectors.parts import part_sink
+from workbench.connectors.parts.file_sink import FileSink
 from workbench.errors import SettingError, SinkError
 
 

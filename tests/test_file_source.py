@@ -21,10 +21,10 @@ from source_readers import read_in_runs, readers
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors import file_format
-from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.file_source import FileSource
-from workbench.connectors.json_lines import parse_json
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.files import file_format
+from workbench.connectors.files.file_source import FileSource
+from workbench.connectors.files.json_lines import parse_json
 from workbench.errors import CheckpointError, PlanError, SettingError, SourceError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("t", pa.timestamp("us"))])
@@ -213,8 +213,8 @@ def test_rows_that_are_longer_than_a_block(kind: str, tmp_path: Path, monkeypatc
 
 
 def test_a_row_without_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.connectors.csv_format.BLOCK_BYTES", 200)
-    monkeypatch.setattr("workbench.connectors.csv_format.LARGEST_BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("workbench.connectors.files.csv_format.BLOCK_BYTES", 200)
+    monkeypatch.setattr("workbench.connectors.files.csv_format.LARGEST_BLOCK_BYTES", 1_000)
     (tmp_path / "a.csv").write_text('n\n1\n"' + "2\n" * 1_000)
     source = FileSource(tmp_path / "a.csv", pa.schema([("n", pa.int64())]))
     with pytest.raises(SourceError, match=r"a\.csv cannot be read: a row has more than 1,000 bytes, or a quote is not"):
@@ -238,7 +238,7 @@ def test_a_bad_line_is_found_without_reading_each_alone(tmp_path: Path, monkeypa
         calls.append(len(block))
         return parse_json(block, schema)
 
-    monkeypatch.setattr("workbench.connectors.json_lines.parse_json", counted)
+    monkeypatch.setattr("workbench.connectors.files.json_lines.parse_json", counted)
     with pytest.raises(SourceError, match=r"a\.jsonl, line 20124, is not a record"):
         drain(readers(source, 1)[0])
     assert len(calls) < 30

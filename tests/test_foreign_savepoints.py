@@ -20,7 +20,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.durations import NO_TIME
-from workbench.operators.window_sessions import SessionPlaces
+from workbench.operators.windows.sessions import SessionPlaces
 
 ALL = bool(os.environ.get("WORKBENCH_ALL_DAMAGE"))
 SAMPLE = 14

@@ -14,9 +14,9 @@ from sink_job import SCHEMA, NoOutput, resolve, rows
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.base import Sink
+from workbench.connectors.contract.base import Sink
 from workbench.errors import SinkError
-from workbench.operators.base import Operator, OperatorContext, Snapshot
+from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
 
 ROWS = 3_000
 NUMBERS = pa.table({"n": range(ROWS)})

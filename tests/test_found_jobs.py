@@ -16,14 +16,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import workbench as wb
-from workbench.api import registry
-from workbench.api.job_record import Cell, JobRecord, KnownDirectories
+from workbench.api.job import registry
+from workbench.api.kept.job_record import Cell, JobRecord, KnownDirectories
 from workbench.clock import SystemClock, VirtualClock
 from workbench.errors import CheckpointError
-from workbench.kernel import load_ipython_extension, unload_ipython_extension
-from workbench.kernel.advice import Advice
-from workbench.kernel.completion import candidates
-from workbench.kernel.magics import resuming
+from workbench.jupyter import load_ipython_extension, unload_ipython_extension
+from workbench.jupyter.advice import Advice
+from workbench.jupyter.completion import candidates
+from workbench.jupyter.magics import resuming
 from workbench.runtime.storage import DirectoryStorage, open_files
 from workbench.runtime.storage.lease import LEASE_US, Lease, lessee
 

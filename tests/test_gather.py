@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from workbench.elements import Records
 from workbench.expressions import compile_expression
-from workbench.expressions.choice import Choice, Codes
-from workbench.operators.gather import Gather
+from workbench.expressions.evaluation.choice import Choice, Codes
+from workbench.operators.contract.gather import Gather
 
 WORDS = pa.array(["a", "b", None, "d"])
 TYPES: list[pa.DataType] = [

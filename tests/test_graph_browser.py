@@ -10,7 +10,7 @@ import pytest
 from browsing import CHROMIUM, chromium, opened
 
 import workbench as wb
-from workbench.dashboard.graph_part import GraphPart
+from workbench.dashboard.views.graph_part import GraphPart
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [

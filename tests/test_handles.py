@@ -17,7 +17,9 @@ SLOW = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=10).sink_to(wb.T
 
 def test_of_two_that_begin_at_once_under_one_name_the_second_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     first = SLOW.run("one")
-    monkeypatch.setattr("workbench.api.launch.check_free", lambda name: None)  # it looked before the first was known
+    monkeypatch.setattr(
+        "workbench.api.launching.launch.check_free", lambda name: None
+    )  # it looked before the first was known
     with pytest.raises(wb.JobError, match="a job 'one' is RUNNING: stop it first"):
         SLOW.run("one")
     assert wb.jobs()["one"] is first

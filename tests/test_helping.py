@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.rate import LOOK_US
-from workbench.connectors.tables import Tables
-from workbench.connectors.throttle import next_look_us
-from workbench.drivers.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, Looking
-from workbench.drivers.slot_threads import Crew, SlotThread
-from workbench.drivers.turns import Turnstile
+from workbench.connectors.contract.rate import LOOK_US
+from workbench.connectors.contract.throttle import next_look_us
+from workbench.connectors.tables.tables import Tables
+from workbench.drivers.contract.turns import Turnstile
+from workbench.drivers.live.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, Looking
+from workbench.drivers.live.slot_threads import Crew, SlotThread
 from workbench.elements import CheckpointBarrier, Records, Watermark
 from workbench.plan.physical import build_physical_graph
-from workbench.runtime.deployment import Execution, JobServices, deploy
-from workbench.runtime.messages import Report
-from workbench.runtime.operator_task import OperatorTask
-from workbench.runtime.settings import Settings
-from workbench.runtime.task import Outcome
+from workbench.runtime.messages.messages import Report
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.deployment import Execution, JobServices, deploy
+from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.task import Outcome
 
 
 class Host:

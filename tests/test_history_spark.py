@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, TimeType
 
-from workbench.connectors.replay_log import ROW_GROUP_ROWS, ReplayLog
+from workbench.connectors.replay.log import ROW_GROUP_ROWS, ReplayLog
 from workbench.errors import HistoryError
 from workbench.spark.history import History
 from workbench.spark.java import find_java, java_for_spark

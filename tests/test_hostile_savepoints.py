@@ -17,10 +17,10 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.checksum import checksum
-from workbench.runtime.encoding import decode, encode
-from workbench.runtime.manifest import MANIFEST, read_manifest
+from workbench.durable.checksum import checksum
 from workbench.runtime.storage import DirectoryStorage
+from workbench.runtime.storage.encoding import decode, encode
+from workbench.runtime.storage.manifest import MANIFEST, read_manifest
 
 NUMBERS = pa.table({"n": range(3_000)})
 SNAPSHOT = dict[str, Any]

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.hybrid_source import HybridSource
-from workbench.connectors.replay_log import ReplayLog, write_log
-from workbench.connectors.replay_source import ReplaySource
-from workbench.connectors.table_source import TableSource
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.live.hybrid_source import HybridSource
+from workbench.connectors.replay.log import ReplayLog, write_log
+from workbench.connectors.replay.source import ReplaySource
+from workbench.connectors.tables.table_source import TableSource
 from workbench.errors import PlanError
-from workbench.operators.base import OperatorContext, Snapshot
+from workbench.operators.contract.base import OperatorContext, Snapshot
 
 MINUTE = 60_000_000
 

@@ -20,12 +20,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 import workbench as wb
 from workbench.elements import Records
 from workbench.errors import CorruptCheckpointError
-from workbench.operators.aggregate import RollingAggregate
-from workbench.operators.base import OperatorContext
-from workbench.runtime.encoding import encode
+from workbench.operators.aggregates.aggregate import RollingAggregate
+from workbench.operators.contract.base import OperatorContext
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_of
+from workbench.runtime.storage.encoding import encode
 from workbench.runtime.storage.state_parts import CHANGES_MAX
-from workbench.runtime.table_changes import apply_changes, can_change, changes_between
+from workbench.runtime.storage.table_changes import apply_changes, can_change, changes_between
 
 MB = 1_000_000
 TASK = st.sampled_from(["t[0]", "t[1]"])

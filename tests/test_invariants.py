@@ -13,8 +13,8 @@ import pytest
 from mutants import MUTANTS, Mutant, moving
 from mutants.timed import timed
 
-from workbench.drivers.faults import FaultPlan
-from workbench.testing import TOPOLOGIES, Scenario, run_scenario
+from workbench.drivers.faults.faults import FaultPlan
+from workbench.lab import TOPOLOGIES, Scenario, run_scenario
 
 SEEDS = 3_000  # most bugs show within twenty; the rarest of all takes a thousand short simulations
 SAMPLE = 5

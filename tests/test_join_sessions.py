@@ -14,9 +14,9 @@ from test_joins import Collected as Rows
 
 import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.operators import join_session
-from workbench.operators.join_columns import JoinColumns
-from workbench.operators.join_window import WindowJoin
+from workbench.operators.joins import session as join_session
+from workbench.operators.joins.columns import JoinColumns
+from workbench.operators.joins.window import WindowJoin
 from workbench.state import KeyPartitioner
 from workbench.windows import Session
 

@@ -13,9 +13,9 @@ import pytest
 from pipelines.slow import Slow
 
 import workbench as wb
-from workbench.operators import async_lookup
-from workbench.testing import simulate
-from workbench.testing.topologies import TOPOLOGIES, Outputs, Trial, _equal, _size, _source
+from workbench.lab import simulate
+from workbench.lab.pipelines.topologies import TOPOLOGIES, Outputs, Trial, _equal, _size, _source
+from workbench.operators.joins import async_lookup
 
 END = 2**63 - 2  # a timer that fires when the input has ended
 

@@ -17,12 +17,14 @@ import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError, SettingError
-from workbench.operators import join_groups, join_interval, join_rows
-from workbench.operators.base import Operator, OperatorContext
-from workbench.operators.join_columns import How, JoinColumns, parse_on
-from workbench.operators.join_interval import IntervalJoin
-from workbench.operators.join_lookup import LookupJoin
-from workbench.operators.join_window import WindowJoin
+from workbench.operators.contract.base import Operator, OperatorContext
+from workbench.operators.joins import groups as join_groups
+from workbench.operators.joins import interval as join_interval
+from workbench.operators.joins import rows as join_rows
+from workbench.operators.joins.columns import How, JoinColumns, parse_on
+from workbench.operators.joins.interval import IntervalJoin
+from workbench.operators.joins.lookup import LookupJoin
+from workbench.operators.joins.window import WindowJoin
 from workbench.state import KeyPartitioner
 from workbench.windows import Sliding, Tumbling
 

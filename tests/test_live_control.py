@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.api.tuning import Tuning
-from workbench.runtime.master import Master
+from workbench.api.job.job import Job
+from workbench.api.job.tuning import Tuning
+from workbench.runtime.job.master import Master
 
 SECOND = 1_000_000
 

@@ -18,22 +18,22 @@ import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, Records, Watermark
 from workbench.errors import RecordError
-from workbench.operators import aggregations as agg
-from workbench.operators.base import OperatorContext
-from workbench.operators.local_aggregate import LocalAggregate, LocalAggregation, Worthwhile
-from workbench.operators.partials import RECORDS, Merging, is_partial
-from workbench.operators.window_aggregate import WindowAggregate
+from workbench.lab.pipelines.comparing import equal
+from workbench.lab.pipelines.inputs import source
+from workbench.lab.pipelines.topologies import Trial
+from workbench.lab.simulation.scenario import Scenario
+from workbench.lab.simulation.simulation import run_scenario
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.aggregates.local_aggregate import LocalAggregate, LocalAggregation, Worthwhile
+from workbench.operators.aggregates.partials import RECORDS, Merging, is_partial
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.plan import build_physical_graph
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.in_flight import Flow, InFlight, restored, saved
-from workbench.runtime.output import EdgeOutput
-from workbench.runtime.output_pool import OutputPool
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.in_flight import Flow, InFlight, restored, saved
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.state import KeyPartitioner
-from workbench.testing.comparing import equal
-from workbench.testing.inputs import source
-from workbench.testing.scenario import Scenario
-from workbench.testing.simulation import run_scenario
-from workbench.testing.topologies import Trial
 from workbench.windows import Tumbling
 
 ALWAYS = Worthwhile(rows=1, shrinks=1, pause=0)

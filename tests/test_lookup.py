@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.drivers.executor import ThreadedExecutor
+from workbench.drivers.contract.executor import ThreadedExecutor
 from workbench.durations import MAX_TIME
 from workbench.elements import Records
 from workbench.errors import CheckpointError, PlanError, RecordError, SettingError
-from workbench.operators.async_lookup import AsyncLookup
-from workbench.operators.base import OperatorContext
-from workbench.operators.executor import Given, Inline
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.contract.executor import Given, Inline
+from workbench.operators.joins.async_lookup import AsyncLookup
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64()})
 ADDED = {"w": pa.string()}

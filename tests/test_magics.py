@@ -18,15 +18,15 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import workbench
-from workbench.dashboard.view import PARTS
+from workbench.dashboard.shown.view import PARTS
 from workbench.errors import JobError, WorkbenchError, unknown
-from workbench.kernel import load_ipython_extension, magics, unload_ipython_extension
-from workbench.kernel.completion import VIEWS
-from workbench.kernel.extension import SWITCH_INTERVAL_S
-from workbench.kernel.interrupts import interrupts_held
-from workbench.kernel.job_list import JobList
-from workbench.kernel.shutdown import Caretaker
-from workbench.kernel.verbs import VERBS
+from workbench.jupyter import load_ipython_extension, magics, unload_ipython_extension
+from workbench.jupyter.completion import VIEWS
+from workbench.jupyter.extension import SWITCH_INTERVAL_S
+from workbench.jupyter.interrupts import interrupts_held
+from workbench.jupyter.job_list import JobList
+from workbench.jupyter.shutdown import Caretaker
+from workbench.jupyter.verbs import VERBS
 from workbench.plan.logical import LogicalGraph
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 

@@ -18,7 +18,7 @@ from waiting import until
 
 import workbench as wb
 from workbench import col
-from workbench.connectors import folder_lock
+from workbench.durable import folder_lock
 from workbench.runtime.storage import DirectoryStorage, HeldError
 
 pytestmark = pytest.mark.spark  # the history is written by Spark

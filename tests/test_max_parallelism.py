@@ -16,24 +16,24 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench import col
-from workbench.api.job import Job
-from workbench.api.launch import build_master
-from workbench.api.opening import open_storage, regrouped
-from workbench.api.refusals import planned
+from workbench.api.beginning.opening import open_storage, regrouped
+from workbench.api.job.job import Job
+from workbench.api.launching.launch import build_master
+from workbench.api.launching.refusals import planned
 from workbench.clock import VirtualClock
-from workbench.connectors.checksum import checksum
-from workbench.connectors.tables import Tables
-from workbench.drivers.faults import FaultInjector, FaultPlan
-from workbench.drivers.probes import Probe
-from workbench.drivers.simulation import SimulationDriver
+from workbench.connectors.tables.tables import Tables
+from workbench.drivers.contract.probes import Probe
+from workbench.drivers.faults.faults import FaultInjector, FaultPlan
+from workbench.drivers.stepped.simulation import SimulationDriver
+from workbench.durable.checksum import checksum
 from workbench.elements import Records
 from workbench.observer import JobObserver
-from workbench.operators.base import OperatorContext, Snapshot
-from workbench.operators.past_watermarks import PastWatermarks
-from workbench.runtime.manifest import read_manifest
-from workbench.runtime.master import Master
-from workbench.runtime.splitters import ShuffleSplitter, split_by
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.runtime.exchange.splitters import ShuffleSplitter, split_by
+from workbench.runtime.job.master import Master
 from workbench.runtime.storage import DirectoryStorage
+from workbench.runtime.storage.manifest import read_manifest
 from workbench.state import key_groups_of, owned_rows
 
 ROWS, KEYS = 1_500, 500

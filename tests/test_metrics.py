@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.status import Table
-from workbench.kernel.protocol import summarise
+from workbench.api.pictures.status import Table
+from workbench.jupyter.protocol import summarise
 
 SECOND = 1_000_000
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api import launch
-from workbench.api.job import Job
-from workbench.runtime.settings import Settings
+from workbench.api.job.job import Job
+from workbench.api.launching import launch
+from workbench.runtime.settings.settings import Settings
 
 ROWS = 3_000
 KEYS = 7

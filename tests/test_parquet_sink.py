@@ -12,10 +12,10 @@ from hypothesis import settings
 from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, rows
 from sink_machine import SinkMachine
 
-from workbench.connectors import part_sink
-from workbench.connectors.parquet_sink import ParquetSink
+from workbench.connectors.parts import part_sink
+from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.errors import CorruptCheckpointError, SettingError, SinkError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 
 def visible(folder: Path) -> list[int]:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from workbench.elements import Records
-from workbench.operators import aggregations as agg
-from workbench.operators.base import Operator, OperatorContext, Output, Snapshot
-from workbench.operators.past_watermarks import PastWatermarks
-from workbench.operators.window_aggregate import WindowAggregate
-from workbench.runtime.encoding import decode, encode
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.operators.windows.aggregate import WindowAggregate
+from workbench.runtime.storage.encoding import decode, encode
 from workbench.windows import Session, Sliding, Tumbling, Window
 
 SCHEMA = pa.schema([("k", pa.int64())])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import workbench as wb
-from workbench.connectors.plain_types import plain_table, plain_type
+from workbench.connectors.contract.plain_types import plain_table, plain_type
 
 WORDS = [None if n % 7 == 0 else f"word {n % 5} {'é' * (n % 20)}" for n in range(100)]
 RUNS = [f"run {n}" for n in range(25)]

@@ -18,15 +18,15 @@ from source_readers import read_in_runs
 
 import workbench as wb
 from workbench import col
-from workbench.connectors.base import Fetched, Source
-from workbench.connectors.file_source import FileSource
-from workbench.connectors.generator_source import GeneratorSource
-from workbench.connectors.hybrid_source import HybridSource
-from workbench.connectors.replay_log import ReplayLog, write_log
-from workbench.connectors.replay_source import ReplaySource
-from workbench.connectors.table_source import TableSource
+from workbench.connectors.contract.base import Fetched, Source
+from workbench.connectors.files.file_source import FileSource
+from workbench.connectors.live.generator_source import GeneratorSource
+from workbench.connectors.live.hybrid_source import HybridSource
+from workbench.connectors.replay.log import ReplayLog, write_log
+from workbench.connectors.replay.source import ReplaySource
+from workbench.connectors.tables.table_source import TableSource
 from workbench.datasets.access_log import AccessLog
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 from workbench.plan.logical import Input, Node
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.int64())])

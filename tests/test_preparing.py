@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import workbench
-from workbench.api import preparing
-from workbench.kernels.compiled import INTS, KERNELS, compiled
+from workbench.api.beginning import preparing
+from workbench.compiled.machinery.compiled import INTS, KERNELS, compiled
 
 PACKAGE = Path(workbench.__file__).parent
 ONE_KERNEL = """
-import workbench.kernels
-from workbench.kernels.compiled import KERNELS
+import workbench.compiled
+from workbench.compiled.machinery.compiled import KERNELS
 [kernel] = [kernel for kernel in KERNELS if kernel.name == "hash_ints"]
 kernel.dispatcher.compile(kernel.signature)
-print(workbench.kernels.__file__)
+print(workbench.compiled.__file__)
 print(kernel.was_compiled)
 """
 
@@ -42,7 +42,8 @@ def installed(tmp_path: Path) -> Path:
     """The package in a folder whose caches cannot be written, not even by root: files stand where they would go."""
     site = tmp_path / "site-packages"
     shutil.copytree(PACKAGE, site / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
-    (site / "workbench" / "kernels" / "__pycache__").write_text("")
+    for room in ("folding", "keys", "machinery"):
+        (site / "workbench" / "compiled" / room / "__pycache__").write_text("")
     return site
 
 

@@ -17,9 +17,9 @@ from workbench.clock import VirtualClock
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import PlanError, RecordError, SettingError
-from workbench.operators.base import Operator, OperatorContext, Snapshot
-from workbench.operators.process import Process
-from workbench.operators.record_loop import CHUNK
+from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
+from workbench.operators.functions.record_loop import CHUNK
+from workbench.operators.process.process import Process
 from workbench.state import KeyPartitioner
 
 EVENTS = pa.schema({"k": pa.string(), "n": pa.int64()})
@@ -327,7 +327,7 @@ def test_timers_that_would_go_on_for_ever_after_the_last_record_are_an_error(mon
         def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> None:
             ctx.register_event_timer(time + 1)
 
-    monkeypatch.setattr("workbench.operators.process_logic._AT_THE_END", 1_000)
+    monkeypatch.setattr("workbench.operators.process.process_logic._AT_THE_END", 1_000)
     operator = opened(process(Ticking(), ALARMS))
     operator.process(events([("a", 0)], [0]), 0, Collected())
     operator.on_watermark(10, Collected())

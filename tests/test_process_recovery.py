@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.lab import TOPOLOGIES, simulate
+from workbench.lab.pipelines.topologies import Outputs, Trial, _equal, _source
 from workbench.state import keyed_states, states_on_disk
-from workbench.testing import TOPOLOGIES, simulate
-from workbench.testing.topologies import Outputs, Trial, _equal, _source
 
 SIZE_US = 100
 

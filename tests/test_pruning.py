@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.api.pipeline import Pipeline
+from workbench.api.running.pipeline import Pipeline
 from workbench.durations import MAX_TIME
 from workbench.elements import Records
-from workbench.operators.base import Operator, OperatorContext
+from workbench.operators.contract.base import Operator, OperatorContext
 from workbench.plan import LogicalGraph, Node, build_physical_graph
 from workbench.plan.pruning import pruned, travelling
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.kernel import protocol
-from workbench.kernel.verbs import run_verb
+from workbench.api.job.job import Job
+from workbench.jupyter import protocol
+from workbench.jupyter.verbs import run_verb
 
 ROWS = 700
 

@@ -14,7 +14,7 @@ import pytest
 from pipelines.mutants import MUTANTS, Mutant, in_force
 from pipelines.running import check
 
-from workbench.kernels import warm_up
+from workbench.compiled import warm_up
 
 SIMULATED = int(os.environ.get("WORKBENCH_PIPELINES", "300"))
 FIRST = int(os.environ.get("WORKBENCH_FIRST_PIPELINE", "0"))

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.runtime import read_size
-from workbench.runtime.output_pool import OutputPool
-from workbench.runtime.read_size import FIRST, LARGE, LARGEST, LONGEST_STEP_US, QUICK_STEP_US, SMALLEST, ReadSize
+from workbench.runtime.exchange.output_pool import OutputPool
+from workbench.runtime.tasks import read_size
+from workbench.runtime.tasks.read_size import FIRST, LARGE, LARGEST, LONGEST_STEP_US, QUICK_STEP_US, SMALLEST, ReadSize
 
 FULL = 262_144
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.recording import Recording
-from workbench.dashboard.playback import SHOWN, PlaybackView
-from workbench.dashboard.report import chosen
-from workbench.dashboard.serve import serve_recording
+from workbench.api.kept.recording import Recording
+from workbench.dashboard.shown.playback import SHOWN, PlaybackView
+from workbench.dashboard.shown.report import chosen
+from workbench.dashboard.shown.serve import serve_recording
 from workbench.errors import SettingError
 from workbench.telemetry.whole_file import replaced
 

@@ -13,8 +13,8 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api.job_record import Cell
-from workbench.dashboard.errands import Errands
+from workbench.api.kept.job_record import Cell
+from workbench.dashboard.contract.errands import Errands
 from workbench.errors import sentence_of
 from workbench.redaction import hidden_places, redacted
 

@@ -16,8 +16,8 @@ from outputs import Collected
 import workbench as wb
 from workbench.elements import Records
 from workbench.errors import CheckpointError, PlanError, RecordError
-from workbench.operators.base import OperatorContext
-from workbench.operators.reduce import Reduce, ReduceLogic
+from workbench.operators.aggregates.reduce import Reduce, ReduceLogic
+from workbench.operators.contract.base import OperatorContext
 from workbench.state import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64(), "seen": pa.list_(pa.int64())})

@@ -16,8 +16,8 @@ from waiting import until
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
+from workbench.runtime.storage.encoding import encode
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.lease import LEASE_US
 from workbench.runtime.storage.locations import folder_in

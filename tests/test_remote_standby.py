@@ -19,12 +19,13 @@ import pytest
 from conftest import SECRET
 
 import workbench as wb
-from workbench.api import launch, opening
+from workbench.api.beginning import opening
+from workbench.api.launching import launch
 from workbench.clock import VirtualClock
-from workbench.connectors.checksum import RunningChecksum
+from workbench.durable.checksum import RunningChecksum
 from workbench.errors import CheckpointError
-from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, HeldError, Manifest, directory, lease
+from workbench.runtime.storage.encoding import encode
 from workbench.runtime.storage.lease import HEARTBEAT_US, LEASE, LEASE_US, SETTLE_US, Lease
 from workbench.runtime.storage.locations import open_files
 
@@ -287,7 +288,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_remote_standby import numbers
-from workbench.api import opening
+from workbench.api.beginning import opening
 opening.HEARTBEAT_US, opening.SETTLE_US = 300_000, 0
 job = numbers(Path(sys.argv[2]), rate=200).run("shared", checkpoint_dir=sys.argv[1], checkpoint_interval="50ms")
 while int(job.status()["checkpoints"]) < 3:

@@ -12,7 +12,7 @@ from IPython.utils.capture import capture_output
 from waiting import until
 
 import workbench as wb
-from workbench.api import registry
+from workbench.api.job import registry
 
 BODY = "\nimport pyarrow as pa, workbench as wb\nwb.Stream.from_table(pa.table({'n': list(range(100_000))}), rate=200)"
 COUNTS = BODY + ".key_by('n').aggregate(m=wb.count()).uid('counts')"

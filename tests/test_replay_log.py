@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.connectors import replay_cursor, replay_draft
-from workbench.connectors.replay_draft import LogDraft
-from workbench.connectors.replay_log import ReplayLog, write_log
+from workbench.connectors.replay import cursor as replay_cursor
+from workbench.connectors.replay import draft as replay_draft
+from workbench.connectors.replay.draft import LogDraft
+from workbench.connectors.replay.log import ReplayLog, write_log
 from workbench.errors import HistoryError
 
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, WaitUntil
-from workbench.connectors.pace import Pace
-from workbench.connectors.replay_log import ReplayLog, write_log
-from workbench.connectors.replay_source import BREATH_US, ReplayReader, ReplaySource
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.replay.log import ReplayLog, write_log
+from workbench.connectors.replay.pace import Pace
+from workbench.connectors.replay.source import BREATH_US, ReplayReader, ReplaySource
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.errors import HistoryError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 
 def log_of(path: Path, arrivals: list[int], channels: int = 2) -> ReplayLog:

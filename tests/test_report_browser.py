@@ -7,7 +7,7 @@ import pytest
 from browsing import CHROMIUM, chromium, opened
 
 import workbench as wb
-from workbench.dashboard.report import chosen
+from workbench.dashboard.shown.report import chosen
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [

@@ -14,9 +14,9 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.connectors.base import SourceReader
-from workbench.connectors.block_reader import BlockReader, Blocks
+from workbench.api.job.job import Job
+from workbench.connectors.contract.base import SourceReader
+from workbench.connectors.contract.block_reader import BlockReader, Blocks
 from workbench.plan import Node
 from workbench.plan.logical import Input
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.errors import JobError, SettingError
+from workbench.lab import simulate
 from workbench.plan.physical import build_physical_graph
 from workbench.plan.regions import regions_of
-from workbench.runtime.attempts import Attempts
-from workbench.runtime.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
-from workbench.runtime.restarts import Restarts
-from workbench.runtime.settings import Settings
-from workbench.testing import simulate
+from workbench.runtime.job.attempts import Attempts
+from workbench.runtime.job.restarts import Restarts
+from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
+from workbench.runtime.settings.settings import Settings
 
 S = 1_000_000
 

@@ -14,10 +14,10 @@ from outputs import Collected
 
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError
-from workbench.operators import aggregations as agg
-from workbench.operators.accumulators import Accumulators
-from workbench.operators.aggregate import RollingAggregate
-from workbench.operators.base import OperatorContext
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.aggregates.accumulators import Accumulators
+from workbench.operators.aggregates.aggregate import RollingAggregate
+from workbench.operators.contract.base import OperatorContext
 from workbench.state import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int32(), "x": pa.float64(), "t": pa.timestamp("ms"), "d": pa.date32()})

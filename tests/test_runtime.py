@@ -15,13 +15,13 @@ from waiting import until
 import workbench as wb
 from workbench.durations import MAX_TIME
 from workbench.elements import CheckpointBarrier, Element, EndOfStream, LatencyMarker, Records, Watermark
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.encoding import decode, encode
-from workbench.runtime.input_gate import InputChannel, InputGate, WatermarkValve
-from workbench.runtime.output import EdgeOutput
-from workbench.runtime.output_pool import OutputPool
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.input_gate import InputChannel, InputGate, WatermarkValve
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.storage import DirectoryStorage, Manifest
+from workbench.runtime.storage.encoding import decode, encode
 from workbench.state.key_groups import KeyPartitioner
 from workbench.telemetry.sampler import Sampler
 

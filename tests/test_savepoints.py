@@ -15,12 +15,12 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api import job_savepoints
-from workbench.connectors.checksum import checksum
-from workbench.runtime.encoding import encode
-from workbench.runtime.in_flight import TASK
-from workbench.runtime.manifest import read_manifest
+from workbench.api.job import job_savepoints
+from workbench.durable.checksum import checksum
+from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
+from workbench.runtime.storage.encoding import encode
+from workbench.runtime.storage.manifest import read_manifest
 
 ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(ROWS)})

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.elements import Records, Watermark
-from workbench.operators.partials import RECORDS
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.scale import Scale
+from workbench.operators.aggregates.partials import RECORDS
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.scale import Scale
 
 SCHEMA = pa.schema(
     {

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.expressions import col, compile_expression
-from workbench.expressions.searching import contains, matches, required_literal
+from workbench.expressions.evaluation.searching import contains, matches, required_literal
 
 few = st.text("ab é", max_size=150)
 texts = st.lists(st.one_of(st.none(), few), max_size=40)

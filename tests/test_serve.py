@@ -19,8 +19,8 @@ from tornado.websocket import websocket_connect
 
 import workbench as wb
 from workbench.cli import main
-from workbench.dashboard import doorkeeper
-from workbench.dashboard.serve import _list
+from workbench.dashboard.page import doorkeeper
+from workbench.dashboard.shown.serve import _list
 from workbench.errors import SettingError
 
 SEEN = """((window.Bokeh?.documents ?? []).flatMap((document) => [...document._all_models.values()])

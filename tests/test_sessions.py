@@ -12,10 +12,10 @@ import workbench as wb
 from workbench.durations import MAX_TIME
 from workbench.elements import Records
 from workbench.errors import ExpressionError, PlanError, RecordError, SettingError
-from workbench.operators import aggregations as agg
-from workbench.operators.base import OperatorContext
-from workbench.operators.window_aggregate import WindowAggregate
-from workbench.operators.window_functions import collect, median
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.aggregates.window_functions import collect, median
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.windows import Session, early, on_count, session
 
 COUNT_AND_SUM = (("n", agg.count()), ("sum", agg.sum("v")))

@@ -20,15 +20,15 @@ from rich.console import Console
 
 from workbench.cli import main
 from workbench.cli.headway import Headway
-from workbench.connectors.part_formats import PART_FORMATS, encode_csv
-from workbench.connectors.tables import Tables
+from workbench.connectors.parts.part_formats import PART_FORMATS, encode_csv
+from workbench.connectors.tables.tables import Tables
 from workbench.errors import JobError, SettingError
-from workbench.operators.window_rows import KeptRecords
-from workbench.testing import Scenario, replay, run_scenario, shrink, simulate
-from workbench.testing.result import SimulationResult
-from workbench.testing.search import Search, run_blocks
-from workbench.testing.topologies import TOPOLOGIES
-from workbench.testing.user_pipeline import load_pipeline, trial_of
+from workbench.lab import Scenario, replay, run_scenario, shrink, simulate
+from workbench.lab.pipelines.topologies import TOPOLOGIES
+from workbench.lab.simulation.result import SimulationResult
+from workbench.lab.simulation.search import Search, run_blocks
+from workbench.lab.simulation.user_pipeline import load_pipeline, trial_of
+from workbench.operators.windows.rows import KeptRecords
 
 USER = """
 import pyarrow as pa
@@ -154,7 +154,7 @@ def test_the_command_prints_what_fails_and_how_to_see_it_again(capsys: pytest.Ca
     assert main(words) == 1
     shown = capsys.readouterr().out
     assert f"seed {seed}: filtered" in shown
-    assert f"job = workbench.testing.replay({seed}, pipeline='filtered', faults=('process',))" in shown
+    assert f"job = workbench.lab.replay({seed}, pipeline='filtered', faults=('process',))" in shown
 
 
 @pytest.mark.usefixtures("committed_twice")
@@ -399,7 +399,7 @@ def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
     path.write_text(CALLED.replace("CONTAINER", "{}"))
     assert main(["simulate", "--pipeline", str(path), "--fault", "kill", "--replay", "3"]) == 0
     call = f"replay(3, pipeline={str(path)!r}, faults=('kill',))"
-    assert f"In Python: job = workbench.testing.{call}; job.step()" in capsys.readouterr().out
+    assert f"In Python: job = workbench.lab.{call}; job.step()" in capsys.readouterr().out
     job = replay(3, pipeline=str(path), faults=("kill",))
     assert {row["task"].partition("[")[0] for row in job.metrics()} == {"table"}
 

@@ -17,22 +17,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workbench.connectors.replay_log import ReplayLog
-from workbench.connectors.tables import Tables
-from workbench.drivers.crash_points import COORDINATOR
-from workbench.drivers.fault_names import POINTS
-from workbench.drivers.faults import Fault, FaultInjector, FaultPlan, Killed, faults_named
-from workbench.drivers.serial import CLOCK
+from workbench.connectors.replay.log import ReplayLog
+from workbench.connectors.tables.tables import Tables
+from workbench.drivers.contract.serial import CLOCK
+from workbench.drivers.faults.crash_points import COORDINATOR
+from workbench.drivers.faults.fault_names import POINTS
+from workbench.drivers.faults.faults import Fault, FaultInjector, FaultPlan, Killed, faults_named
 from workbench.errors import JobError, SettingError
-from workbench.testing import TOPOLOGIES, run_folder, simulate
-from workbench.testing.committed import committed
-from workbench.testing.databases import read_database
-from workbench.testing.inputs import STEP_US, Chance
-from workbench.testing.recorded import recorded
-from workbench.testing.run_folder import make_run_folder, remove_run_folder
-from workbench.testing.scenario import Scenario
-from workbench.testing.simulation import Simulation, run_scenario
-from workbench.testing.topologies import _by_window, _source
+from workbench.lab import TOPOLOGIES, simulate
+from workbench.lab.pipelines import run_folder
+from workbench.lab.pipelines.committed import committed
+from workbench.lab.pipelines.databases import read_database
+from workbench.lab.pipelines.inputs import STEP_US, Chance
+from workbench.lab.pipelines.recorded import recorded
+from workbench.lab.pipelines.run_folder import make_run_folder, remove_run_folder
+from workbench.lab.pipelines.topologies import _by_window, _source
+from workbench.lab.simulation.scenario import Scenario
+from workbench.lab.simulation.simulation import Simulation, run_scenario
 
 SEEDS = 160
 CHUNK = 20
@@ -74,7 +75,7 @@ def test_a_run_leaves_nothing_to_the_garbage_collector(name: str) -> None:
 
 
 def test_a_seed_is_one_run_in_any_process() -> None:
-    code = "from workbench.testing import simulate\nfor seed in (1, 2, 3, 5): print(simulate(seed).trace_hash)"
+    code = "from workbench.lab import simulate\nfor seed in (1, 2, 3, 5): print(simulate(seed).trace_hash)"
     hashes = [
         subprocess.run(
             [sys.executable, "-c", code],

@@ -22,11 +22,11 @@ from sink_job import SinkJob
 from waiting import until
 
 import workbench as wb
-from workbench.api import opening
-from workbench.connectors.disk import DISK, Disk
-from workbench.connectors.sink_folder import LOCK, SinkFolder
+from workbench.api.beginning import opening
+from workbench.connectors.parts.sink_folder import LOCK, SinkFolder
+from workbench.durable.disk import DISK, Disk
 from workbench.errors import SinkError
-from workbench.runtime.master import Master
+from workbench.runtime.job.master import Master
 
 ROWS = 3_000
 CHILD = """

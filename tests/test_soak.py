@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.cli import main
-from workbench.cli.soak.faults import KINDS
-from workbench.cli.soak.ledger import Ledger
-from workbench.cli.soak.read_rows import ReadRows
-from workbench.cli.soak.resources import ARENAS, settled_mb
-from workbench.cli.soak.result import Recovery, Suffered
-from workbench.cli.soak.watch import Soak
-from workbench.cli.soak.work import BASE_US, GROUPS, KEYS, TOTALS, WINDOW_US, WINDOWS, Work, exact_counts, exact_window
-from workbench.connectors.tables import Tables
+from workbench.connectors.tables.tables import Tables
+from workbench.lab.soak.faults import KINDS
+from workbench.lab.soak.ledger import Ledger
+from workbench.lab.soak.read_rows import ReadRows
+from workbench.lab.soak.resources import ARENAS, settled_mb
+from workbench.lab.soak.result import Recovery, Suffered
+from workbench.lab.soak.watch import Soak
+from workbench.lab.soak.work import BASE_US, GROUPS, KEYS, TOTALS, WINDOW_US, WINDOWS, Work, exact_counts, exact_window
 
 # live --------------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def test_a_table_that_commits_twice_and_an_open_file_are_found(monkeypatch: pyte
     soak._warm_up()
     monkeypatch.setattr(soak, "_warm_up", lambda: None)
     monkeypatch.setattr(Tables, "commit", twice)
-    monkeypatch.setattr("workbench.cli.soak.watch.PATIENCE_S", 0.1)
+    monkeypatch.setattr("workbench.lab.soak.watch.PATIENCE_S", 0.1)
     soaked = soak.run(lambda suffered: None, lambda seconds: None)
     assert not soaked.ok
     assert any("is committed 2 times" in violation for violation in soaked.violations)
@@ -311,7 +311,7 @@ def test_a_folder_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[s
 ARENAS_OF_MANY_THREADS = """
 import ctypes, tempfile, threading
 import numpy as np
-from workbench.cli.soak.resources import malloc_gives_back
+from workbench.lab.soak.resources import malloc_gives_back
 
 {first}
 done = threading.Event()

@@ -11,10 +11,10 @@ import pytest
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, SourceReader, WaitUntil
-from workbench.connectors.socket_source import SocketSource
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.live.socket_source import SocketSource
 from workbench.errors import PlanError, SettingError, SourceError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 FIELDS = pa.schema([("n", pa.int64()), ("name", pa.string())])
 

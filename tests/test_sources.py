@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from source_readers import read_in_runs, readers
 
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
-from workbench.connectors.generator_source import GeneratorSource
-from workbench.connectors.rate import RateLimit
-from workbench.connectors.table_source import TableSource
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.rate import RateLimit
+from workbench.connectors.live.generator_source import GeneratorSource
+from workbench.connectors.tables.table_source import TableSource
 from workbench.durations import NO_TIME
 from workbench.errors import CheckpointError, PlanError, RecordError, SettingError
 

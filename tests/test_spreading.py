@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench import kernels
-from workbench.kernels.spreading import MOST_PACKED
+from workbench import compiled
+from workbench.compiled.keys.spreading import MOST_PACKED
 
 U64 = 2**64 - 1
 GROUPS = 128
@@ -25,7 +25,7 @@ GUARD = 16
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm():
-    kernels.warm_up()
+    compiled.warm_up()
 
 
 def target_of(key: int, hashed: bool, targets: int, groups: int = GROUPS) -> int:
@@ -57,7 +57,7 @@ class Exchange:
 
     def spread(self, start: int, packed: bool) -> tuple[int, list[int]]:
         ends = self.begins.copy()
-        row = kernels.spread(
+        row = compiled.spread(
             self.keys,
             self.hashed,
             start,
@@ -125,7 +125,7 @@ def test_nothing_is_written_behind_a_room_that_one_target_fills(room, packed):
 
 PROGRAM = """
 import numpy as np
-from workbench.kernels import packs_at_once, spread
+from workbench.compiled import packs_at_once, spread
 told = [packs_at_once()]
 for kind in (np.uint8, np.int16, np.float32, np.int64):
     column, out, ends = np.arange(40).astype(kind), np.zeros((2, 40), kind), np.zeros(2, np.int64)

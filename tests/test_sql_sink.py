@@ -18,15 +18,16 @@ from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, r
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors import sql_duckdb, sql_upsert
-from workbench.connectors.sql_append import AppendLogic
-from workbench.connectors.sql_sink import SqlSink
-from workbench.connectors.sql_table import SqlTable
+from workbench.connectors.sql import duckdb as sql_duckdb
+from workbench.connectors.sql import upsert as sql_upsert
+from workbench.connectors.sql.append import AppendLogic
+from workbench.connectors.sql.sink import SqlSink
+from workbench.connectors.sql.table import SqlTable
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SinkError
-from workbench.operators.base import OperatorContext
+from workbench.lab import simulate
+from workbench.operators.contract.base import OperatorContext
 from workbench.plan.guarantee import weakest_guarantee
-from workbench.testing import simulate
 
 ENGINES = ("sqlite", "duckdb")
 

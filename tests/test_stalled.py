@@ -13,12 +13,13 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api import job_endings, job_handle
-from workbench.api.job import Job
-from workbench.drivers import live, stalls
-from workbench.kernel.verbs import run_verb
-from workbench.runtime import requests
-from workbench.runtime.coordinator import CheckpointCoordinator
+from workbench.api.job import job_endings, job_handle
+from workbench.api.job.job import Job
+from workbench.drivers.contract import stalls
+from workbench.drivers.live import live
+from workbench.jupyter.verbs import run_verb
+from workbench.runtime.checkpoints import requests
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.storage import DirectoryStorage
 
 NUMBERS = {"n": pa.int64()}

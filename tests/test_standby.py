@@ -22,12 +22,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
-from workbench.api import opening
-from workbench.connectors import folder_lock, sql_sqlite
-from workbench.drivers import standby
+from workbench.api.beginning import opening
+from workbench.connectors.sql import sqlite as sql_sqlite
+from workbench.drivers.live import standby
+from workbench.durable import folder_lock
 from workbench.errors import CheckpointError, JobError, SettingError, SinkError
-from workbench.runtime.encoding import encode
 from workbench.runtime.storage import DirectoryStorage, HeldError, Holder
+from workbench.runtime.storage.encoding import encode
 from workbench.runtime.storage.files import LocalFiles
 
 COUNT = 20_000

@@ -18,9 +18,9 @@ from workbench.clock import VirtualClock
 from workbench.durations import MAX_TIME
 from workbench.elements import Records
 from workbench.errors import CheckpointError, SettingError
-from workbench.operators.base import Operator, OperatorContext, Snapshot
-from workbench.operators.process import Process
-from workbench.runtime.encoding import decode, encode
+from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
+from workbench.operators.process.process import Process
+from workbench.runtime.storage.encoding import decode, encode
 from workbench.state import KeyPartitioner, keyed_states, states_on_disk
 from workbench.state.expiring import ExpiringList, ExpiringMap, Moment
 from workbench.state.values import UnfitError, to_array

@@ -17,14 +17,14 @@ from workbench.durations import NO_TIME
 from workbench.elements import Records
 from workbench.errors import ExpressionError, PlanError, RecordError, WorkbenchError
 from workbench.expressions import col, expr, lit
-from workbench.operators.base import OperatorSpec
-from workbench.operators.filter import Filter
-from workbench.operators.flat_map import FlatMap
-from workbench.operators.map import Map
-from workbench.operators.map_batches import MapBatches
-from workbench.operators.select import Select
-from workbench.operators.union import Union
-from workbench.operators.with_columns import WithColumns
+from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.stateless.filter import Filter
+from workbench.operators.stateless.flat_map import FlatMap
+from workbench.operators.stateless.map import Map
+from workbench.operators.stateless.map_batches import MapBatches
+from workbench.operators.stateless.select import Select
+from workbench.operators.stateless.union import Union
+from workbench.operators.stateless.with_columns import WithColumns
 
 SCHEMA = pa.schema({"origin": pa.string(), "delay": pa.int64()})
 

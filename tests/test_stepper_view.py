@@ -10,8 +10,8 @@ from bokeh.events import ButtonClick
 from bokeh.models import Button, TextInput
 
 import workbench as wb
-from workbench.api.job import Job
-from workbench.dashboard.view import View
+from workbench.api.job.job import Job
+from workbench.dashboard.shown.view import View
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
+from workbench.api.job.job import Job
 from workbench.errors import CheckpointError, JobError, SettingError, WorkbenchError
 
 SECOND = 1_000_000

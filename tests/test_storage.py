@@ -20,17 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sink_job import KEYS, SCHEMA, NoOutput, rows
 
-from workbench.api.opening import open_storage
-from workbench.connectors import part_log
-from workbench.connectors.checksum import RunningChecksum, checksum, matches
-from workbench.connectors.deferred import FILES
-from workbench.connectors.disk import Disk
-from workbench.connectors.table_sink import TableSink
-from workbench.connectors.tables import Tables
+from workbench.api.beginning.opening import open_storage
+from workbench.connectors.tables import part_log
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.tables.tables import Tables
+from workbench.durable.checksum import RunningChecksum, checksum, matches
+from workbench.durable.deferred import FILES
+from workbench.durable.disk import Disk
 from workbench.errors import CheckpointError, CorruptCheckpointError, SinkError
-from workbench.operators.base import OperatorContext
-from workbench.runtime.encoding import decode, encode
+from workbench.operators.contract.base import OperatorContext
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage, folder_of
+from workbench.runtime.storage.encoding import decode, encode
 from workbench.runtime.storage.files import LocalFiles
 
 # --- bytes

@@ -12,8 +12,9 @@ from test_dashboard_live import Comms, Job, Page, display_of, later
 from test_dashboard_picture import FRAME, HOUR, SIX
 
 import workbench as wb
-from workbench.dashboard import graph, transport
-from workbench.dashboard.subtasks import EVERY, ORDERS, duration_us, status, subtasks_html, vertices_html
+from workbench.dashboard.page import transport
+from workbench.dashboard.views import graph
+from workbench.dashboard.views.subtasks import EVERY, ORDERS, duration_us, status, subtasks_html, vertices_html
 from workbench.errors import JobError
 from workbench.telemetry.frames import TaskFrame
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from sink_job import CRASH_POINTS, KEYS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, resolve, rows
 from sink_machine import SinkMachine
 
-from workbench.connectors.latest_rows import LatestRows
-from workbench.connectors.part_files import PartFile
-from workbench.connectors.part_log import FAN_IN
-from workbench.connectors.table_sink import TableSink
-from workbench.connectors.tables import Tables
+from workbench.connectors.parts.part_files import PartFile
+from workbench.connectors.tables.latest_rows import LatestRows
+from workbench.connectors.tables.part_log import FAN_IN
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.tables.tables import Tables
 from workbench.errors import CheckpointError, CorruptCheckpointError, JobError, PlanError, SettingError, SinkError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 
 def values(job: SinkJob) -> list[int]:

@@ -15,11 +15,11 @@ import pytest
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.replay_log import write_log
-from workbench.connectors.table_sink import TableSink
-from workbench.testing import simulate
-from workbench.testing.inputs import STEP_US, Row
-from workbench.testing.topologies import TOPOLOGIES, Trial, _by_window, _equal, _windowed
+from workbench.connectors.replay.log import write_log
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.lab import simulate
+from workbench.lab.pipelines.inputs import STEP_US, Row
+from workbench.lab.pipelines.topologies import TOPOLOGIES, Trial, _by_window, _equal, _windowed
 
 SIZE = 70
 SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])

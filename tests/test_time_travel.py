@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import Job
+from workbench.api.job.job import Job
 from workbench.durations import MAX_TIME
 from workbench.errors import ExpressionError, JobError, SettingError
 from workbench.telemetry.scene import Scene

@@ -11,9 +11,9 @@ from window_model import Collected, Model, Running
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.errors import RecordError, SettingError
-from workbench.operators import aggregations as agg
-from workbench.operators.window_aggregate import WindowAggregate
-from workbench.operators.window_functions import collect
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.aggregates.window_functions import collect
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.windows import (
     Action,
     Evictor,

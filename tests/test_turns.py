@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.drivers.turns import SHORT_US, Turn, Turnstile
+from workbench.drivers.contract.turns import SHORT_US, Turn, Turnstile
 
 
 class Clock:

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from workbench.elements import CheckpointBarrier, CheckpointMode
-from workbench.runtime.at_least_once import CountedBarriers
-from workbench.runtime.channel import Channel
-from workbench.runtime.output import EdgeOutput
-from workbench.runtime.restored import Restored
-from workbench.runtime.settings import Settings
-from workbench.runtime.snapshots import Snapshots
-from workbench.runtime.unaligned import UnalignedBarriers
-from workbench.testing import drawing, simulate
+from workbench.lab import simulate
+from workbench.lab.pipelines import drawing
+from workbench.runtime.barriers.at_least_once import CountedBarriers
+from workbench.runtime.barriers.snapshots import Snapshots
+from workbench.runtime.barriers.unaligned import UnalignedBarriers
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.restored import Restored
 
 Patch = pytest.MonkeyPatch
 SEEDS = 400

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 
 import workbench as wb
-from workbench.connectors.base import Exhausted, Fetched
-from workbench.connectors.file_source import FileSource
-from workbench.operators.base import OperatorContext
-from workbench.operators.dead_letters import SCHEMA
+from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.files.file_source import FileSource
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.functions.dead_letters import SCHEMA
 
 COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.string())])
 BAD_JSON = ("nonsense", '{"n": "text"}', '{"n": 1} {"n": 2}', '{"n": 1', "null")

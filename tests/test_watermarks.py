@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench import col
-from workbench.api.job import Job
+from workbench.api.job.job import Job
 from workbench.clock import VirtualClock
-from workbench.connectors.replay_log import write_log
+from workbench.connectors.replay.log import write_log
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import ExpressionError, JobError, PlanError, SettingError
-from workbench.operators.base import Json, OperatorContext, Snapshot
-from workbench.operators.punctuated import Punctuated
-from workbench.operators.timestamps import AssignTimestamps, AssignTimestampsLogic
-from workbench.operators.watermarks import Bounded, Ingestion, Watermarks
+from workbench.operators.contract.base import Json, OperatorContext, Snapshot
+from workbench.operators.event_time.punctuated import Punctuated
+from workbench.operators.event_time.timestamps import AssignTimestamps, AssignTimestampsLogic
+from workbench.operators.event_time.watermarks import Bounded, Ingestion, Watermarks
 
 SECOND = 1_000_000
 MARKED = pa.schema([("t", pa.int64()), ("mark", pa.int64())])

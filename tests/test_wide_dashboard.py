@@ -9,16 +9,10 @@ from test_dashboard_live import Comms, Job, display_of
 from test_dashboard_picture import FRAME, HOUR, SIX, channel
 from test_subtasks_view import cells
 
-from workbench.dashboard import (
-    checkpoints_history,
-    gantt,
-    graph_modes,
-    holders,
-    inflight,
-    subtasks,
-    transport,
-    watermarks,
-)
+from workbench.dashboard.page import transport
+from workbench.dashboard.views import graph_modes, subtasks
+from workbench.dashboard.views.checkpoints import checkpoints_history, gantt, inflight
+from workbench.dashboard.views.event_time import holders, watermarks
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import TaskFrame
 

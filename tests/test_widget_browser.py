@@ -10,7 +10,7 @@ import pytest
 from browsing import CHROMIUM
 from live_notebook import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, live_notebook
 
-from workbench.dashboard.widget_page import NOTE
+from workbench.dashboard.page.widget_page import NOTE
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [
@@ -26,7 +26,7 @@ SETTINGS = {
     "labconfig/default_setting_overrides.json": NO_SUBSHELLS,
 }
 
-STATUS = """from workbench.dashboard.show import PUMP
+STATUS = """from workbench.dashboard.shown.show import PUMP
 job = wb.job("delays")
 listening = sum(display.line.is_open for display in PUMP.displays)
 print(job.status()["buffer_timeout"], job.state, job.status()["buffer_size"], listening)"""

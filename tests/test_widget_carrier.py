@@ -12,11 +12,11 @@ from bokeh.models import Slider
 from test_dashboard_live import Job, later
 from test_dashboard_picture import FRAME
 
-from workbench.dashboard.carrier import SETTING, choose
-from workbench.dashboard.playback import Playback
-from workbench.dashboard.pump import Pump
-from workbench.dashboard.show import Dashboard
-from workbench.dashboard.widget_carrier import CLOSED, SCRIPTS, VIEW_TYPE, scripts
+from workbench.dashboard.page.carrier import SETTING, choose
+from workbench.dashboard.page.widget_carrier import CLOSED, SCRIPTS, VIEW_TYPE, scripts
+from workbench.dashboard.shown.playback import Playback
+from workbench.dashboard.shown.pump import Pump
+from workbench.dashboard.shown.show import Dashboard
 from workbench.errors import SettingError
 
 SERVER = {"JPY_SESSION_NAME": "flights.ipynb"}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import PlanError, RecordError, SettingError
-from workbench.operators import aggregations as agg
-from workbench.operators import window_tumbling
-from workbench.operators.base import OperatorContext
-from workbench.operators.window_aggregate import WindowAggregate
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.windows import tumbling as window_tumbling
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.state import KeyPartitioner
 from workbench.windows import Tumbling, tumbling
 

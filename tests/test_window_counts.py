@@ -16,9 +16,9 @@ import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import SettingError
-from workbench.operators import aggregations as agg
-from workbench.operators import window_entries
-from workbench.operators.window_aggregate import WindowAggregate
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.windows import entries as window_entries
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.windows import (
     AT_END,
     CountWindows,

@@ -11,11 +11,11 @@ import pytest
 from window_model import Collected
 
 import workbench as wb
-from workbench.api.job import Job
+from workbench.api.job.job import Job
 from workbench.clock import VirtualClock
 from workbench.elements import Records
 from workbench.errors import JobError, PlanError, WorkbenchError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench import kernels
+from workbench import compiled
+from workbench.compiled.folding import windows as places
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.kernels import windows as places
 from workbench.state.key_table import KeyTable
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -19,7 +19,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm():
-    kernels.warm_up()
+    compiled.warm_up()
 
 
 def ints(values) -> np.ndarray:
@@ -54,7 +54,7 @@ def test_records_find_their_entries_also_before_1970_and_when_tables_are_full(
     none = (np.empty((0, 2), np.int64), np.empty(0, np.int64), 0)
     while True:
         layouts = (*(none if coded else numbers.layout()), *windows.layout(), *entries.layout())
-        kernels.place_in_tumbling(times, keys, size, offset, closed, progress, *layouts, recent, fired, counts, got)
+        compiled.place_in_tumbling(times, keys, size, offset, closed, progress, *layouts, recent, fired, counts, got)
         for at, table in tables.items():
             table.extended(int(progress[at]))
         if not progress[places.FULL]:
@@ -82,7 +82,7 @@ def test_rows_are_numbered_per_slot_over_batches(batches):
     seen, had = np.zeros(5, np.int64), [0] * 5
     for slots in batches:
         numbers = np.empty(len(slots), np.int64)
-        kernels.number_rows(ints(slots), seen, numbers)
+        compiled.number_rows(ints(slots), seen, numbers)
         for slot, number in zip(slots, numbers.tolist(), strict=True):
             assert number == had[slot]
             had[slot] += 1
@@ -99,7 +99,7 @@ def test_a_window_does_something_once_per_wave_and_after_its_last_row_there(entr
     nothing = np.empty(0, np.int64)
     moves = np.empty((0, 3), np.int64)
     had = seen.tolist()
-    fired, count = kernels.count_into_waves(ints(entries), every, seen, moves, waves, pair_waves, nothing, firing)
+    fired, count = compiled.count_into_waves(ints(entries), every, seen, moves, waves, pair_waves, nothing, firing)
     wanted, wave = [], [0] * 6
     for row, entry in enumerate(entries):
         assert pair_waves[row] == wave[entry]
@@ -116,7 +116,7 @@ def test_a_session_that_takes_over_another_counts_its_rows_and_waits_for_its_wav
     entries, moves = ints([0, 1, 1, 0]), ints([[3, 0, 1]])
     seen, waves = ints([0, 0]), np.zeros(2, np.int64)
     pair_waves, move_waves, firing = np.empty(4, np.int64), np.empty(1, np.int64), np.empty(4, np.int64)
-    fired, count = kernels.count_into_waves(entries, 2, seen, moves, waves, pair_waves, move_waves, firing)
+    fired, count = compiled.count_into_waves(entries, 2, seen, moves, waves, pair_waves, move_waves, firing)
     assert (pair_waves.tolist(), move_waves.tolist(), firing[:fired].tolist(), count) == ([0, 0, 0, 1], [1], [2, 3], 2)
     assert (seen.tolist(), waves.tolist()) == ([0, 0], [0, 0])
 
@@ -126,7 +126,7 @@ SMALL = st.integers(-5, 5)
 
 @given(st.lists(st.tuples(SMALL, st.one_of(SMALL.map(float), st.just(math.nan))), min_size=1, max_size=6))
 def test_cells_are_merged_as_their_values_are_folded(values):
-    operations = ints([kernels.accumulate.COUNT, 1, 2, 3, 1, 2, 3])
+    operations = ints([compiled.accumulate.COUNT, 1, 2, 3, 1, 2, 3])
     decimal = np.array([0, 0, 0, 0, 1, 1, 1], np.uint8)
     rows = np.empty((len(values) + 1, 7), np.int64)
     floats = rows.view(np.float64)
@@ -136,7 +136,7 @@ def test_cells_are_merged_as_their_values_are_folded(values):
     rows[-1, :4] = 0, 0, 2**63 - 1, -(2**63)
     floats[-1, 4:] = 0.0, math.nan, -math.inf
     sources, targets = np.arange(len(values)), np.full(len(values), len(values))
-    assert kernels.merge_cells(operations, decimal, sources, targets, rows, floats, rows, floats) == -1
+    assert compiled.merge_cells(operations, decimal, sources, targets, rows, floats, rows, floats) == -1
     numbers, reals = [number for number, _ in values], [real for _, real in values]
     whole = [real for real in reals if not math.isnan(real)]
     assert rows[-1, :4].tolist() == [len(values), sum(numbers), min(numbers), max(numbers)]
@@ -148,4 +148,4 @@ def test_a_sum_that_leaves_its_range_is_told():
     rows = ints([[1, 2**63 - 1], [1, 1]])
     floats = rows.view(np.float64)
     operations, decimal = ints([0, 1]), np.zeros(2, np.uint8)
-    assert kernels.merge_cells(operations, decimal, ints([0]), ints([1]), rows, floats, rows, floats) == 1
+    assert compiled.merge_cells(operations, decimal, ints([0]), ints([1]), rows, floats, rows, floats) == 1

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from window_model import SCHEMA, Collected, Model, Running
 
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.operators import aggregations as agg
-from workbench.operators import window_entries
-from workbench.operators.window_aggregate import WindowAggregate
-from workbench.operators.window_functions import collect, median, top_k
+from workbench.operators.aggregates import aggregations as agg
+from workbench.operators.aggregates.window_functions import collect, median, top_k
+from workbench.operators.windows import entries as window_entries
+from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.windows import (
     AT_END,
     Schedule,

@@ -16,8 +16,8 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.file_source import FORMATS, FileSource
-from workbench.connectors.replay_log import write_log
+from workbench.connectors.files.file_source import FORMATS, FileSource
+from workbench.connectors.replay.log import write_log
 from workbench.runtime.storage import DirectoryStorage
 
 ROWS = 2_000

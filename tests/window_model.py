@@ -11,7 +11,7 @@ import pyarrow as pa
 from workbench.clock import VirtualClock
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 from workbench.state import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "v": pa.int64()})

@@ -53,12 +53,12 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Called by ``%load_ext workbench``: adds the magics and opens the way for the sidebar."""
-    import_module("workbench.kernel").load_ipython_extension(ipython)
+    import_module("workbench.jupyter").load_ipython_extension(ipython)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
     """Called by ``%unload_ext workbench``."""
-    import_module("workbench.kernel").unload_ipython_extension(ipython)
+    import_module("workbench.jupyter").unload_ipython_extension(ipython)
 
 
 if not TYPE_CHECKING:  # a type checker would take any name to be there

@@ -10,10 +10,10 @@ Example::
 
 from __future__ import annotations
 
-from workbench.cli.bench.report import Report
-from workbench.cli.bench.suites import SUITES, cases, run_round
-from workbench.cli.bench.sweep import Sweep
 from workbench.errors import SettingError, unknown
+from workbench.lab.bench.measuring.report import Report
+from workbench.lab.bench.measuring.suites import SUITES, cases, run_round
+from workbench.lab.bench.measuring.sweep import Sweep
 
 __all__ = ["Report", "Sweep", "bench"]
 

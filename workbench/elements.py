@@ -76,7 +76,7 @@ class WatermarkStatus:
 
 
 CheckpointMode = Literal["exactly-once", "at-least-once", "unaligned", "stop-the-world"]
-"""How tasks take their part of a checkpoint (see ``workbench/runtime/policy.py``)."""
+"""How tasks take their part of a checkpoint (see ``workbench/runtime/barriers/policy.py``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ prints its help needs none of them.
 """
 
 from workbench.api import Job, KeyedStream, Pipeline, Stream, WindowedStream, job, jobs
-from workbench.api.comparing import compare
-from workbench.api.connected import ConnectedStreams
-from workbench.api.found_jobs import FoundJob, found_jobs
-from workbench.api.recording import Recording
-from workbench.api.serving import serve
-from workbench.api.snapshot import Snapshot, delete_savepoint, savepoints
-from workbench.connectors.callback_sink import CallbackSink, DiscardSink
-from workbench.connectors.file_sink import FileSink
-from workbench.connectors.parquet_sink import ParquetSink
-from workbench.connectors.print_sink import PrintSink
-from workbench.connectors.sql_sink import SqlSink
-from workbench.connectors.table_sink import TableSink
+from workbench.api.job.comparing import compare
+from workbench.api.job.serving import serve
+from workbench.api.kept.recording import Recording
+from workbench.api.kept.snapshot import Snapshot, delete_savepoint, savepoints
+from workbench.api.running.found_jobs import FoundJob, found_jobs
+from workbench.api.streams.connected import ConnectedStreams
+from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
+from workbench.connectors.live.print_sink import PrintSink
+from workbench.connectors.parts.file_sink import FileSink
+from workbench.connectors.parts.parquet_sink import ParquetSink
+from workbench.connectors.sql.sink import SqlSink
+from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import (
     CheckpointError,
     CorruptCheckpointError,
@@ -31,15 +31,15 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.expressions import coalesce, col, expr, lit, when
-from workbench.operators.aggregations import count, max, mean, min, sum
-from workbench.operators.broadcast_state import BroadcastState
-from workbench.operators.connect import ConnectedContext, CoProcessFunction
-from workbench.operators.process_function import ProcessContext, ProcessFunction
-from workbench.operators.punctuated import punctuated
-from workbench.operators.watermarks import INGESTION, WatermarkGenerator, monotonous
-from workbench.operators.window_functions import collect, median, top_k
-from workbench.runtime.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
-from workbench.runtime.settings import TUNABLE as SETTINGS
+from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
+from workbench.operators.aggregates.window_functions import collect, median, top_k
+from workbench.operators.event_time.punctuated import punctuated
+from workbench.operators.event_time.watermarks import INGESTION, WatermarkGenerator, monotonous
+from workbench.operators.process.broadcast_state import BroadcastState
+from workbench.operators.process.connect import ConnectedContext, CoProcessFunction
+from workbench.operators.process.process_function import ProcessContext, ProcessFunction
+from workbench.runtime.settings.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
+from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.state.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
 from workbench.state.layout import State

@@ -1,5 +1,5 @@
 /**
- * What the kernel and this front end say to each other; the twin of `workbench/kernel/protocol.py`.
+ * What the kernel and this front end say to each other; the twin of `workbench/jupyter/protocol.py`.
  *
  * `tests/golden/comm-protocol.json` holds an example of each message, and the tests of both sides read it.
  */

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from workbench.connectors import replay_log, replay_manifest
+from workbench.connectors.replay import log as replay_log
+from workbench.connectors.replay import manifest as replay_manifest
 from workbench.telemetry import recording
 
 

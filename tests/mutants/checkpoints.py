@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from workbench.operators.aggregate import _RollingAggregate
-from workbench.runtime.aligned import AlignedBarriers
-from workbench.runtime.channel import Channel
-from workbench.runtime.checkpoint_record import CheckpointRecord
-from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.input_gate import InputGate
-from workbench.runtime.messages import Complete
-from workbench.runtime.snapshots import Arrival
-from workbench.runtime.source_task import SourceTask
-from workbench.runtime.unaligned import UnalignedBarriers
+from workbench.operators.aggregates.aggregate import _RollingAggregate
+from workbench.runtime.barriers.aligned import AlignedBarriers
+from workbench.runtime.barriers.snapshots import Arrival
+from workbench.runtime.barriers.unaligned import UnalignedBarriers
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.input_gate import InputGate
+from workbench.runtime.messages.messages import Complete
+from workbench.runtime.tasks.source_task import SourceTask
 
 Patch = pytest.MonkeyPatch
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.connectors import block_reader
-from workbench.operators.base import Counters
-from workbench.runtime.chain import Link
+from workbench.connectors.contract import block_reader
+from workbench.operators.contract.base import Counters
+from workbench.runtime.exchange.chain import Link
 
 Patch = pytest.MonkeyPatch
 

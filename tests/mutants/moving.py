@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from workbench.elements import CheckpointBarrier, Records
-from workbench.operators.watermarks import Marks
-from workbench.runtime.channel import Channel, Waker
-from workbench.runtime.input_gate import WatermarkValve
-from workbench.runtime.output import EdgeOutput
-from workbench.runtime.output_pool import OutputPool
-from workbench.runtime.segments import Spreader
-from workbench.runtime.source_task import SourceTask
-from workbench.runtime.task import Outcome
+from workbench.operators.event_time.watermarks import Marks
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.input_gate import WatermarkValve
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.exchange.output_pool import OutputPool
+from workbench.runtime.exchange.segments import Spreader
+from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.task import Outcome
 from workbench.state.key_groups import KeyPartitioner
 
 Patch = pytest.MonkeyPatch

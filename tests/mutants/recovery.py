@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 
-from workbench.connectors import disk, part_files
-from workbench.connectors.block_reader import BlockReader
-from workbench.connectors.disk import DISK
-from workbench.drivers.faulty_disk import ProbedDisk
+from workbench.connectors.contract.block_reader import BlockReader
+from workbench.connectors.parts import part_files
+from workbench.drivers.faults.faulty_disk import ProbedDisk
+from workbench.durable import disk
+from workbench.durable.disk import DISK
 from workbench.durations import NO_TIME
 from workbench.errors import CorruptCheckpointError
-from workbench.operators import process_logic, window_tumbling
-from workbench.runtime import deployment
-from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.source_task import SourceTask
+from workbench.operators.process import process_logic
+from workbench.operators.windows import tumbling as window_tumbling
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.storage import DirectoryStorage, files, reading
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
+from workbench.runtime.tasks import deployment
+from workbench.runtime.tasks.source_task import SourceTask
 
 Patch = pytest.MonkeyPatch
 

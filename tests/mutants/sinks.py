@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from workbench.connectors import part_sink
-from workbench.connectors.part_sink import PartSinkLogic
-from workbench.connectors.table_sink import _TableSinkLogic
-from workbench.connectors.tables import Tables
+from workbench.connectors.parts import part_sink
+from workbench.connectors.parts.part_sink import PartSinkLogic
+from workbench.connectors.tables.table_sink import _TableSinkLogic
+from workbench.connectors.tables.tables import Tables
 from workbench.durations import MAX_TIME
-from workbench.runtime.attempts import Attempts
+from workbench.runtime.job.attempts import Attempts
 from workbench.runtime.storage import DirectoryStorage
-from workbench.runtime.task import Task
+from workbench.runtime.tasks.task import Task
 
 Patch = pytest.MonkeyPatch
 

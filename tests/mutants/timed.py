@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 import workbench as wb
-from workbench.testing.comparing import equal
-from workbench.testing.inputs import source
-from workbench.testing.topologies import Trial
+from workbench.lab.pipelines.comparing import equal
+from workbench.lab.pipelines.inputs import source
+from workbench.lab.pipelines.topologies import Trial
 
 SIZE_US = 100
 

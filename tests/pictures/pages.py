@@ -15,8 +15,8 @@ from browsing import READY, chromium
 import workbench as wb
 from pictures.files import SCHEMES, shoot
 from pictures.jobs import DELAYS, FLIGHTS
-from workbench.dashboard.show import Dashboard
-from workbench.dashboard.view import View
+from workbench.dashboard.shown.show import Dashboard
+from workbench.dashboard.shown.view import View
 
 PATIENCE_S = 120
 GROUND = {"light": "#ffffff", "dark": "#111111"}

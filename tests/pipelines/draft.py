@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 import workbench as wb
-from workbench.api.pipeline import Pipeline
+from workbench.api.running.pipeline import Pipeline
 
 from .drawn import SECOND, Drawn, listed
 from .expected import Exactly, Expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.api.pipeline import Pipeline
+from workbench.api.running.pipeline import Pipeline
 
 from . import aggregates, clocked, counts, exchanges, joins, late, processes, records, several, windows
 from .draft import Draft

@@ -12,22 +12,26 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.api.launch import build_master, open_storage
-from workbench.api.pipeline import Pipeline
+from workbench.api.launching.launch import build_master, open_storage
+from workbench.api.running.pipeline import Pipeline
 from workbench.clock import VirtualClock
-from workbench.drivers.faults import FaultInjector, FaultPlan, Killed
-from workbench.drivers.probes import Probe, ProbedStorage, ProbedTables
-from workbench.drivers.simulation import SimulationDriver
+from workbench.drivers.contract.probes import Probe, ProbedStorage, ProbedTables
+from workbench.drivers.faults.faults import FaultInjector, FaultPlan, Killed
+from workbench.drivers.stepped.simulation import SimulationDriver
+from workbench.lab.pipelines.drawing import draw_aggregation
+from workbench.lab.pipelines.plans import Plans
+from workbench.lab.simulation.person import Person, draw_actions
 from workbench.observer import JobObserver
-from workbench.operators import join_groups, join_interval, join_session, window_entries, window_tumbling
-from workbench.runtime.master import Master
-from workbench.runtime.restart_strategies import FixedDelay
-from workbench.runtime.settings import Settings
+from workbench.operators.joins import groups as join_groups
+from workbench.operators.joins import interval as join_interval
+from workbench.operators.joins import session as join_session
+from workbench.operators.windows import entries as window_entries
+from workbench.operators.windows import tumbling as window_tumbling
+from workbench.runtime.job.master import Master
+from workbench.runtime.settings.restart_strategies import FixedDelay
+from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
 from workbench.state import states_on_disk
-from workbench.testing.drawing import draw_aggregation
-from workbench.testing.person import Person, draw_actions
-from workbench.testing.plans import Plans
 
 from .draft import Draft
 from .expected import AtLast, Between, Exactly

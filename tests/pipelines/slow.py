@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from workbench.operators.executor import Answer, Inline
+from workbench.operators.contract.executor import Answer, Inline
 
 
 class SlowAnswer:

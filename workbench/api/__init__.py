@@ -4,11 +4,11 @@ Belongs here: the fluent objects that build the logical graph, the job's handle,
 Does not: how anything runs, and how it is shown.
 """
 
-from workbench.api.job import Job
-from workbench.api.keyed import KeyedStream
-from workbench.api.pipeline import Pipeline
-from workbench.api.registry import job, jobs
-from workbench.api.stream import Stream
-from workbench.api.windowed import WindowedStream
+from workbench.api.job.job import Job
+from workbench.api.job.registry import job, jobs
+from workbench.api.running.pipeline import Pipeline
+from workbench.api.streams.keyed import KeyedStream
+from workbench.api.streams.stream import Stream
+from workbench.api.streams.windowed import WindowedStream
 
 __all__ = ["Job", "KeyedStream", "Pipeline", "Stream", "WindowedStream", "job", "jobs"]

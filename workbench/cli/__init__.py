@@ -1,7 +1,7 @@
 """The ``workbench`` command: demo, serve, doctor, bench, simulate and soak.
 
-What belongs here: reading a command line, showing progress and results in a terminal. What does not: the work itself;
-every command calls the public surface, or ``workbench.testing``, and prints what comes back. A command is a module with
+Belongs here: reading a command line, showing progress and results in a terminal. Does not: the work itself;
+every command calls the public surface, or ``workbench.lab``, and prints what comes back. A command is a module with
 a ``declare`` function; ``workbench.cli.entry`` lists them. What only running it needs is imported when it runs.
 """
 

@@ -25,6 +25,9 @@ COMMANDS = {
 }
 """The commands in the order of the help, with a line on each; each is a module here, with ``declare(parser)``."""
 
+_LAB = dict.fromkeys(("bench", "simulate", "soak"), "lab")
+"""The commands of the laboratory, which the product knows by name only."""
+
 EXAMPLES = """\
 examples:
   workbench demo                    open the first notebook in JupyterLab
@@ -72,7 +75,7 @@ def parser(words: Sequence[str]) -> Parser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=Help)
         if name == named:
-            import_module(f"workbench.cli.{name}").declare(command)
+            import_module(f"workbench.{_LAB.get(name, 'cli')}.{name}").declare(command)
     return top
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import workbench as wb
-from workbench.api.preparing import prepare_kernels
+from workbench.api.beginning.preparing import prepare_kernels
 from workbench.cli.interruption import interruption
 from workbench.cli.main_job import NAME, main_job
 from workbench.cli.outcome import Effort, print_outcome
@@ -23,7 +23,7 @@ from workbench.cli.run_folder import RunFolder
 from workbench.datasets import flights_history
 from workbench.errors import SettingError
 from workbench.plan.physical import CHANNELS_MOST
-from workbench.runtime.settings import Settings
+from workbench.runtime.settings.settings import Settings
 
 MAX_PARALLELISM = isqrt(CHANNELS_MOST)
 """Of the main job, which has one exchange from all subtasks to all."""

@@ -103,7 +103,7 @@ def _run(script: Path) -> None:
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
     """Serve a recording until an interrupt; the exit code."""
-    from workbench.dashboard.serve import serve_recording  # Panel and Bokeh, which the help does without
+    from workbench.dashboard.shown.serve import serve_recording  # Panel and Bokeh, which the help does without
 
     recording = wb.Recording.open(path)
     pages = serve_recording(recording, options.port, options.hosts)

@@ -5,11 +5,14 @@ A module per part of the picture turns a frame into rows with pure functions, an
 sources; `view` lays the parts out, `transport` carries them to a notebook page, `pump` feeds all open pages.
 
 Panel and Bokeh are imported here and nowhere else.
+
+Belongs here: what a job looks like, and the controls that change it.
+Does not: measuring (``telemetry``), and what a control does (``api``).
 """
 
 from __future__ import annotations
 
-from workbench.dashboard.playback import Playback, playback
-from workbench.dashboard.show import Dashboard, dashboard
+from workbench.dashboard.shown.playback import Playback, playback
+from workbench.dashboard.shown.show import Dashboard, dashboard
 
 __all__ = ["Dashboard", "Playback", "dashboard", "playback"]

@@ -2,6 +2,9 @@
 
 The data comes from a package that pip installs. Preparing it belongs here; how a history is written and read belongs to
 ``spark`` and ``connectors``.
+
+Belongs here: preparing the data that comes with the workbench.
+Does not: how a history is written and read (``spark``, ``connectors/replay``).
 """
 
 from workbench.datasets.flights import flights, flights_history

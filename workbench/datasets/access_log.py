@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.api import Stream
-from workbench.api.source_nodes import source_input
+from workbench.api.streams.source_nodes import source_input
 from workbench.clock import Clock
-from workbench.connectors.base import Exhausted, Fetched, WaitUntil, counted
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil, counted
 from workbench.elements import Int64s, Records
 from workbench.errors import SettingError
-from workbench.operators.base import OperatorContext, Snapshot
-from workbench.operators.pieces import positions_in
-from workbench.operators.process_function import ProcessFunction
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.process.process_function import ProcessFunction
+from workbench.operators.snapshots.pieces import positions_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.state.descriptors import ValueState
 from workbench.state.layout import State

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.connectors.replay_log import Progress
+from workbench.connectors.replay.log import Progress
 from workbench.datasets.package import DATA_FOLDER, data_file, identity, read_csv, unpacked
 from workbench.spark.history import History, fresh_history
 from workbench.spark.session import session

@@ -1,1 +1,5 @@
-"""operators."""
+"""Operators: what is done to the records of a stream.
+
+Belongs here: one module for each operator, in a room for each kind.
+Does not: which operators a pipeline has (``plan``), and who calls them (``runtime``).
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, cast, runtime_checkable
 
-from workbench.connectors.base import Guarantee, Sink, Source
+from workbench.connectors.contract.base import Guarantee, Sink, Source
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.plan.logical import LogicalGraph
 

@@ -13,9 +13,9 @@ from typing import Literal
 
 import pyarrow as pa
 
-from workbench.connectors.base import Sink, Source
+from workbench.connectors.contract.base import Sink, Source
 from workbench.errors import PlanError
-from workbench.operators.base import OperatorSpec
+from workbench.operators.contract.base import OperatorSpec
 from workbench.origin import Origin
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.watermark_strategy import WatermarkStrategy

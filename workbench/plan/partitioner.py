@@ -12,7 +12,7 @@ import pyarrow as pa
 from workbench.elements import Int64s
 from workbench.errors import PlanError, RecordError, WorkbenchError
 from workbench.expressions import Expression
-from workbench.expressions.compiling import compile_expression
+from workbench.expressions.evaluation.compiling import compile_expression
 from workbench.origin import Origin
 from workbench.raised import PASSING, described, shown
 

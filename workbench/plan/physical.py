@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from workbench.errors import PlanError
-from workbench.operators.base import KeepsWindows
-from workbench.operators.local_aggregate import LocalAggregation, aggregates_locally
+from workbench.operators.aggregates.local_aggregate import LocalAggregation, aggregates_locally
+from workbench.operators.contract.base import KeepsWindows
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling

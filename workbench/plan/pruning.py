@@ -13,9 +13,9 @@ from typing import Any, TypeGuard, cast
 
 import pyarrow as pa
 
-from workbench.operators.base import ReadsColumns
-from workbench.operators.conforming import conforms
-from workbench.operators.narrowing import NarrowsColumns, kept_schema
+from workbench.operators.contract.base import ReadsColumns
+from workbench.operators.contract.conforming import conforms
+from workbench.operators.contract.narrowing import NarrowsColumns, kept_schema
 from workbench.plan.logical import Input, LogicalGraph, Node
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workbench.operators.watermarks import Bounded, Ingestion, Watermarks
+from workbench.operators.event_time.watermarks import Bounded, Ingestion, Watermarks
 
 
 @dataclass(frozen=True, slots=True)

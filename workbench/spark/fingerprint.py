@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from workbench.connectors.replay_log import Progress
+from workbench.connectors.replay.log import Progress
 from workbench.spark.progress import run_job
 from workbench.spark.session import spark_setting
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from workbench.arguments import as_given, path_of, table_of, true_or_false
-from workbench.connectors.replay_log import Progress, ReplayLog, check_channels, write_log
+from workbench.connectors.replay.log import Progress, ReplayLog, check_channels, write_log
 from workbench.durations import format_instant
 from workbench.errors import HistoryError, SettingError
 from workbench.spark.fingerprint import difference, fingerprint

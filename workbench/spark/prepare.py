@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from workbench.arguments import as_given
 from workbench.clock import SystemClock
-from workbench.connectors.replay_draft import LogDraft, writing
-from workbench.connectors.replay_log import (
+from workbench.connectors.replay.draft import LogDraft, writing
+from workbench.connectors.replay.log import (
     ROW_GROUP_ROWS,
     Progress,
     ReplayLog,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
-from workbench.connectors.replay_log import Progress
+from workbench.connectors.replay.log import Progress
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -1,7 +1,10 @@
 """Keyed state: which subtask owns a key, and where the state of a key lies.
 
 ``key_columns`` says which columns can be keys, ``key_groups`` who owns a key (the hash exchange and rescaling),
-``key_index`` which dense code a key has. What does not belong here: what is kept per key; the operators decide that.
+``key_index`` which dense code a key has. Does not: what is kept per key; the operators decide that.
+
+Belongs here: keys, key groups and where the state of a key lies.
+Does not: what an operator keeps for a key.
 """
 
 from workbench.state.key_groups import (

@@ -15,10 +15,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from workbench.compiled import hash_bytes, hash_ints, mix_hashes, route, scatter, warm_up
+from workbench.compiled.keys.hashing import Bytes, Hashes
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError
-from workbench.kernels import hash_bytes, hash_ints, mix_hashes, route, scatter, warm_up
-from workbench.kernels.hashing import Bytes, Hashes
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
 
 KEY_GROUPS_LEAST = 128

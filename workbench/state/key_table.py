@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.compiled import add_keys, find_keys, rehash, roll_keys, warm_up
 from workbench.elements import Int64s
-from workbench.kernels import add_keys, find_keys, rehash, roll_keys, warm_up
 
 Folds = tuple[Int64s, Int64s, Int64s, Int64s]
 """Operations, places, addresses of values, and which are shown: see ``roll_keys``."""

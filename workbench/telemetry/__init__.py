@@ -2,6 +2,9 @@
 
 Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure. Does not:
 drawing.
+
+Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure.
+Does not: drawing.
 """
 
 from workbench.telemetry.frames import Frame

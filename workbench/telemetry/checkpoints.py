@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from workbench.operators.process import Process
-from workbench.runtime.checkpoint_record import Acknowledgement, CheckpointRecord
-from workbench.runtime.coordinator import CheckpointCoordinator
-from workbench.runtime.master import Master
+from workbench.operators.process.process import Process
+from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.job.master import Master
 from workbench.telemetry.checkpoint_frames import (
     CheckpointFrame,
     CheckpointingFrame,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from workbench.plan.physical import PhysicalGraph, Vertex
-from workbench.runtime.deployment import Execution
+from workbench.runtime.tasks.deployment import Execution
 from workbench.telemetry.frames import ChannelFrame, EdgeFrame, TaskFrame, VertexFrame
 from workbench.telemetry.tasks import Metrics
 

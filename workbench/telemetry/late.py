@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from workbench.operators.dead_letters import as_json, key_text
-from workbench.operators.late_records import KEPT, LateRows
-from workbench.operators.python_rows import python_rows
-from workbench.runtime.task import Task
+from workbench.operators.contract.late_records import KEPT, LateRows
+from workbench.operators.contract.python_rows import python_rows
+from workbench.operators.functions.dead_letters import as_json, key_text
+from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LateFrame
 
 EVERY_US = 1_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.runtime.deployment import Execution
-from workbench.runtime.task import LATENCY_SAMPLES
+from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.task import LATENCY_SAMPLES
 from workbench.telemetry.frames import LatencyFrame
 
 RECENT = 128

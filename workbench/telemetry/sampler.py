@@ -10,10 +10,10 @@ from __future__ import annotations
 import weakref
 from collections import deque
 
-from workbench.connectors.hybrid_source import replayed
+from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
 from workbench.observer import JobObserver
-from workbench.runtime.master import Master
+from workbench.runtime.job.master import Master
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame

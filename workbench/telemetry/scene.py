@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
-from workbench.connectors.block_reader import BlockReader
-from workbench.connectors.table_sink import TableSink
-from workbench.connectors.tables import Tables
+from workbench.connectors.contract.block_reader import BlockReader
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.tables.tables import Tables
 from workbench.durations import MAX_TIME, NO_TIME, format_instant
 from workbench.elements import (
     CheckpointBarrier,
@@ -24,14 +24,14 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
-from workbench.operators.python_rows import python_rows
+from workbench.operators.contract.python_rows import python_rows
 from workbench.plan.physical import PhysicalGraph, Vertex
-from workbench.runtime.chain import Link
-from workbench.runtime.deployment import Execution
-from workbench.runtime.master import Master
-from workbench.runtime.operator_task import OperatorTask
-from workbench.runtime.source_task import SourceTask
-from workbench.runtime.task import Task
+from workbench.runtime.exchange.chain import Link
+from workbench.runtime.job.master import Master
+from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.task import Task
 
 MARBLES = 24
 """Elements of one channel that are shown, those that come first."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.channel import Channel
-from workbench.runtime.deployment import Execution
-from workbench.runtime.input_gate import InputChannel
-from workbench.runtime.operator_task import OperatorTask
-from workbench.runtime.source_task import SourceTask
-from workbench.runtime.task import Task
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.input_gate import InputChannel
+from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import ChannelFrame, TaskFrame
 from workbench.telemetry.late import LateSampler
 

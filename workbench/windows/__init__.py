@@ -3,6 +3,9 @@
 An *assigner* says to which windows a time belongs (`Tumbling`, `Sliding`, `Session`, `CountWindows`, `GlobalWindow`), a
 *trigger* when a window fires (`Schedule`, or a user's `Trigger`), an *evictor* which of its records count then. What
 does not belong here: state and firing; those are ``operators/window_*.py``.
+
+Belongs here: which windows a record belongs to, when they fire, and what they keep.
+Does not: the operators (``operators/windows``).
 """
 
 from workbench.windows.assigner import WindowAssigner

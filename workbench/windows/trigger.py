@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from workbench.durations import time_of_timer
-from workbench.operators.base import Json
+from workbench.operators.contract.base import Json
 from workbench.windows.window import Window
 
 

@@ -15,8 +15,8 @@ from pipelines.draft import Draft
 from pipelines.generator import OPERATORS
 
 import workbench as wb
-from workbench.api.pipeline import Pipeline
-from workbench.connectors.checksum import checksum
+from workbench.api.running.pipeline import Pipeline
+from workbench.durable.checksum import checksum
 from workbench.from_arrow import tables_in
 from workbench.runtime.storage import DirectoryStorage
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.errors import JobError
-from workbench.kernel.comm import answer
+from workbench.jupyter.comm import answer
 
 from ..mutations import values
 from ..trial import FOREIGN, Format, Trial

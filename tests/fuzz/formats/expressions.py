@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 import workbench as wb
-from workbench.expressions.compiling import compile_expression
-from workbench.expressions.expression import Expression
+from workbench.expressions.evaluation.compiling import compile_expression
+from workbench.expressions.tree.expression import Expression
 
 from ..mutations import texts, values
 from ..trial import Format, Trial

@@ -14,8 +14,8 @@ from pipelines.draft import Draft
 from pipelines.generator import OPERATORS, draw
 from pipelines.running import _with_files
 
-from workbench.api.job import Job
-from workbench.api.pipeline import Pipeline
+from workbench.api.job.job import Job
+from workbench.api.running.pipeline import Pipeline
 
 CHECKPOINTS = Path("checkpoints")
 SAVEPOINT = "kept"

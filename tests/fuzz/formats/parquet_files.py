@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.connectors.file_source import FileSource
+from workbench.connectors.files.file_source import FileSource
 
 from ..mutations import folders, octets, tables
 from ..trial import Format, Trial

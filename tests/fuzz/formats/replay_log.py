@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.connectors.replay_log import ReplayLog, write_log
+from workbench.connectors.replay.log import ReplayLog, write_log
 
 from ..mutations import folders, octets, tables, values
 from ..trial import Format, Trial

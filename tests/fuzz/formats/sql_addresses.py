@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import workbench as wb
-from workbench.connectors.sql_sink import SqlSink
+from workbench.connectors.sql.sink import SqlSink
 
 from ..mutations import octets, texts, values
 from ..trial import Format, Trial

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from workbench.clock import VirtualClock
-from workbench.connectors.base import Exhausted, Fetched
-from workbench.connectors.file_source import FileSource
+from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.files.file_source import FileSource
 from workbench.errors import SourceError
-from workbench.operators.base import OperatorContext
+from workbench.operators.contract.base import OperatorContext
 
 from ..mutations import octets, tables, texts, values
 from ..trial import Format, Trial

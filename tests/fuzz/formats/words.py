@@ -15,9 +15,9 @@ from workbench.durations import (
     parse_instant,
     parse_speed,
 )
-from workbench.kernel.magics import StreamMagics, parsed, refuse_options, resuming
-from workbench.kernel.verbs import run_verb
-from workbench.kernel.words import words_of
+from workbench.jupyter.magics import StreamMagics, parsed, refuse_options, resuming
+from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.words import words_of
 from workbench.redaction import redacted
 
 from ..mutations import texts, values

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workbench.cli.checks.check import Check
+from workbench.compiled.machinery.compiled import KERNELS
+from workbench.compiled.warm_up import warm_up
 from workbench.errors import WorkbenchError
-from workbench.kernels.compiled import KERNELS
-from workbench.kernels.warm_up import warm_up
 from workbench.spark.java import find_java
 from workbench.spark.session import session
 

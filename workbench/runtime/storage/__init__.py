@@ -4,14 +4,17 @@ process.
 ``base`` says what a storage does, ``directory`` and ``memory`` are the two there are. Below ``directory``: ``files``
 for the file system, ``holding`` for who may use it, ``state_parts`` for what several checkpoints share, ``reading`` for
 those who only look. What does not belong here: when checkpoints are taken and removed; the coordinator decides that.
+
+Belongs here: where checkpoints are kept, how their files are written and read, and who may use them.
+Does not: when checkpoints are taken (``checkpoints``).
 """
 
-from workbench.connectors.holder import Holder
-from workbench.runtime.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
+from workbench.durable.holder import Holder
 from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
 from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.locations import folder_named, lasting, open_files
+from workbench.runtime.storage.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from workbench.operators.base import Snapshot
-from workbench.runtime.encoding import Encoded
-from workbench.runtime.manifest import Manifest, StateFile
+from workbench.operators.contract.base import Snapshot
+from workbench.runtime.storage.encoding import Encoded
+from workbench.runtime.storage.manifest import Manifest, StateFile
 
 
 class CheckpointStorage(Protocol):

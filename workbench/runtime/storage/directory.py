@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.clock import BootClock, Clock
-from workbench.connectors.checksum import RunningChecksum
-from workbench.connectors.holder import Holder
+from workbench.durable.checksum import RunningChecksum
+from workbench.durable.holder import Holder
 from workbench.errors import (
     MISSING,
     CheckpointError,
@@ -31,13 +31,13 @@ from workbench.errors import (
     cannot_be_read,
     told_by,
 )
-from workbench.operators.base import Snapshot
-from workbench.runtime.encoding import Encoded
-from workbench.runtime.manifest import MANIFEST, SHARED, Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.operators.contract.base import Snapshot
+from workbench.runtime.storage.encoding import Encoded
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
 from workbench.runtime.storage.holding import Hold, hold
 from workbench.runtime.storage.locations import looked_into
+from workbench.runtime.storage.manifest import MANIFEST, SHARED, Manifest, StateFile, StatePart, check_name, folder_of
 from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 

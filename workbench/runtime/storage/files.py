@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from workbench.connectors.checksum import RunningChecksum
-from workbench.connectors.disk import DISK, make_folder_durably
-from workbench.connectors.part_files import write_pieces_durably
+from workbench.connectors.parts.part_files import write_pieces_durably
+from workbench.durable.checksum import RunningChecksum
+from workbench.durable.disk import DISK, make_folder_durably
 from workbench.errors import MISSING, CheckpointError
 
 _AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
 from workbench.raised import first_line_of
-from workbench.runtime.manifest import Manifest
+from workbench.runtime.storage.manifest import Manifest
 
 TAKEN_BACK = "taken-back.json"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.connectors.holder import Holder
+from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError
 
 

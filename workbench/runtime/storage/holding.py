@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.clock import Clock
-from workbench.connectors.folder_lock import FolderLock, TakenError
-from workbench.connectors.holder import Holder
+from workbench.durable.folder_lock import FolderLock, TakenError
+from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, UnreadableCheckpointError, cannot_be_read
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.held import HeldError

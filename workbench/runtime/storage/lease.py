@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from workbench.clock import Clock
-from workbench.connectors.checksum import RunningChecksum
-from workbench.connectors.holder import Holder
+from workbench.durable.checksum import RunningChecksum
+from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, told_by
 from workbench.from_json import made, parsed
 from workbench.runtime.storage.files import Files

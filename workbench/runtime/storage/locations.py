@@ -13,8 +13,8 @@ from workbench.arguments import location_of
 from workbench.errors import CheckpointError, UnreadableCheckpointError, remedy, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
-from workbench.runtime.manifest import MANIFEST
 from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.manifest import MANIFEST
 from workbench.runtime.storage.remote_files import RemoteFiles
 
 

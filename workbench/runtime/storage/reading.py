@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.connectors.checksum import RunningChecksum, agree
+from workbench.durable.checksum import RunningChecksum, agree
 from workbench.errors import MISSING, CorruptCheckpointError, cannot_be_read
 from workbench.from_arrow import Unfolding
-from workbench.operators.base import Snapshot
-from workbench.runtime.encoding import decode
-from workbench.runtime.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
+from workbench.operators.contract.base import Snapshot
+from workbench.runtime.storage.encoding import decode
 from workbench.runtime.storage.files import Files
+from workbench.runtime.storage.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
 from workbench.runtime.storage.state_parts import read_parts
 
 SMALL_MAX = 1 << 26

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from workbench.connectors.checksum import RunningChecksum
+from workbench.durable.checksum import RunningChecksum
 from workbench.errors import CheckpointError
 from workbench.runtime.storage.files import ANY_SIZE, Files, check_size
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 from workbench.errors import CorruptCheckpointError
 from workbench.from_arrow import Unfolding, tables_in
 from workbench.raised import first_line_of
-from workbench.runtime.encoding import Encoded, Piece, written
-from workbench.runtime.manifest import StatePart
-from workbench.runtime.table_changes import Changes, apply_changes, can_change, changes_between
+from workbench.runtime.storage.encoding import Encoded, Piece, written
+from workbench.runtime.storage.manifest import StatePart
+from workbench.runtime.storage.table_changes import Changes, apply_changes, can_change, changes_between
 
 CHANGES_MAX = 10
 """So many files of changes; more would make a restore slower than they make a checkpoint faster."""

@@ -1,0 +1,5 @@
+"""What a job begins with.
+
+Belongs here: opening its storage, checking the places of its sinks, preparing kernels.
+Does not: starting it (``launching``).
+"""

@@ -1,0 +1,227 @@
+"""What a job begins with: its checkpoint directory, the checkpoint to restore, and who takes the state in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import sleep
+
+from workbench.connectors.parts.sink_folder import SinkFolder
+from workbench.drivers.contract.driver import Driver
+from workbench.drivers.contract.heartbeat import Heartbeat
+from workbench.errors import CheckpointError
+from workbench.plan.physical import PhysicalGraph
+from workbench.redaction import redacted
+from workbench.runtime.storage import (
+    CheckpointReader,
+    CheckpointStorage,
+    DirectoryStorage,
+    Manifest,
+    MemoryStorage,
+    folder_named,
+    is_name,
+)
+from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
+from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
+from workbench.state import default_max_parallelism
+
+_FIRST_ID_MAX = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a job begins with.
+
+    Attributes:
+        storage: of its checkpoints.
+        manifest: of the checkpoint to restore, if any.
+        first_id: of its first own checkpoint.
+        graph: the plan; of as many key groups as that checkpoint, unless the run says another number.
+        news: what is worth telling about it.
+        folders: of its sinks, which nobody else writes to.
+    """
+
+    storage: CheckpointStorage
+    manifest: Manifest | None
+    first_id: int
+    graph: PhysicalGraph
+    news: tuple[str, ...] = ()
+    folders: tuple[SinkFolder, ...] = ()
+
+    @property
+    def held(self) -> bool:
+        """Whether there is anything that nobody else may have meanwhile."""
+        return isinstance(self.storage, DirectoryStorage) or bool(self.folders)
+
+    def beat(self) -> None:
+        """Called every few seconds as long as the job runs.
+
+        Raises:
+            CheckpointError: another process has taken the directory.
+            SinkError: another job has taken the folder of a sink.
+        """
+        if isinstance(self.storage, DirectoryStorage):
+            self.storage.beat()
+        for folder in self.folders:
+            folder.keep()
+
+    def close(self) -> None:
+        """Give all of it free; the directory comes last, because whoever waits for it takes the folders then."""
+        for folder in self.folders:
+            folder.release()
+        if isinstance(self.storage, DirectoryStorage):
+            self.storage.close()
+
+
+def open_storage(
+    checkpoint_dir: str | Path | None,
+    resume: bool,
+    restore: str | Path | None,
+    incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
+) -> tuple[CheckpointStorage, Manifest | None, int]:
+    """The storage, the checkpoint to begin with, and the id of the first new one."""
+    if checkpoint_dir is None:
+        return MemoryStorage(), None, 1
+    storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=incremental_above_bytes)
+    try:
+        if storage.directory is None:
+            sleep(SETTLE_US / 1e6)
+            storage.settle()
+        if restore is None and storage.unused:
+            return storage, None, 1
+        storage.sync_names()
+        if restore is not None:
+            manifest: Manifest | None = _to_restore(storage, restore)
+        elif (manifest := storage.latest()) is not None and not resume:
+            raise _in_use(storage, manifest)
+        first_id = storage.highest_id() + 1
+        if manifest is not None:
+            first_id = max(first_id, manifest.checkpoint_id + 1)
+        if first_id > _FIRST_ID_MAX:
+            raise CheckpointError(
+                f"the checkpoint directory {storage.shown!r} has a checkpoint of the number {first_id - 1}, behind "
+                "which there is no room for others: choose another checkpoint or savepoint"
+            )
+        if restore is not None and manifest is not None:
+            storage.take_back(manifest, first_id)
+        storage.remove_incomplete()
+        if manifest is None:
+            storage.remove_shared()  # of a run that completed no checkpoint
+    except BaseException:
+        storage.close()
+        raise
+    return storage, manifest, first_id
+
+
+def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:
+    """The savepoint of that name, or a copy of the one in that folder."""
+    text = str(wanted)
+    if is_name(text) and (manifest := storage.savepoint(text)) is not None:
+        return manifest
+    own = storage.place_of(text)
+    if own is not None and (manifest := storage.complete_at(own)) is not None:
+        return manifest
+    found = folder_named(text)
+    if found is None:
+        names = [manifest.place.rpartition("/")[2] for manifest in storage.savepoints()]
+        raise CheckpointError(
+            f"there is no savepoint {redacted(text)!r} in {storage.shown!r}, and no folder of that name holds one: "
+            f"name one of {', '.join(names) or 'those of another job by their folders'}"
+        )
+    latest = storage.latest()
+    if latest is not None and latest != CheckpointReader(found[0]).manifest(found[1]):
+        raise _in_use(storage, latest, instead="choose a directory of its own for what starts from another's savepoint")
+    return latest or storage.bring_in(*found)
+
+
+def _in_use(storage: DirectoryStorage, latest: Manifest, instead: str = "choose another") -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint directory {storage.shown!r} already holds checkpoints of job {latest.job!r} "
+        f"(the latest is {latest.checkpoint_id}): pass resume=True to continue it, or {instead}"
+    )
+
+
+def matched(
+    manifest: Manifest, graph: PhysicalGraph, *, allow_non_restored_state: bool
+) -> tuple[Manifest, tuple[str, ...]]:
+    """What of a checkpoint this plan restores, and what is worth telling about it.
+
+    Raises:
+        CheckpointError: it has state of operators that the plan does not have, or of others than it has under their
+            uids, and that was not allowed.
+    """
+    kinds = graph.kinds
+    others = sorted(uid for uid in manifest.operators & kinds.keys() if not _takes(kinds[uid], manifest.kinds.get(uid)))
+    if others and not allow_non_restored_state:
+        uid = others[0]
+        raise CheckpointError(
+            f"the state of operator {uid!r} in {manifest.place} of job {manifest.job!r} is that of a "
+            f"{manifest.kinds[uid]}, and this pipeline has a {kinds[uid]} of that uid, which cannot take it: give that "
+            "one another uid, or drop the state with allow_non_restored_state=True"
+        )
+    known = kinds.keys()
+    dropped = sorted(manifest.operators - known)
+    if dropped and not allow_non_restored_state:
+        taker = f"give the operator that is to take it .uid({dropped[0]!r})"
+        if manifest.kinds.get(dropped[0], "").endswith("Sink"):
+            taker = f"give the sink that is to take it a table or folder of the name {dropped[0]!r}"
+        raise CheckpointError(
+            f"{manifest.place} of job {manifest.job!r} has state of {_listed(dropped)}, which this pipeline does not "
+            f"have (it has {', '.join(sorted(known))}): {taker}, or drop the state with allow_non_restored_state=True"
+        )
+    dropped = sorted([*dropped, *others])
+    news = [f"the state of {_listed(dropped)} in {manifest.place} is dropped"] if dropped else []
+    fresh = sorted(known - manifest.parallelism.keys())
+    if fresh:
+        verbs = ("begin", "they are") if fresh[1:] else ("begins", "it is")
+        news.append(f"{_listed(fresh)} {verbs[0]} without state: {verbs[1]} new since {manifest.place}")
+    return replace(manifest, ignored=frozenset(dropped)), tuple(news)
+
+
+def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, what: str) -> PhysicalGraph:
+    """The plan with as many key groups as what it goes on from, unless the run asks for another number.
+
+    With another number the keys of the state are hashed anew, so no choice is for ever.
+
+    Args:
+        graph: the plan.
+        asked: the `max_parallelism` of the run.
+        max_parallelism: of what it goes on from.
+        what: that is, for errors.
+
+    Raises:
+        CheckpointError: the plan has more subtasks of an operator.
+    """
+    if asked is not None or max_parallelism == graph.max_parallelism:
+        return graph
+    widest = max(graph.vertices, key=lambda vertex: vertex.parallelism)
+    if widest.parallelism > max_parallelism:
+        raise CheckpointError(
+            f"the parallelism of {widest.name!r} is {widest.parallelism}, and {what} has max_parallelism "
+            f"{max_parallelism}: lower the parallelism, or set max_parallelism to "
+            f"{default_max_parallelism(widest.parallelism)}, by which the state is dealt anew"
+        )
+    return replace(graph, max_parallelism=max_parallelism)
+
+
+def _takes(kind: str, saved: str | None) -> bool:
+    """Whether an operator of this kind can take what one of the other has saved.
+
+    Checkpoints of earlier versions do not say which windows an operator had, or do not say a kind at all.
+    """
+    return saved in (None, kind, kind.partition(" ")[0])
+
+
+def keep_held(begin: Beginning, driver: Driver) -> Heartbeat:
+    """Keep for this job what it has taken, and end the job when somebody else has it."""
+
+    def lost(error: Exception) -> None:
+        master = driver.master
+        master.call(lambda: master.abandon(error))
+
+    return Heartbeat(begin.beat, lost, HEARTBEAT_US / 1e6)
+
+
+def _listed(uids: Collection[str]) -> str:
+    return f"operator{'s' if len(uids) > 1 else ''} {', '.join(map(repr, uids))}"

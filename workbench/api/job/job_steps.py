@@ -1,0 +1,323 @@
+"""Going on by hand, back and aside: the methods of `Job` for one that runs with the stepping driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.api.job.job_handle import JobHandle
+from workbench.api.job.registry import check_free, jobs, register
+from workbench.api.kept.journal import Given
+from workbench.api.pictures.scene_view import SceneView, Steps
+from workbench.arguments import whole_number
+from workbench.drivers.stepped.stepping import ReachedError, SteppingDriver
+from workbench.errors import JobError, WorkbenchError
+from workbench.expressions import Expression
+from workbench.runtime.storage import check_name
+from workbench.telemetry.scene import scene_of
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
+
+
+FRAMES = 300
+"""A job that went back knows the frames of so many steps before; what is further back is run again without a look."""
+
+
+class JobSteps(JobHandle):
+    """Steps of a job; `Job` inherits them.
+
+    Each verb gives the picture of the moment at which it stopped, which is true when what was waited for has happened
+    and false when the job ended, or stood still, before.
+    """
+
+    @property
+    def live(self) -> bool:
+        """Whether it goes on by itself; a job on the stepping driver goes on with `step`."""
+        return not isinstance(self._driver, SteppingDriver)
+
+    @property
+    def driver(self) -> SteppingDriver:
+        """The stepping driver, with its further verbs: ``job.driver.next_watermark()``; see `step`.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        if not isinstance(self._driver, SteppingDriver):
+            raise JobError(
+                f'the job {self._name!r} runs live and cannot be stepped: run its pipeline with driver="stepping"'
+            )
+        return self._driver
+
+    def step(self, count: int = 1) -> Steps:
+        """Take this many steps of a job that runs with ``driver="stepping"``; fewer when nothing can happen any more.
+
+        Source: ours; what it shows is F2-9 to F2-15.
+
+        Args:
+            count: steps; each takes at most one element of one task.
+
+        Raises:
+            JobError: the job runs live.
+
+        Example:
+            >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
+            >>> job = pipeline.run("steps", driver="stepping")
+            >>> len(job.step(3)), job.driver.run_until(lambda: job.over)
+            (3, True)
+        """
+        driver = self.driver
+        steps = (driver.step() for _ in range(whole_number(count, "count", 0)))
+        return Steps([step for step in steps if step is not None], self._pictured(True))
+
+    def scene(self) -> SceneView:
+        """The picture of this moment: every record, watermark and barrier on its channel, and what the operators hold.
+
+        Source: F2-5 to F2-15.
+
+        Raises:
+            JobError: the job runs live.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"k": ["a", "b"], "n": [1, 2]}))
+            >>> sums = stream.key_by("k").aggregate(total=wb.sum("n")).sink_to(wb.DiscardSink())
+            >>> job = sums.run("scene", driver="stepping", buffer_size=1, buffer_timeout="0ms")
+            >>> bool(job.next_buffer())
+            True
+            >>> job.scene().scene.task("aggregate[0]").state
+            (('a', 'total=1'),)
+            >>> job.cancel()
+        """
+        return self._pictured(True)
+
+    def next_record(self) -> SceneView:
+        """Go on until a task has taken in a record, from its source or from a channel; see `scene`.
+
+        Source: F2-5, where single records are seen.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.next_record())
+
+    def next_buffer(self) -> SceneView:
+        """Go on until a task has taken a buffer of records from a channel; see `scene`.
+
+        Source: F2-3.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.next_buffer())
+
+    def next_barrier(self) -> SceneView:
+        """Go on until a checkpoint barrier has moved: left a source, or been taken by a task; see `scene`.
+
+        Source: F2-9 to F2-15.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.next_barrier())
+
+    def next_watermark(self) -> SceneView:
+        """Go on until event time has advanced in some task; see `scene`.
+
+        Source: F2-6.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.next_watermark())
+
+    def until_aligned(self) -> SceneView:
+        """Go on until the barriers of a task's inputs have all come, so that it has taken its snapshot; see `scene`.
+
+        Source: F2-12, F2-13.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.until_aligned())
+
+    def until_checkpoint(self) -> SceneView:
+        """Go on until a checkpoint is complete; see `scene`.
+
+        Source: F2-15.
+
+        Raises:
+            JobError: the job runs live.
+        """
+        return self._pictured(self.driver.next_checkpoint())
+
+    def until_window_fires(self, operator: str | None = None) -> SceneView:
+        """Go on until a window has fired; see `scene`.
+
+        Source: F1-6 to F1-10.
+
+        Args:
+            operator: with windows; None: any.
+
+        Raises:
+            JobError: the job runs live, or has no such operator.
+
+        Example:
+            >>> table = pa.table({"k": ["a"] * 3, "t": [0, 1_000_000, 2_000_000]})
+            >>> counts = wb.Stream.from_table(table, event_time="t").key_by("k").window(wb.tumbling("2s"))
+            >>> pipeline = counts.aggregate(n=wb.count()).sink_to(wb.DiscardSink())
+            >>> job = pipeline.run("fires", driver="stepping", buffer_size=1)
+            >>> bool(job.until_window_fires())
+            True
+            >>> job.cancel()
+        """
+        return self._pictured(self.driver.until_window_fires(operator))
+
+    def until(self, condition: Expression | str, operator: str) -> SceneView:
+        """Go on until an operator has emitted a record for which a condition is true; see `scene`.
+
+        Source: C, F1-4 to F1-5, whose records are met one by one; as a debugger's conditional breakpoint.
+
+        Args:
+            condition: on the operator's records, ``"total > 5"`` or ``col("total") > 5``.
+            operator: that emits them; a source is one, a sink is not.
+
+        Raises:
+            JobError: the job runs live, or has no such operator.
+            ExpressionError: the condition does not fit the operator's records.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
+            >>> job = numbers.sink_to(wb.DiscardSink()).run("until", driver="stepping", buffer_size=1)
+            >>> bool(job.until("n = 2", "table")), bool(job.until("n = 9", "table"))
+            (True, False)
+        """
+        return self._pictured(self.driver.until(condition, operator))
+
+    # back and aside ----------------------------------------------------------------------------------------------
+
+    def back(self, count: int = 1) -> SceneView:
+        """Go back by so many steps; see `scene`.
+
+        The job is run anew from its start, with every command at the step at which it was given; what was asked of it
+        after the step that is reached is forgotten.
+
+        Source: F2-7, sources that can be read again; deterministic re-execution, as in reversible debuggers.
+
+        Args:
+            count: steps; with more than have been taken, back to the start.
+
+        Raises:
+            JobError: the job runs live, writes outside, reads what cannot be read again, or did something else this
+                time.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
+            >>> job = numbers.sink_to(wb.TableSink("n")).run("back", driver="stepping", buffer_size=1)
+            >>> steps = job.step(5)
+            >>> job.back(2).scene.step, job.step(2) == steps[3:]
+            (3, True)
+            >>> job.cancel()
+        """
+        driver = self.driver
+        self._check_outside()
+        with driver.lock:
+            twin = self._at(max(0, driver.taken - whole_number(count, "count", 0)), self._name)
+            self._close()
+            self._become(twin)
+        return self._pictured(True)
+
+    def fork(self, step: int | None = None, name: str | None = None, **settings: object) -> Job:
+        """Another job that has done the same up to a step, and goes on from there with other settings.
+
+        Source: E10, what-if: two versions from one moment.
+
+        Args:
+            step: a past one; None: this one.
+            name: of the new job; None: this one's with a number.
+            settings: as `Job.tune` takes them; they are in force there from that step on.
+
+        Raises:
+            JobError: as for `back`, or the step has not been taken yet.
+            SettingError: an unknown setting or a bad value.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
+            >>> job = numbers.sink_to(wb.TableSink("n")).run("once", driver="stepping", buffer_size=1)
+            >>> steps = job.step(4)
+            >>> other = job.fork(2, checkpoint_interval="1s")
+            >>> other.name, other.scene().scene.step >= 2, other.status()["checkpoint_interval"]
+            ('once-2', True, '1s')
+            >>> job.cancel(); other.cancel()
+        """
+        driver = self.driver
+        self._check_outside()
+        with driver.lock:
+            at = driver.taken if step is None else whole_number(step, "step", -(2**63))
+            if not 0 <= at <= driver.taken:
+                raise JobError(f"step {at} has not been taken: the job is at step {driver.taken}")
+            if name is None:
+                name = next(free for n in range(2, 1_000) if (free := f"{self._name}-{n}") not in jobs())
+            check_name(name, "job name")
+            check_free(name)
+            twin = self._at(at, name)
+        try:
+            if settings:
+                twin.tune(**settings)
+        except WorkbenchError:
+            twin._close()
+            raise
+        register(twin)
+        return twin
+
+    # inside ------------------------------------------------------------------------------------------------------
+
+    def _pictured(self, reached: bool) -> SceneView:
+        driver = self.driver
+        with driver.lock:
+            words = driver.steps[-1].words if driver.steps else "Nothing has happened yet."
+            return SceneView(scene_of(self._master, driver.execution, driver.taken, words, driver.dead), reached)
+
+    def _at(self, step: int, name: str) -> Job:
+        """This job run anew up to a step.
+
+        Raises:
+            JobError: it cannot be, or took another way.
+        """
+        if isinstance(self._again, str):
+            raise JobError(f"the job {self._name!r} cannot go back: {self._again}")
+        driver, journal = self.driver, self._journal
+        assert journal is not None
+        twin = self._again(name, max(0, step - FRAMES))
+        again = twin.driver
+        try:
+            again.stop_at = step
+            for given in journal.commands:
+                if given.at >= step and step < driver.taken:
+                    break
+                again.retrace(driver.choices, given.at)
+                again.stop_at = min(step, step if given.until is None else given.until)
+                _give(twin, given)
+                again.stop_at = step
+            again.retrace(driver.choices, step)
+            again.stop_at = None
+            if step and again.digests[-1] != driver.digests[step - 1]:
+                raise JobError("it took other steps this time")
+        except JobError as error:
+            twin._close()
+            raise JobError(
+                f"the job {self._name!r} cannot go back: {error}; functions that draw chance or read the time make it "
+                "do so"
+            ) from error
+        return twin
+
+    def _close(self) -> None:
+        """Give free what this run holds; nobody steps it any more."""
+        if self._master.execution is not None:
+            self._master.execution.close()
+
+
+def _give(job: Job, given: Given) -> None:
+    """Give a command again; what it was refused for then, it is refused for again."""
+    try:
+        getattr(job, given.name)(*given.args, **given.kwargs)
+    except (ReachedError, WorkbenchError):
+        return

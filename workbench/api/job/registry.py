@@ -1,0 +1,104 @@
+"""The jobs of this process, by name."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from workbench.errors import JobError, unknown
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
+
+_jobs: dict[str, Job] = {}
+_taking = threading.Lock()
+REPLACE_PATIENCE_S = 30.0
+"""How long a job that is replaced may take for its last checkpoint."""
+
+
+def _begin_anew() -> None:
+    """In a forked process: its parent's jobs run there."""
+    global _taking
+    _jobs.clear()
+    _taking = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
+def jobs() -> dict[str, Job]:
+    """All jobs of this process, in the order of their start; one that ended stays until its name is used again.
+
+    Example:
+        >>> "no such job" in jobs()
+        False
+    """
+    return _jobs.copy()
+
+
+def job(name: str) -> Job:
+    """The job of that name.
+
+    Args:
+        name: that it was run under.
+
+    Raises:
+        JobError: there is none; the error lists all names.
+
+    Example:
+        >>> job("no such job")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.JobError: unknown job 'no such job': ...
+    """
+    found = _jobs.get(name)
+    if found is None:
+        raise JobError(unknown("job", name, _jobs.copy()))
+    return found
+
+
+def check_free(name: str) -> None:
+    """Refuse a name that a running job has.
+
+    Raises:
+        JobError: such a job runs.
+    """
+    found = _jobs.get(name)
+    if found is not None and not found.over:
+        raise JobError(
+            f"a job {name!r} is {found.state}: stop it first (job.stop()), have the run do it (replace=True), or "
+            "choose another name"
+        )
+
+
+def make_room(job: Job) -> None:
+    """Stop a job in whose place another one is to run; does nothing when it has ended.
+
+    Raises:
+        JobError: it has not stopped in time.
+    """
+    try:
+        job.stop(timeout=f"{REPLACE_PATIENCE_S:g}s")
+    except JobError as error:
+        if job.over and job._driver.ended.is_set():
+            return  # it failed while it was stopping: there is room
+        raise JobError(f"{error.message}; job.cancel() ends it without a last checkpoint") from None
+
+
+def register(job: Job) -> None:
+    """Make a job known; it takes the place of an ended one of the same name.
+
+    Raises:
+        JobError: another one has begun under this name meanwhile, on another thread.
+    """
+    with _taking:
+        check_free(job.name)
+        _jobs.pop(job.name, None)
+        _jobs[job.name] = job
+
+
+def forget(job: Job) -> None:
+    """Make a job unknown that could not be started, so that its name is free."""
+    if _jobs.get(job.name) is job:
+        del _jobs[job.name]

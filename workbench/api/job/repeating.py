@@ -1,0 +1,23 @@
+"""Which jobs can be run anew up to a past step without anybody outside noticing."""
+
+from __future__ import annotations
+
+from workbench.connectors.live.callback_sink import DiscardSink
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.plan.logical import LogicalGraph
+from workbench.runtime.storage import CheckpointStorage, MemoryStorage
+
+
+def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> str:
+    """Why a job cannot take its steps again, in a sentence; empty when it can.
+
+    What it does must stay inside: what a second run writes into a folder or a database would be there twice.
+    """
+    if not isinstance(storage, MemoryStorage):
+        return "its checkpoints are kept in a checkpoint_dir, which a second run would write to: run it without one"
+    for node, uid in logical.uids.items():
+        if node.role == "sink" and not isinstance(node.spec, TableSink | DiscardSink):
+            return f"its sink {uid!r} writes outside the job, so a second run would write again: use a TableSink"
+        if node.role == "source" and not getattr(node.spec, "resettable", True):
+            return f"its source {uid!r} cannot be read a second time: use one that can, such as from_table"
+    return ""

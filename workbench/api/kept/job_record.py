@@ -1,0 +1,149 @@
+"""What a job leaves in its checkpoint directory about itself, so that it can be found and continued later.
+
+The record is data: name, settings and how the job was started, with the source of its cell when ``%%stream`` started
+it. Reading it runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from workbench.connectors.parts.part_files import write_durably
+from workbench.durable.disk import make_folder_durably
+from workbench.from_json import made, parsed
+from workbench.redaction import redacted
+from workbench.runtime.storage import is_name
+
+RECORD = "job.json"
+FORMAT = 1
+_KNOWN_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The notebook cell that started a job.
+
+    Attributes:
+        line: what stands behind ``%%stream``.
+        body: the lines below.
+        redacted: secrets have been taken out of it, so it cannot run as it stands.
+    """
+
+    line: str
+    body: str
+    redacted: bool = False
+
+    def without_secrets(self) -> Cell:
+        """The cell as it may be written down."""
+        line, body = redacted(self.line, code=True), redacted(self.body, code=True)
+        return Cell(line, body, self.redacted or (line, body) != (self.line, self.body))
+
+    def __str__(self) -> str:
+        return f"%%stream {self.line}\n{self.body}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What is written down about a job.
+
+    Attributes:
+        name: of the job.
+        state: as far as it was when the job's last process knew; RUNNING after that was killed.
+        started_us: when that process started it, microseconds since 1970.
+        settings: that were given, as people write them.
+        cell: that started it; None: a call of ``run``.
+    """
+
+    name: str
+    state: str
+    started_us: int
+    settings: Mapping[str, str | int | float | bool | None]
+    cell: Cell | None = None
+
+    def to_json(self) -> bytes:
+        """The record's file; secrets in URLs of the cell are left out."""
+        kept = self if self.cell is None else replace(self, cell=self.cell.without_secrets())
+        return json.dumps({"format": FORMAT, **asdict(kept)}, indent=1).encode()
+
+    @staticmethod
+    def from_json(content: bytes) -> JobRecord | None:
+        """The record in a file; None when it is not one, or one of another version."""
+        try:
+            read = parsed(content)
+            record = made(JobRecord, read) if read.pop("format") == FORMAT else None
+            return record if record is not None and is_name(record.name) else None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+_cell: ContextVar[Cell | None] = ContextVar("cell", default=None)
+
+
+@contextmanager
+def started_from(cell: Cell | None) -> Iterator[None]:
+    """Jobs that are started in this block say that this cell did it; None: that none did."""
+    token = _cell.set(cell)
+    try:
+        yield
+    finally:
+        _cell.reset(token)
+
+
+def this_cell() -> Cell | None:
+    """The cell that starts jobs now, if one does."""
+    return _cell.get()
+
+
+class KnownDirectories:
+    """The checkpoint directories of the jobs that were started here, kept in a folder.
+
+    Args:
+        folder: is made when the first directory is kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, location: str) -> None:
+        """Keep a path or URI, unless there is a secret in it, which is not to be written down."""
+        if redacted(location) != location:
+            return
+        make_folder_durably(self._folder)
+        name = hashlib.sha256(location.encode()).hexdigest()[:16]
+        write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
+
+    def locations(self) -> list[str]:
+        """All of them that still exist, as far as can be seen from here."""
+        found = []
+        for file in sorted(self._folder.glob("*.json")):
+            try:
+                if not file.is_file() or file.stat().st_size > _KNOWN_BYTES_MAX:
+                    continue
+                location = made(str, parsed(file.read_bytes())["directory"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if "://" not in location and not Path(location).is_dir():
+                file.unlink(missing_ok=True)
+            else:
+                found.append(location)
+        return found
+
+
+_known: KnownDirectories | None = None
+
+
+def remember_directories(folder: Path | None) -> None:
+    """Keep the directories of jobs in this folder from now on; None: keep none."""
+    global _known
+    _known = None if folder is None else KnownDirectories(folder)
+
+
+def known_directories() -> KnownDirectories | None:
+    """Where directories are kept, if anywhere."""
+    return _known

@@ -1,0 +1,68 @@
+"""A job that waits for the checkpoint directory of another process, and goes on with it when that one has died
+(F2-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+
+from workbench.api.beginning.opening import Beginning
+from workbench.drivers.contract.driver import Driver
+from workbench.drivers.live.standby import Standby
+from workbench.errors import sentence_of
+from workbench.runtime.job.master import Master
+from workbench.runtime.job.succession import successor
+from workbench.runtime.storage import DirectoryStorage, Holder
+
+LOOK_AGAIN_S = 0.1
+
+
+def stand_by(
+    name: str,
+    holder: Holder | None,
+    driver: Driver,
+    claim: Callable[[], Beginning],
+    hand_over: Callable[[Master, Beginning], None],
+) -> Standby[Beginning]:
+    """Wait for a job that has been started with a master that stands by.
+
+    Args:
+        name: of the job.
+        holder: who has the directory now, if that is known.
+        driver: runs it.
+        claim: opens the directory, or raises a HeldError.
+        hand_over: gets the master that goes on with the job, and from where; called on the turn of the one that waits.
+    """
+
+    def won(begin: Beginning) -> None:
+        settled = Event()
+
+        def take() -> None:
+            waiting = driver.master
+            if waiting.over:
+                begin.close()
+            else:
+                storage = begin.storage
+                directory = storage.directory if isinstance(storage, DirectoryStorage) else None
+                services = replace(waiting.services, data_dir=directory)
+                found = successor(waiting, storage, begin.manifest, begin.first_id, driver, begin.graph, services)
+                hand_over(found, begin)
+            settled.set()
+
+        driver.master.call(take)
+        while not settled.wait(LOOK_AGAIN_S):
+            if driver.ended.is_set():  # it was canceled at this moment, and takes nothing any more
+                begin.close()
+                return
+
+    def failed(error: Exception) -> None:
+        waiting = driver.master
+        waiting.call(lambda: waiting.abandon(error))
+
+    def later(error: Exception) -> None:
+        life = driver.master.life
+        text = f"cannot take over yet, which is tried again: {sentence_of(error)}"
+        driver.master.call(lambda: life.tell("notice", text))
+
+    return Standby(name, holder, claim, won, failed, later)

@@ -1,0 +1,174 @@
+"""Queryable state: what a running operator holds for a key."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.durations import parse_duration
+from workbench.errors import JobError, unknown
+from workbench.plan.logical import LogicalGraph, Node
+from workbench.runtime.messages.queries import Question
+from workbench.state.key_columns import is_text
+
+Ask = Callable[[Question], None]
+"""Hands a question to the job's master."""
+
+Wait = Callable[[threading.Event, float], bool]
+"""Waits for an event, at most so many seconds."""
+
+
+class JobState(str):
+    """A job's state as text; called with an operator's name it gives the state of that operator."""
+
+    def __new__(cls, text: str, view: Callable[[str], StateView]) -> JobState:
+        """The text, and what makes the view of an operator."""
+        state = super().__new__(cls, text)
+        state._view = view
+        return state
+
+    _view: Callable[[str], StateView]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """A copy is plain text: it goes to other processes and into messages, where there is no job to ask."""
+        return str, (str(self),)
+
+    def __call__(self, operator: str) -> StateView:
+        """What an operator of the running job holds by key.
+
+        Raises:
+            JobError: no such operator, or the job has ended.
+        """
+        return self._view(operator)
+
+
+class StateView:
+    """The state of one operator of a running job; made by ``Job.state``.
+
+    Every answer is what the operator's owner found between two of its steps, so it is never half updated: all records
+    before some record have been counted, and none after it. Records that wait in buffers are not in it yet.
+
+    Source: Flink's queryable state.
+
+    Example::
+
+        state = job.state("aggregate")
+        state.get("JFK")                 # {'flights': 1203, 'mean_delay': 12.4}, or None
+        state.get(origin="JFK")
+        state.keys(10); state.size(); state.items(10)
+    """
+
+    def __init__(self, uid: str, node: Node, ask: Ask, wait: Wait) -> None:
+        self._uid = uid
+        self._ask = ask
+        self._wait = wait
+        item = next((item for item in node.inputs if item.exchange == "hash"), None)
+        self._fields = [] if item is None else [item.schema.field(name) for name in item.keys]
+
+    def get(self, *key: object, timeout: str = "5s", **named: object) -> dict[str, Any] | None:
+        """What the state holds for a key, or None when it does not know it.
+
+        Args:
+            key, named: the key's values in the order of ``key_by``, or by column: ``get("JFK")``,
+                ``get(origin="JFK")``.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the key does not fit, the operator keeps no such state, or nobody answered in time.
+        """
+        answers = self._answers(self._key(key, named), 0, timeout)
+        return next((dict(found) for found in answers if found is not None), None)
+
+    def keys(self, limit: int = 100, *, timeout: str = "5s") -> list[dict[str, Any]]:
+        """At most `limit` of the keys that the state knows, each as a dictionary that ``get(**key)`` takes.
+
+        Args:
+            limit: keys at most; any of those that there are.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
+        found = [key for _, keys in self._answers(None, max(0, limit), timeout) for key in keys]
+        return found[: max(0, limit)]
+
+    def items(self, limit: int = 100, *, timeout: str = "5s") -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+        """At most `limit` keys of each subtask with what the state holds for them, as (key, value).
+
+        Args:
+            limit: keys at most of each subtask; any of those that there are.
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
+        answers = self._answers(None, max(0, limit), timeout, with_values=True)
+        return [(dict(key), None if value is None else dict(value)) for _, items in answers for key, value in items]
+
+    def size(self, *, timeout: str = "5s") -> int:
+        """How many keys the state knows; each subtask is asked for its own at a moment of its own.
+
+        Args:
+            timeout: how long to wait for the operator's owner, such as ``"5s"``.
+
+        Raises:
+            JobError: the operator keeps no such state, or nobody answered in time.
+        """
+        return sum(count for count, _ in self._answers(None, 0, timeout))
+
+    def __repr__(self) -> str:
+        key = ", ".join(field.name for field in self._fields)
+        return f"StateView of {self._uid!r}; get({key}), keys(limit), size()"
+
+    def _key(self, values: tuple[object, ...], named: dict[str, object]) -> pa.RecordBatch:
+        """The key as a batch of one row."""
+        names = [field.name for field in self._fields]
+        given = dict(named) if named else dict(zip(names, values, strict=False))
+        if sorted(given) != sorted(names) or len(values) != (0 if named else len(names)):
+            known = ", ".join(names)
+            raise JobError(f"the state of {self._uid!r} is kept by {known or 'no key'}: ask for it with get({known})")
+        columns = [self._column(field, given[field.name]) for field in self._fields]
+        if not columns:
+            return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(self._fields))
+
+    def _column(self, field: pa.Field, value: object) -> pa.Array:
+        kind = field.type
+        try:
+            if is_text(kind) and value is not None and not isinstance(value, str):
+                raise TypeError
+            return pa.array([value]).cast(kind)  # text too: so it is typed behind a magic
+        except (pa.ArrowException, TypeError, OverflowError, ValueError):
+            raise JobError(
+                f"the key {field.name} of {self._uid!r} has type {kind}, which {value!r} does not fit"
+            ) from None
+
+    def _answers(self, key: pa.RecordBatch | None, limit: int, timeout: str, *, with_values: bool = False) -> list[Any]:
+        done = threading.Event()
+        question = Question(self._uid, key, limit, done.set, with_values=with_values)
+        self._ask(question)
+        if not self._wait(done, parse_duration(timeout, "timeout") / 1e6):
+            raise JobError(f"the operator {self._uid!r} has not answered within {timeout}: it is in a long step")
+        if question.refused:
+            raise JobError(f"the operator {self._uid!r} cannot be asked now ({question.refused}): ask again")
+        for found in question.answers.values():
+            if isinstance(found, NotImplementedError):
+                raise JobError(f"the operator {self._uid!r} keeps no state by key that could be asked for")
+            if isinstance(found, Exception):
+                raise JobError(f"the state of {self._uid!r} could not be read: {found!r}") from found
+        return [question.answers[task] for task in sorted(question.answers)]
+
+
+def state_view(uid: str, logical: LogicalGraph, ask: Ask, wait: Wait) -> StateView:
+    """The view of the operator `uid`.
+
+    Raises:
+        JobError: no such operator.
+    """
+    nodes = {own: node for node, own in logical.uids.items() if node.role == "operator"}
+    if uid not in nodes:
+        raise JobError(unknown("operator", uid, nodes))
+    return StateView(uid, nodes[uid], ask, wait)

@@ -1,0 +1,5 @@
+"""What is run.
+
+Belongs here: pipelines, jobs found on disk, and collecting a stream's first rows.
+Does not: building streams.
+"""

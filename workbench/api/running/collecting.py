@@ -1,0 +1,82 @@
+"""Looking at what a stream gives: a job that runs until it has given enough rows, and the rows as text."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from workbench.api.job.job import Job
+from workbench.connectors.live.callback_sink import CallbackSink
+
+_LOOK_S = 0.05
+
+
+class FirstRows:
+    """What a sink is called with: keeps the first rows that come.
+
+    Args:
+        limit: how many.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._lock = threading.Lock()  # subtasks call it on their own threads
+        self.enough = threading.Event()
+
+    def __call__(self, batch: pa.RecordBatch) -> None:
+        with self._lock:
+            missing = self._limit - self._rows
+            if missing > 0:
+                self._batches.append(batch.slice(0, missing))
+                self._rows += min(missing, len(batch))
+            if self._rows >= self._limit:
+                self.enough.set()
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """The rows that have come."""
+        with self._lock:
+            return pa.Table.from_batches(self._batches, schema)
+
+
+def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: int, timeout_us: int) -> pa.Table:
+    """The first rows that a job gives to its sink; the job is ended then.
+
+    Args:
+        start: starts the job with a sink.
+        schema: of the rows.
+        limit: of rows.
+        timeout_us: how long to wait for them; what has come by then is given.
+
+    Raises:
+        JobError: the job failed.
+    """
+    rows = FirstRows(limit)
+    job = start(CallbackSink(rows, name="collect"))
+    deadline = time.monotonic() + timeout_us / 1e6
+    try:
+        while not (rows.enough.wait(_LOOK_S) or job.over or time.monotonic() >= deadline):
+            pass
+    finally:
+        if not job.over:
+            job.cancel()
+    if not rows.enough.is_set():
+        job.wait()  # says why it failed
+    return rows.table(schema)
+
+
+def printed(rows: pa.Table) -> None:
+    """Print rows as a table: as text in a terminal, as HTML in a notebook."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for field in rows.schema:
+        table.add_column(field.name, justify="right" if pa.types.is_primitive(field.type) else "left")
+    for row in rows.to_pylist():
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console(markup=False).print(table)

@@ -1,0 +1,222 @@
+"""Jobs that can be continued: found in their checkpoint directories, after their process has ended or died."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from inspect import signature
+from pathlib import Path
+
+from workbench.api.kept.job_record import RECORD, JobRecord, known_directories
+from workbench.api.running.pipeline import Pipeline
+from workbench.arguments import location_of
+from workbench.clock import SystemClock
+from workbench.durations import format_instant
+from workbench.errors import CheckpointError, sentence_of
+from workbench.printable import printable
+from workbench.redaction import redacted
+from workbench.runtime.storage import CheckpointReader, Holder, Manifest
+from workbench.runtime.storage.directory import CHECKPOINT
+from workbench.runtime.storage.files import Files, LocalFiles
+from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
+from workbench.runtime.storage.holding import LOCK
+from workbench.runtime.storage.lease import lessee
+from workbench.runtime.storage.locations import folder_in, looked_into, open_files
+
+_CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job that was found in a checkpoint directory; nothing of it runs in this process.
+
+    Attributes:
+        record: what it has left about itself.
+        directory: where, as a path or URI.
+        checkpoint: its latest complete checkpoint; None: it has none.
+        holder: the process that seems to run it.
+        problem: why its checkpoints cannot be read; None: they can.
+
+    Source: F2-16.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
+        >>> pipeline.run("small", checkpoint_dir=folder).wait("60s")
+        'FINISHED'
+        >>> [(found.name, found.resumable, found.record.state) for found in wb.found_jobs(folder)]
+        [('small', False, 'FINISHED')]
+    """
+
+    record: JobRecord
+    directory: str
+    checkpoint: Manifest | None
+    holder: Holder | None
+    problem: str | None = None
+
+    def __repr__(self) -> str:
+        return ", ".join(self.facts)
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.record.name
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it has something to go on from and to, and no other process runs it."""
+        return self.checkpoint is not None and self.holder is None and self.record.state != "FINISHED"
+
+    @property
+    def call(self) -> str:
+        """The call that continues it; its pipeline is in the program that started it. Secrets in a URI are hidden."""
+        usual = signature(Pipeline.run).parameters
+        chosen = {
+            setting: value
+            for setting, value in self.record.settings.items()
+            if setting not in usual or str(usual[setting].default) != str(value)
+        }
+        given = {"checkpoint_dir": redacted(self.directory), **chosen, "resume": True}
+        return f"run({self.name!r}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    @property
+    def facts(self) -> tuple[str, str, str, str]:
+        """Name, how far it is or what is wrong with it, how it was started and where it is, in words."""
+        reached = "no checkpoint yet"
+        if self.checkpoint is not None:
+            done = format_instant(self.checkpoint.completed_us)
+            reached = f"checkpoint {self.checkpoint.checkpoint_id} of {done}"
+        if self.record.state == "FINISHED":
+            reached = "finished"
+        if self.problem is not None:
+            reached = self.problem
+        if self.holder is not None:
+            reached = f"run by {self.holder}"
+        started = "Python" if self.record.cell is None else "%%stream"
+        facts = self.name, reached, f"started by {started}", redacted(self.directory)
+        return tuple(map(printable, facts))  # type: ignore[return-value]  # as many
+
+
+class FoundJobs(tuple[FoundJob, ...]):
+    """Found jobs, which show themselves as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) or "no jobs"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in job.facts) + "</tr>" for job in self
+        )
+        return f"<table>{rows}</table>" if rows else "<p>no jobs</p>"
+
+
+def found_jobs(directory: str | Path | None = None) -> FoundJobs:
+    """The jobs in a checkpoint directory and the folders directly in it; nothing runs and nothing is changed.
+
+    Source: F2-16.
+
+    Args:
+        directory: a path or URI; None: all directories of jobs that were started in this working directory while
+            ``%load_ext workbench`` was in force.
+
+    Returns:
+        At most one for each directory; `FoundJob.resumable` tells which can be continued, `FoundJob.problem` what is
+        wrong with one whose checkpoints are damaged.
+
+    Raises:
+        CheckpointError: the directory cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=100).sink_to(wb.TableSink("numbers"))
+        >>> job = numbers.run("numbers", checkpoint_dir=folder, checkpoint_interval="1s")
+        >>> job.stop(); job.wait("60s")  # it has read some of them
+        'CANCELED'
+        >>> found = wb.found_jobs(folder)[0]
+        >>> found.name, found.resumable
+        ('numbers', True)
+        >>> print(found.call.replace(folder, "FOLDER"))
+        run('numbers', checkpoint_dir='FOLDER', checkpoint_interval='1s', resume=True)
+    """
+    if directory is None:
+        known = known_directories()
+        return FoundJobs(_all_in([] if known is None else known.locations(), deep=False))
+    return FoundJobs(_all_in([location_of(directory, "the directory")], deep=True))
+
+
+def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
+    for location in locations:
+        if deep and "://" not in location and not _is_folder(location):
+            raise CheckpointError(f"there is no directory {location!r} to look for jobs in")
+        names: Sequence[str] = ()
+        if deep:
+            files = open_files(location)
+            with looked_into(files):
+                names = files.folders()
+        for place in (location, *(folder_in(location, name) for name in names)):
+            if (job := _found(place)) is not None:
+                yield job
+
+
+def _is_folder(location: str) -> bool:
+    try:
+        return Path(location).is_dir()
+    except OSError as error:
+        raise CheckpointError(
+            f"the directory {location!r} cannot be looked into ({error.strerror}): give this user the right to read it"
+        ) from None
+
+
+def _found(location: str) -> FoundJob | None:
+    """The job in a directory; None where there is none, or where it cannot be looked into now."""
+    try:
+        files = open_files(location)
+        reader = CheckpointReader(files)
+        record = JobRecord.from_json(reader.bytes_of(RECORD)) if files.exists(RECORD) else None
+        if record is None:
+            return None
+        holder = _holder(files, reader)
+        try:
+            return FoundJob(record, location, _latest(files, reader), holder)
+        except CheckpointError as error:  # of this job alone: the others are to be found all the same
+            return FoundJob(record, location, None, holder, sentence_of(error))
+    except (OSError, CheckpointError):
+        return None
+
+
+def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
+    """The checkpoint or savepoint from which the job would go on.
+
+    Raises:
+        CheckpointError: one of them is damaged, or it was taken back to one that is gone.
+    """
+    places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
+    places += [f"savepoints/{name}" for name in files.folders("savepoints")]
+    manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
+    back = read_gone_back(reader.bytes_of(TAKEN_BACK), files.path_of(TAKEN_BACK)) if files.exists(TAKEN_BACK) else None
+    return latest_of(manifests, back, files.shown)
+
+
+def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
+    """The process that holds a directory, unless it is known to be dead; who resumes is told for certain."""
+    if not isinstance(files, LocalFiles):
+        return lessee(files, SystemClock().now_us())
+    holder = Holder.read(reader.bytes_of(LOCK).decode(errors="replace")) if files.exists(LOCK) else None
+    if holder is not None and holder.host == platform.node() and not _alive(holder.pid):
+        return None
+    return holder
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):  # or a number that no process has
+        return False
+    except OSError:
+        return True  # it is somebody else's
+    return True

@@ -1,0 +1,5 @@
+"""What people write: streams.
+
+Belongs here: `Stream`, `KeyedStream`, `WindowedStream`, `ConnectedStreams`, and the functions that make their nodes.
+Does not: running them.
+"""

@@ -1,0 +1,88 @@
+"""What the fluent objects share: turning what people write into nodes, with the user's line in every error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
+from workbench.expressions import Expression, expr, lit
+from workbench.operators.aggregates.window_functions import AnyAggregation
+from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.stateless.with_columns import WithColumns
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
+
+Made = TypeVar("Made", bound=AnyAggregation)
+
+
+def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
+    """The node of an operator; its errors get the user's line."""
+    schemas = [item.schema for item in inputs]
+    try:
+        return Node(spec, inputs, spec.output_schema(schemas), dict(spec.side_schemas(schemas)), None, origin)
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+
+
+def located(error: WorkbenchError, origin: Origin | None) -> WorkbenchError:
+    """The error with the user's line, unless it has one."""
+    return error if error.origin is not None else type(error)(error.message, origin=origin)
+
+
+def check_column(name: str, schema: pa.Schema, origin: Origin | None) -> None:
+    """Refuse the name of a column that does not exist, with the nearest one."""
+    if name not in schema.names:
+        raise ExpressionError(unknown("column", name, schema.names), origin=origin)
+
+
+def expression(value: str | Expression | float | bool | None, origin: Origin | None) -> Expression:
+    """What a person wrote as an expression: SQL text, a ``col(...)`` tree or a plain value."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, str):
+        try:
+            return expr(value)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+    return lit(value)
+
+
+def named_aggregates(
+    end: Input, aggregates: Mapping[str, Made], kinds: tuple[type[Made], ...], origin: Origin | None
+) -> tuple[Input, tuple[tuple[str, Made], ...]]:
+    """The aggregates by output column, and the input with the columns that are computed for them.
+
+    Raises:
+        PlanError: none, or what is no aggregate.
+        ExpressionError: an expression that does not fit the columns.
+    """
+    if not aggregates:
+        raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
+    for name, value in aggregates.items():
+        if not isinstance(value, kinds):
+            raise PlanError(
+                f"the aggregate {name!r} is {value!r}: write for example {name}=wb.mean('dep_delay')", origin=origin
+            )
+    named: list[tuple[str, Made]] = []
+    computed: dict[str, Expression] = {}
+    for name, value in aggregates.items():
+        if value.computed is None:
+            named.append((name, value))
+            continue
+        column = value.computed.sql
+        while column in end.schema.names:
+            column = f"${column}"
+        computed[column] = value.computed
+        named.append((name, replace(value, column=column)))
+    if computed:
+        end = Input(operator_node(WithColumns(tuple(computed.items()), origin), (end,), origin))
+    return end, tuple(named)
+
+
+def computed_for_aggregates(end: Input, before: Input) -> tuple[str, ...]:
+    """The columns that `named_aggregates` added to an input."""
+    return tuple(name for name in end.schema.names if name not in before.schema.names)

@@ -1,0 +1,89 @@
+"""What people say about event time, at a source or behind an operator, as a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workbench.api.streams.building import expression, operator_node
+from workbench.durations import parse_duration
+from workbench.errors import PlanError, SettingError
+from workbench.expressions import Expression
+from workbench.operators.event_time.timestamps import AssignTimestamps
+from workbench.operators.event_time.watermarks import (
+    INGESTION,
+    Bounded,
+    Custom,
+    EventTime,
+    EventTimeColumn,
+    Ingestion,
+    WatermarkGenerator,
+    Watermarks,
+)
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
+from workbench.plan.watermark_strategy import WatermarkStrategy
+
+WatermarksLike = Watermarks | Callable[[], WatermarkGenerator] | None
+"""``wb.monotonous()``, ``wb.punctuated(...)``, a subclass of `WatermarkGenerator`, or None for a bound."""
+
+
+def timestamped(
+    end: Input, event_time: str | Expression | EventTime, strategy: WatermarkStrategy, origin: Origin | None
+) -> Node:
+    """See `Stream.assign_timestamps`."""
+    own = None if isinstance(event_time, EventTime) else expression(event_time, origin)
+    spec = AssignTimestamps(own, strategy.watermarks, strategy.idle_after_us, origin)
+    return operator_node(spec, (end,), origin)
+
+
+def watermark_strategy(
+    event_time: object,
+    out_of_orderness: str,
+    watermarks: WatermarksLike,
+    idle_after: str | None,
+    align: str | None = None,
+    max_drift: str | None = None,
+) -> WatermarkStrategy:
+    """The strategy for what a person wrote; see `Stream.from_table` and `Stream.assign_timestamps`.
+
+    Raises:
+        SettingError: a bad duration, two ways to tell the watermarks, or half of an alignment.
+        PlanError: something about event time where there is none.
+    """
+    bound_us = parse_duration(out_of_orderness, "out_of_orderness")
+    idle_us = None if idle_after is None else parse_duration(idle_after, "idle_after")
+    about = {"out_of_orderness": bound_us or None, "watermarks": watermarks, "idle_after": idle_after, "align": align}
+    given = [name for name, value in about.items() if value is not None]
+    if event_time is None and given:
+        verb = "is" if len(given) == 1 else "are"
+        raise PlanError(f"{' and '.join(given)} {verb} about event time: name its column with event_time=...")
+    if bound_us and watermarks is not None:
+        raise SettingError("out_of_orderness and watermarks are two ways to tell event time: leave one of them out")
+    if event_time is INGESTION and (bound_us or watermarks is not None or align is not None):
+        raise SettingError(
+            "the time of reading never goes back and is no other source's: leave out out_of_orderness, watermarks"
+            " and align"
+        )
+    if (align is None) != (max_drift is None):
+        raise SettingError("align names a group and max_drift how far a source may be ahead in it: give both or none")
+    drift_us = 0 if max_drift is None else parse_duration(max_drift, "max_drift")
+    policy = Ingestion() if event_time is INGESTION else _policy(bound_us, watermarks)
+    return WatermarkStrategy(policy, idle_us, align, drift_us)
+
+
+def event_time_column(event_time: EventTimeColumn) -> str | None:
+    """The column that a source's reader takes event times from."""
+    return None if isinstance(event_time, EventTime) else event_time
+
+
+def _policy(bound_us: int, watermarks: WatermarksLike) -> Watermarks:
+    if watermarks is None:
+        return Bounded(bound_us)
+    if hasattr(watermarks, "describe") and hasattr(watermarks, "create"):
+        return watermarks
+    if callable(watermarks):
+        return Custom(watermarks)
+    raise SettingError(
+        f"watermarks is {watermarks!r}: pass wb.monotonous(), wb.punctuated('column') or a subclass of"
+        " wb.WatermarkGenerator"
+    )

@@ -1,0 +1,117 @@
+"""The nodes of streams that meet and part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from workbench.api.streams.building import expression, located, operator_node
+from workbench.arguments import as_given
+from workbench.durations import parse_duration
+from workbench.errors import PlanError, SettingError, WorkbenchError
+from workbench.expressions import ColumnName, Expression, column_names
+from workbench.operators.functions.user_function import SchemaLike
+from workbench.operators.joins.async_lookup import AsyncLookup
+from workbench.operators.joins.columns import How, JoinColumns, On, parse_on
+from workbench.operators.joins.interval import IntervalJoin
+from workbench.operators.joins.lookup import LookupJoin
+from workbench.operators.joins.window import WindowJoin
+from workbench.operators.stateless.split import Split
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
+from workbench.windows import WindowAssigner
+
+Times = tuple[str | timedelta, str | timedelta]
+"""The bounds of an interval, relative to a record's event time; they may be negative."""
+
+
+def joined(
+    left: Input,
+    right: Input | pa.Table,
+    on: On,
+    window: WindowAssigner | None,
+    between: Times | None,
+    how: How,
+    suffix: str,
+    origin: Origin | None,
+) -> Node:
+    """See `Stream.join`."""
+    try:
+        left_keys, right_keys = parse_on(on)
+        columns = JoinColumns(left_keys, right_keys, how, suffix)
+        if isinstance(right, pa.Table):
+            if window is not None or between is not None:
+                raise PlanError("a join with a table has no time: leave window= and between= out")
+            return operator_node(LookupJoin(columns, right), (left,), origin)
+        if window is not None and between is None:
+            spec: WindowJoin | IntervalJoin = WindowJoin(columns, window)
+        elif between is not None and window is None:
+            spec = IntervalJoin(columns, *_bounds(between))
+        else:
+            raise PlanError(
+                "a join of two streams needs either window= or between=, which say how long records wait for a "
+                "partner: for example window=wb.tumbling('1h') or between=('-5min', '10min')"
+            )
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+    inputs = (by_keys(left, left_keys), by_keys(right, right_keys))
+    return operator_node(spec, inputs, origin)
+
+
+def by_keys(end: Input, keys: tuple[str, ...]) -> Input:
+    """The same records, all those of a key at one subtask."""
+    return replace(end, exchange="hash", keys=keys, partitioner=None)
+
+
+def looked_up(
+    end: Input,
+    function: Callable[..., Any],
+    key: ColumnName | Sequence[ColumnName],
+    schema: SchemaLike,
+    concurrency: int,
+    timeout: str | timedelta,
+    ordered: bool,
+    how: Literal["left", "inner"],
+    origin: Origin | None,
+) -> Node:
+    """See `Stream.lookup_async`."""
+    try:
+        if how not in ("inner", "left"):
+            raise SettingError(f"how is {how!r}: a lookup can be 'left' (nulls where nothing is known) or 'inner'")
+        timeout_us = parse_duration(timeout, "timeout")
+        spec = AsyncLookup(
+            function, column_names(key, "key"), schema, concurrency, timeout_us, ordered, how == "inner", origin
+        )
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+    return operator_node(spec, (end,), origin)
+
+
+def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, origin: Origin | None) -> Node:
+    """See `Stream.split`: the rest is the main output, the others are side outputs."""
+    if rest in conditions:
+        raise PlanError(f"split has a condition named {rest!r}, like the rest: pass another rest=", origin=origin)
+    try:
+        spec = Split(tuple((name, expression(value, origin)) for name, value in conditions.items()), origin)
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+    return operator_node(spec, (end,), origin)
+
+
+def _bounds(between: Times) -> tuple[int, int]:
+    if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
+        raise PlanError(f"between is {as_given(between)}: write two times, for example ('-5min', '10min')")
+    return _bound(between[0]), _bound(between[1])
+
+
+def _bound(value: str | timedelta) -> int:
+    """Microseconds in a duration that may be negative."""
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -parse_duration(value.strip().removeprefix("-"), "between")
+    if isinstance(value, timedelta) and value < timedelta():
+        return -parse_duration(-value, "between")
+    return parse_duration(value, "between")

@@ -1,0 +1,174 @@
+"""Streams partitioned by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from workbench.api.streams.building import named_aggregates, operator_node
+from workbench.api.streams.joining import by_keys
+from workbench.api.streams.windowed import WindowedStream
+from workbench.durations import parse_duration
+from workbench.operators.aggregates.aggregate import RollingAggregate
+from workbench.operators.aggregates.aggregations import Aggregation
+from workbench.operators.aggregates.reduce import Reduce
+from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.functions.dead_letters import OnError
+from workbench.operators.functions.user_function import Record, SchemaLike
+from workbench.operators.process.process import Process, StateBackend
+from workbench.operators.process.process_function import ProcessFunction, Rows
+from workbench.origin import Origin, caller
+from workbench.state.descriptors import Descriptor
+from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+
+if TYPE_CHECKING:
+    from workbench.api.streams.stream import Stream
+
+
+class KeyedStream:
+    """A stream partitioned by key; what follows keeps its state per key.
+
+    Source: F1-3; Flink's ``KeyedStream``.
+
+    Example:
+        >>> wb.Stream.from_table(pa.table({"origin": ["JFK"]})).key_by("origin")
+        KeyedStream by origin of Stream(origin string); nothing runs until sink_to(...).run(...)
+    """
+
+    def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
+        self._stream = stream
+        self._keys = keys
+
+    def __repr__(self) -> str:
+        return f"KeyedStream by {', '.join(self._keys)} of {self._stream!r}"
+
+    def window(
+        self,
+        window: WindowAssigner,
+        *,
+        time: TimeKind = "event",
+        allowed_lateness: str = "0s",
+        trigger: Schedule | Trigger | None = None,
+        evictor: Evictor | None = None,
+    ) -> WindowedStream:
+        """Group the records of each key by windows.
+
+        Source: F1-6 to F1-10; Flink's ``window``, with its assigner, trigger and evictor.
+
+        Args:
+            window: for example ``wb.tumbling("1h")``, or a `wb.WindowAssigner` of your own.
+            time: ``"event"``: a record's event time; ``"processing"``: the clock's when the record gets here.
+            allowed_lateness: how long after its end a window takes further records, such as ``"1h"``; each makes it
+                fire again with the corrected result. Records that come later still go to the side output ``"late"``.
+            trigger: when windows fire, for example ``wb.early("1min")``, or a `wb.Trigger` of your own; None: once, at
+                their end.
+            evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
+                `wb.Evictor` of your own; None: all.
+
+        Raises:
+            SettingError: a lateness that is no duration, or settings that do not go together.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "a"], "t": [0, 1]}), event_time="t")
+            >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=wb.early("1min"))
+            WindowedStream by user, session 30min, lateness 1h, early 1min; aggregate(...) or apply(...) comes next
+        """
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        keys = self._keys
+        return WindowedStream(self._stream, keys, window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+
+    def aggregate(self, **aggregates: Aggregation) -> Stream:
+        """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
+
+        Source: E2 is such a job.
+
+        Args:
+            aggregates: by the name of the column: ``n=wb.count()``, ``worst=wb.max("dep_delay")``; those of whole
+                windows, such as the median, need a window.
+
+        Raises:
+            PlanError: no aggregate, or one that is not defined for the column's type.
+            ExpressionError: an unknown column.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even", "odd"], "n": [1, 2, 3]}))
+            >>> sums = numbers.key_by("parity").aggregate(total=wb.sum("n"))
+            >>> job = sums.sink_to(wb.TableSink("sums")).run("totals")
+            >>> job.wait("60s"), job.table()["total"].to_pylist()
+            ('FINISHED', [1, 2, 4])
+        """
+        origin = caller()
+        end, named = named_aggregates(self._stream._end, aggregates, (Aggregation,), origin)
+        spec = RollingAggregate(self._keys, named)
+        return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
+
+    def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
+        """Fold each record of a key into what is held for the key, and emit the result (F1-5).
+
+        Args:
+            function: from the record held and a new one, both dicts, to the record held from then on; it has the
+                columns of the input. The first record of a key is held and emitted as it is.
+            on_error: what becomes of a record with which it fails; see `Stream.map`. What is held stays as it was; the
+                function is called again for some of the records that came with it.
+
+        Raises:
+            RecordError: while running, when the function raises or returns something else.
+
+        Example:
+            >>> import workbench as wb
+            >>> scores = wb.Stream.from_table(pa.table({"user": ["a", "b"], "score": [3, 5]}))
+            >>> best = scores.key_by("user").reduce(lambda a, b: a if a["score"] >= b["score"] else b)
+        """
+        origin = caller()
+        return self._followed_by(Reduce(self._keys, function, origin, on_error), origin)
+
+    def process(
+        self,
+        function: ProcessFunction | Callable[..., Rows],
+        schema: SchemaLike,
+        *,
+        state: Mapping[str, Descriptor | pa.DataType] | None = None,
+        side_outputs: Mapping[str, SchemaLike] | None = None,
+        state_backend: StateBackend = "memory",
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Call a Python function for each record, with the state of the record's key (F1-10).
+
+        Args:
+            function: a `ProcessFunction`, which can also have timers, or a function of (record, state) or (record,
+                state, ctx). It gives None, one record (a dict) or several (a list, or a generator). A record that it
+                gives has the event time of the one that it is called for.
+            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            state: of a plain function, by name: Arrow types (None is read as long as nothing was written) or
+                descriptors such as ``wb.ValueState(pa.int64(), default=0)``.
+            side_outputs: schema of each side output by its tag: ``ctx.output(tag, record)`` sends to it, and
+                ``side_output(tag)`` of the resulting stream reads it.
+            state_backend: ``"memory"``, or ``"disk"`` for more state than memory holds (needs the extra
+                ``workbench[rocksdb]``).
+            on_error: what becomes of a record with which it fails; see `Stream.map`. What it has done to state, timers
+                and side outputs before it failed stays done. Timers have no record: a failure there fails the task.
+
+        Raises:
+            PlanError, SettingError: the function, a schema or a state cannot be used.
+            RecordError: while running, when the function raises or returns something else.
+
+        Example:
+            >>> import workbench as wb
+            >>> def running(record, state):
+            ...     state.total += record["n"]
+            ...     return {"parity": record["parity"], "total": state.total}
+            >>> numbers = wb.Stream.from_table(pa.table({"parity": ["odd", "even"], "n": [1, 2]}))
+            >>> sums = numbers.key_by("parity").process(
+            ...     running,
+            ...     {"parity": pa.string(), "total": pa.int64()},
+            ...     state={"total": wb.ValueState(pa.int64(), default=0)},
+            ... )
+        """
+        origin = caller()
+        spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin, on_error)
+        return self._followed_by(spec, origin)
+
+    def _followed_by(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
+        return self._stream._made(operator_node(spec, (by_keys(self._stream._end, self._keys),), origin))

@@ -1,0 +1,1185 @@
+"""Streams: immutable descriptions; every method returns a new one, and nothing runs until a pipeline does.
+
+The methods are thin: what they make of their arguments is a node of the logical graph, by functions that know inputs
+and nodes and no stream (``source_nodes``, ``transforming``, ``joining``, ``event_time``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import pyarrow as pa
+
+from workbench.api.job.job import Job
+from workbench.api.running.collecting import collected, printed
+from workbench.api.running.pipeline import Pipeline, with_the_settings_of
+from workbench.api.streams.building import check_column, expression, located, operator_node
+from workbench.api.streams.connected import ConnectedStreams
+from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
+from workbench.api.streams.joining import joined, looked_up, split_up
+from workbench.api.streams.keyed import KeyedStream
+from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
+from workbench.api.streams.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
+from workbench.api.streams.windowed import LATE, WindowedStream
+from workbench.arguments import as_given, whole_number
+from workbench.connectors.contract.base import Sink
+from workbench.connectors.files.file_source import FileSource, FormatName
+from workbench.connectors.files.line_parser import LineFormat
+from workbench.connectors.live.generator_source import GeneratorSource
+from workbench.connectors.live.socket_source import SocketSource
+from workbench.connectors.replay.log import ReplayLog
+from workbench.connectors.replay.source import ReplaySource
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.tables.table_source import TableSource
+from workbench.durations import parse_duration, parse_speed
+from workbench.errors import PlanError, SettingError, WorkbenchError, unknown
+from workbench.expressions import ColumnName, Expression, column_names
+from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
+from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
+from workbench.operators.functions.dead_letters import OnError
+from workbench.operators.functions.user_function import Record, SchemaLike
+from workbench.operators.joins.columns import How, On, parse_on
+from workbench.operators.stateless.flat_map import FlatMap
+from workbench.operators.stateless.map_batches import MapBatches
+from workbench.operators.stateless.union import Union
+from workbench.operators.stateless.with_columns import WithColumns
+from workbench.origin import Origin, caller
+from workbench.plan.logical import ExchangeKind, Input, Node
+from workbench.plan.partitioner import Partitioner
+from workbench.runtime.settings.restart_strategies import no_restart
+from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+
+if TYPE_CHECKING:
+    from workbench.spark.history import History
+
+
+class Stream:
+    """A stream of records with named, typed columns.
+
+    Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
+    operators of other streams. A stream remembers how it was made and nothing else.
+
+    Source: F1-1: the logical graph is what streams remember; Flink's ``DataStream``.
+
+    Example:
+        >>> table = pa.table({"n": [1, 2, 3]})
+        >>> Stream.from_table(table).filter("n > 1").columns
+        ['n']
+    """
+
+    def __init__(self, end: Input, hidden: tuple[str, ...] = ()) -> None:
+        self._end = end
+        self._hidden = hidden  # columns of its input that were computed for aggregates, and are nobody else's
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1]})).schema.field("n").type
+            DataType(int64)
+        """
+        return self._end.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).columns
+            ['a', 'b']
+        """
+        return list(self.schema.names)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+        return f"Stream({fields}); nothing runs until sink_to(...).run(...)"
+
+    # where streams begin ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def replay(
+        cls,
+        history: History | ReplayLog | str | Path,
+        *,
+        speed: str | float = "max",
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+    ) -> Stream:
+        """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
+
+        Source: F1-13: the past is replayed as if it were live; Flink's serving-speed factor.
+
+        Args:
+            history: a `History`, an open replay log, or the path of one (no JVM is needed).
+            speed: seconds of history per second (``"600x"``), or ``"max"``; a running job can be tuned.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``;
+                the watermark stays that far behind the largest event time seen on each channel.
+            watermarks, idle_after, align, max_drift: as for `from_table`, for each channel.
+
+        Raises:
+            SettingError: a bad speed or duration.
+            HistoryError: no replay log at that path.
+
+        Example:
+            >>> import tempfile
+            >>> table = pa.table({"t": [1, 2], "seen": [2, 3]})
+            >>> path = tempfile.mkdtemp() + "/clicks.log"
+            >>> history = wb.History.from_arrow(table, path, event_time="t", arrival_time="seen", progress=False)
+            >>> wb.Stream.replay(history, speed="600x", out_of_orderness="1s").columns
+            ['t', 'seen']
+        """
+        source = ReplaySource(opened_log(history), parse_speed(speed))
+        strategy = watermark_strategy(source.event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls(source_input(source, strategy))
+
+    @classmethod
+    def from_table(
+        cls,
+        table: pa.Table,
+        *,
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        rate: float | None = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+    ) -> Stream:
+        """Stream the rows of an Arrow table in order.
+
+        Source: F2-5 for event time and watermarks; Flink's ``WatermarkStrategy``.
+
+        Args:
+            table: the rows.
+            event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
+                the time at which a record is read, or None. A record whose event time is null goes on without one; one
+                that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or is a dead letter where
+                the source has ``on_error="dead_letter"``.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
+            watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
+                `wb.WatermarkGenerator`.
+            rate: records per second over all subtasks; None for full speed.
+            idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
+            align: name of a group of sources that wait for one another: one that is ahead of the others' event time
+                by more than `max_drift` stops reading until they have come as far.
+            max_drift: of event time, for example ``"30s"``.
+
+        Raises:
+            PlanError: no such event-time column, not of a time type, or none where the rest is about event time.
+            SettingError: a rate or duration that cannot be.
+
+        Example:
+            >>> clicks = pa.table({"user": ["ann"], "at": pa.array([0], pa.timestamp("s"))})
+            >>> wb.Stream.from_table(clicks, event_time="at", out_of_orderness="5s", rate=1000).columns
+            ['user', 'at']
+        """
+        source = TableSource(table, event_time=event_time_column(event_time), rate=rate)
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls(source_input(source, strategy))
+
+    @classmethod
+    def from_generator(
+        cls,
+        function: Callable[[int, int], pa.RecordBatch],
+        schema: SchemaLike,
+        *,
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        rate: float | None = None,
+        limit: int | None = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+    ) -> Stream:
+        """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
+
+        Source: Flink's ``DataGeneratorSource``.
+
+        Args:
+            function: deterministic, so that a recovery reads the same rows again.
+            schema: of the rows.
+            event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+            limit: rows in all; None for a stream without end.
+
+        Raises:
+            PlanError: no such event-time column.
+            SettingError: a rate or limit that is not above zero.
+            RecordError: while it runs, when the function fails or returns other rows.
+
+        Example:
+            >>> def squares(first, n):
+            ...     numbers = range(first, first + n)
+            ...     return pa.record_batch({"n": list(numbers), "square": [i * i for i in numbers]})
+            >>> stream = wb.Stream.from_generator(squares, {"n": pa.int64(), "square": pa.int64()}, limit=4)
+            >>> job = stream.sink_to(wb.TableSink("squares")).run("from_generator")
+            >>> job.wait("60s"), job.table()["square"].to_pylist()
+            ('FINISHED', [0, 1, 4, 9])
+        """
+        source = GeneratorSource(
+            function, source_schema(schema), event_time=event_time_column(event_time), rate=rate, limit=limit
+        )
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls(source_input(source, strategy))
+
+    @classmethod
+    def from_files(
+        cls,
+        paths: str | Path | Sequence[str | Path],
+        schema: SchemaLike | None = None,
+        *,
+        format: FormatName | None = None,
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        rate: float | None = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
+
+        Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
+        an event time of its own. A recovery goes on at the row where it was. In CSV an empty value, NA, NaN, NULL
+        and their like are null, but in a column of text.
+
+        Source: Flink's ``FileSource``.
+
+        Args:
+            paths: a file, a folder, a pattern such as ``"data/*.csv.gz"``, or several of them.
+            schema: names and types of the columns to be read; None takes them from the first file.
+            format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` where the names do not tell.
+            event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
+            on_error: what becomes of a line of CSV or JSON that is no record of these columns: ``"fail"`` fails the
+                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its place. Values then have no line ends.
+
+        Raises:
+            SourceError: no such files, one that cannot be read, or files of different formats.
+            PlanError: no such event-time column, or not of a time type.
+            SettingError: a rate or duration that cannot be, or an unknown format.
+
+        Example::
+
+            trips = wb.Stream.from_files("trips/*.parquet", event_time="pickup", out_of_orderness="1h")
+        """
+        columns = None if schema is None else source_schema(schema)
+        source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error)
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls(source_input(source, strategy))
+
+    @classmethod
+    def from_socket(
+        cls,
+        host: str,
+        port: int,
+        schema: SchemaLike | None = None,
+        *,
+        format: LineFormat = "text",
+        delimiter: str = "\n",
+        retries: int | None = 0,
+        retry_delay: str = "500ms",
+        event_time: EventTimeColumn = None,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: str | None = None,
+        align: str | None = None,
+        max_drift: str | None = None,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
+
+        Not resettable: what came between the last checkpoint and a failure is lost.
+
+        Source: F2-8: recovery needs resettable sources, and a socket is none; Flink's ``socketTextStream``.
+
+        Args:
+            host, port: of the server; this side connects.
+            schema: names and types of the columns, for ``"json"`` and ``"csv"``; text has one column, ``line``.
+            format: ``"text"``, ``"json"`` (an object to a line) or ``"csv"`` (values, without a header).
+            delimiter: ends a record.
+            retries: how often in a row to connect again when the server refuses or ends the connection; None for
+                ever. With 0 the stream ends when the server closes the connection.
+            retry_delay: time before each of them, such as ``"500ms"``.
+            event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
+            on_error: what becomes of a line that is no record of these columns; see `from_files`.
+
+        Raises:
+            SettingError: a port, format, delimiter, number or duration that cannot be.
+            PlanError: a schema that the format does not take, or no such event-time column.
+            SourceError: while running, when there is no connection, or a line that cannot be read.
+
+        Example::
+
+            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.INGESTION)
+        """
+        source = SocketSource(
+            host,
+            port,
+            delimiter,
+            format,
+            None if schema is None else source_schema(schema),
+            event_time_column(event_time),
+            retries,
+            parse_duration(retry_delay, "retry_delay"),
+            on_error,
+        )
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
+        return cls(source_input(source, strategy, parallelism=1))
+
+    @classmethod
+    def hybrid(cls, history: Stream, live: Stream) -> Stream:
+        """Read a history to its end, then go on with a live source: the same program catches up with the present.
+
+        There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
+        with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
+
+        Source: F1-13: fast-forward; Flink's ``HybridSource``.
+
+        Args:
+            history: a stream just made from a bounded source: ``replay``, ``from_files``, ``from_table``, ...
+            live: one just made from the source of the present, with the same columns.
+
+        Raises:
+            PlanError: one of them is more than a source, or they differ in columns or in how event time is told.
+
+        Example::
+
+            past = wb.Stream.from_files("clicks/*.parquet", event_time="t")
+            now = wb.Stream.from_socket("localhost", 9999, past.schema, format="json", event_time="t")
+            clicks = wb.Stream.hybrid(past, now)
+        """
+        for name, stream in (("history", history), ("live", live)):
+            if not isinstance(stream, Stream):
+                raise PlanError(f"{name} is {as_given(stream)}: give hybrid two streams just made", origin=caller())
+        return cls(hybrid_input(history._end.node, live._end.node))
+
+    # from records to records --------------------------------------------------------------------------------------
+
+    def filter(
+        self,
+        *conditions: str | Expression | Callable[..., bool | None],
+        compiled: bool = False,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Keep the records for which all conditions hold: ``"dep_delay > 15"`` or ``col("dep_delay") > 15``.
+
+        A record for which a condition is null is dropped, as in SQL.
+
+        Source: E1 (grep); Flink's ``filter``.
+
+        Args:
+            conditions: expressions, or one Python function of columns by their names: ``def late(dep_delay)``.
+            compiled: make the function machine code; see `map`.
+            on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
+
+        Raises:
+            ExpressionError: an unknown column, or no condition.
+            PlanError: no condition, or a function whose parameters are no columns or that cannot be compiled.
+            RecordError: while running, when a function fails; with the record.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, None, 3]}))
+            >>> job = numbers.filter("n > 1").sink_to(wb.TableSink("large")).run("filter")
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [3])
+        """
+        return self._made(filtered(self._end, conditions, compiled, on_error, caller()))
+
+    def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
+        """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
+
+        Source: Spark's ``withColumns``.
+
+        Args:
+            columns: by name: an expression, SQL text or a constant number; None is a null. Existing columns keep their
+                place.
+
+        Raises:
+            ExpressionError: an unknown column or a type that does not fit.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"dep_delay": [20, 3]}))
+            >>> flights.with_columns(late=col("dep_delay") > 15, hours="dep_delay / 60").columns
+            ['dep_delay', 'late', 'hours']
+        """
+        origin = caller()
+        named = tuple((name, expression(value, origin)) for name, value in columns.items())
+        return self._followed_by(WithColumns(named, origin), origin)
+
+    def select(self, *columns: ColumnName, **named: str | Expression) -> Stream:
+        """Keep these columns, in this order, and computed ones after them.
+
+        Source: Spark's ``select``.
+
+        Args:
+            columns: columns to keep, as ``"origin"`` or ``col("origin")``, and expressions, which are named by
+                ``.alias(...)`` or by their text.
+            named: computed columns by name, as expressions or SQL text.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name, or two of one name.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
+            >>> flights.select("origin", hours="dep_delay / 60").columns
+            ['origin', 'hours']
+            >>> flights.select(col("origin"), (col("dep_delay") / 60).alias("hours")).columns
+            ['origin', 'hours']
+        """
+        return self._made(selected(self._end, columns, named, caller()))
+
+    def drop(self, *columns: ColumnName) -> Stream:
+        """Keep all columns but these.
+
+        Source: Spark's ``drop``.
+
+        Args:
+            columns: columns to leave out.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name.
+            PlanError: no column would be left.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).drop("b").columns
+            ['a']
+        """
+        return self._made(without(self._end, column_names(columns, "drop"), caller()))
+
+    def rename(self, names: Mapping[str, str]) -> Stream:
+        """Give columns other names; they keep their places.
+
+        Source: Polars' ``rename``; Spark's ``withColumnsRenamed``.
+
+        Args:
+            names: new names by the old ones.
+
+        Raises:
+            ExpressionError: an unknown column, with the nearest name.
+            PlanError: two columns would have one name.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"a": [1], "b": [2]})).rename({"a": "n"}).columns
+            ['n', 'b']
+        """
+        return self._made(renamed(self._end, names, caller()))
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        schema: SchemaLike | None = None,
+        *,
+        keep: ColumnName | Sequence[ColumnName] = (),
+        compiled: bool = False,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Turn each record into another with a Python function.
+
+        Source: F1-4; Flink's ``map``.
+
+        Args:
+            function: from a record (a dict) to a record; or of columns, when its parameters are named like columns, as
+                in ``def fare(distance, minutes)``: then it gives the value of the declared column, or a tuple with a
+                value for each, and gets whole microseconds (since 1970) for instants and durations. It is not called
+                where one of its columns is null: what it would have given is null.
+            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+            keep: for a function of columns, the input columns that come first in the output, unchanged.
+            compiled: make a function of columns machine code. It takes and gives integers, floats, booleans, instants
+                and durations; computes with int64 and float64; and whole numbers beyond int64 wrap around. What it
+                reads from outside, such as a global number, stays as it is now.
+            on_error: what becomes of a record for which the function raises or returns something else: ``"fail"`` fails
+                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A function of
+                columns is then called again for some of the records that came with it.
+
+        Raises:
+            PlanError: the function does not fit the columns, or cannot be compiled; with its line and the reason.
+            RecordError: while running, for such a record, unless it becomes a dead letter.
+
+        Example:
+            >>> def fare(distance, minutes):
+            ...     return distance * 1.2 + minutes * 0.3
+            >>> trips = wb.Stream.from_table(pa.table({"cab": ["a"], "distance": [8.5], "minutes": [20]}))
+            >>> trips.map(fare, {"fare": pa.float64()}, keep=["cab"], compiled=True).columns
+            ['cab', 'fare']
+        """
+        return self._made(mapped(self._end, function, schema, keep, compiled, on_error, caller()))
+
+    def flat_map(
+        self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike, *, on_error: OnError = "fail"
+    ) -> Stream:
+        """Turn each record into any number of records with a Python function.
+
+        Source: F1-4; Flink's ``flatMap``.
+
+        Args:
+            function: from a record (a dict) to any number of records: a list, a generator, or nothing. Each has the
+                event time of the record that it was called for.
+            schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            on_error: what becomes of a record with which it fails; see `map`. Nothing of what it gave is kept.
+
+        Raises:
+            PlanError: no schema that can be used.
+            RecordError: while it runs, when the function fails or returns something else; with the record.
+
+        Example:
+            >>> lines = wb.Stream.from_table(pa.table({"line": ["a b"]}))
+            >>> schema = {"word": pa.string()}
+            >>> words = lines.flat_map(lambda record: [{"word": word} for word in record["line"].split()], schema)
+            >>> job = words.sink_to(wb.TableSink("words")).run("flat_map")
+            >>> job.wait("60s"), job.table()["word"].to_pylist()
+            ('FINISHED', ['a', 'b'])
+        """
+        origin = caller()
+        return self._followed_by(FlatMap(function, schema, origin, on_error), origin)
+
+    def map_batches(
+        self,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        schema: SchemaLike | None = None,
+        *,
+        event_time: str | None = None,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Turn each Arrow batch into another.
+
+        Source: F1-4; Spark's ``mapInArrow``.
+
+        Args:
+            function: from a `pyarrow.RecordBatch` (n rows) to another; how records are cut into batches must not matter
+                to it.
+            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None: that of the input.
+            event_time: column of the result that holds the event times, needed where rows are added, dropped or
+                reordered; None: row i keeps the event time of row i.
+            on_error: what becomes of records with which it fails; see `map`. It is called again for halves of the
+                batch, so that good records are not lost with bad ones.
+
+        Raises:
+            PlanError: no schema that can be used, or no such event-time column.
+            RecordError: while it runs, when the function fails, or returns another schema or number of rows.
+
+        Example:
+            >>> def doubled(batch):
+            ...     return pa.RecordBatch.from_arrays([pa.compute.multiply(batch.column("n"), 2)], names=["n"])
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2]})).map_batches(doubled).columns
+            ['n']
+        """
+        origin = caller()
+        return self._followed_by(MapBatches(function, schema, event_time, origin, on_error), origin)
+
+    def union(self, *others: Stream) -> Stream:
+        """The records of this stream and of others with the same columns.
+
+        Records of one stream keep their order; which stream's comes first is open. Event time is as far as that of the
+        slowest (F2-6).
+
+        Source: F1-4; Flink's ``union``.
+
+        Args:
+            others: streams with the same columns.
+
+        Raises:
+            PlanError: the streams' columns differ.
+
+        Example:
+            >>> here, there = (wb.Stream.from_table(pa.table({"n": [n]})) for n in (1, 2))
+            >>> job = here.union(there).sink_to(wb.TableSink("both")).run("union")
+            >>> job.wait("60s"), sorted(job.table()["n"].to_pylist())
+            ('FINISHED', [1, 2])
+        """
+        origin = caller()
+        for other in others:
+            if not isinstance(other, Stream):
+                raise PlanError(f"union got {as_given(other)}, which is no stream: pass streams", origin=origin)
+        return self._made(operator_node(Union(origin), (self._end, *(other._end for other in others)), origin))
+
+    # keys and windows ---------------------------------------------------------------------------------------------
+
+    def key_by(self, *keys: ColumnName) -> KeyedStream:
+        """Partition by key: all records with equal keys go to one subtask.
+
+        Source: F1-3; Flink's ``keyBy``. Keys belong to key groups by a stable hash; `max_parallelism` of `Pipeline.run`
+        is their number.
+
+        Args:
+            keys: columns, as ``"origin"`` or ``col("origin")``; records with equal values in all of them have the same
+                key, and null is a value like any other.
+
+        Raises:
+            PlanError: no key.
+            ExpressionError: an unknown column, with the nearest name, or an expression that computes something.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
+            >>> counts = flights.key_by("origin").aggregate(flights=wb.count())
+            >>> job = counts.sink_to(wb.TableSink("counts", upsert="origin")).run("key_by", parallelism=2)
+            >>> job.wait("60s"), sorted(job.table()["flights"].to_pylist())
+            ('FINISHED', [1, 2])
+        """
+        origin = caller()
+        if not keys:
+            raise PlanError("key_by needs at least one column, for example key_by('origin')", origin=origin)
+        names = column_names(keys, "key_by")
+        for name in names:
+            check_column(name, self.schema, origin)
+        return KeyedStream(self, names)
+
+    def window(
+        self,
+        window: WindowAssigner,
+        *,
+        time: TimeKind = "event",
+        allowed_lateness: str = "0s",
+        trigger: Schedule | Trigger | None = None,
+        evictor: Evictor | None = None,
+    ) -> WindowedStream:
+        """Group all records by windows, in one subtask; see `KeyedStream.window`.
+
+        Source: F1-6 to F1-9; Flink's ``windowAll``.
+
+        Args:
+            window: for example ``wb.tumbling("1h")``.
+            time, allowed_lateness, trigger, evictor: as for `KeyedStream.window`.
+
+        Raises:
+            SettingError: a lateness that is no duration, or settings that do not go together.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"t": [0, 1, 1_000_000]}), event_time="t")
+            >>> job = clicks.window(wb.tumbling("1s")).aggregate(n=wb.count()).sink_to(wb.TableSink("n")).run("window")
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [2, 1])
+        """
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        return WindowedStream(self, (), window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+
+    # streams that meet and part -----------------------------------------------------------------------------------
+
+    @overload
+    def join(self, other: pa.Table, on: On, *, how: How = "inner", suffix: str = "_right") -> Stream: ...
+
+    @overload
+    def join(
+        self, other: Stream, on: On, *, window: WindowAssigner, how: How = "inner", suffix: str = "_right"
+    ) -> Stream: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream,
+        on: On,
+        *,
+        between: tuple[str | timedelta, str | timedelta],
+        how: How = "inner",
+        suffix: str = "_right",
+    ) -> Stream: ...
+
+    def join(
+        self,
+        other: Stream | pa.Table,
+        on: On,
+        *,
+        window: WindowAssigner | None = None,
+        between: tuple[str | timedelta, str | timedelta] | None = None,
+        how: How = "inner",
+        suffix: str = "_right",
+    ) -> Stream:
+        """Put the records (or a table's rows) with equal keys beside each other.
+
+        There are three joins. With a **table**, each record finds the table's rows at once, without state. With a
+        stream and a **window**, records of the same window find each other when the watermark ends it; the event time
+        is ``window_end`` - 1 microsecond. With a stream and **between**, records find each other whose event times are
+        near: ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it,
+        bounds included; a pair comes out at once, with the later of the two event times.
+
+        What comes out has the left columns, then the right ones without the keys. A null key equals nothing. Records
+        whose window the watermark has ended (of an interval join: all that come at or behind the watermark) are dropped
+        and counted in ``numLateRecordsDropped``.
+
+        Source: Flink's window join, interval join and lookup join.
+
+        Args:
+            other: the right side.
+            on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
+            window: of both sides, such as ``wb.tumbling("1h")``, ``wb.sliding("1h", "10min")`` or
+                ``wb.session("30min")``: records of both sides make up a key's sessions together.
+            between: the right record's event time relative to the left one's, at least and at most: two durations such
+                as ``("-5min", "10min")``.
+            how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark
+                says that none will come; ``"outer"`` (with a window): those of both sides.
+            suffix: for right columns whose name the left side has as well.
+
+        Raises:
+            PlanError: a column that does not exist, cannot be a key or clashes, or neither `window` nor `between`.
+            SettingError: a bad `how` or bad bounds.
+
+        Example:
+            >>> from workbench import Stream
+            >>> flights = Stream.from_table(pa.table({"origin": ["JFK"], "delay": [7]}))
+            >>> flights.join(pa.table({"origin": ["JFK"], "city": ["New York"]}), on="origin").columns
+            ['origin', 'delay', 'city']
+        """
+        origin = caller()
+        if not isinstance(other, Stream | pa.Table):
+            raise PlanError(f"join got {type(other).__name__}: pass a stream or a pyarrow.Table", origin=origin)
+        right = other._end if isinstance(other, Stream) else other
+        return self._made(joined(self._end, right, on, window, between, how, suffix, origin))
+
+    def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
+        """Bring two streams to one function that may keep state for both.
+
+        Source: F1-4; Flink's ``connect``.
+
+        Args:
+            other: the second stream. With ``other.broadcast()`` each of its records goes to every subtask, for
+                broadcast state: rules for the records of this stream (F1-3).
+            on: key columns, as for `join`; with a broadcast stream those of this stream alone. None: not keyed.
+
+        Raises:
+            PlanError: no stream, or no key column.
+
+        Example:
+            >>> from workbench import Stream
+            >>> words = Stream.from_table(pa.table({"word": ["a"]}))
+            >>> counts = Stream.from_table(pa.table({"n": [1]}))
+            >>> text = {"text": pa.string()}
+            >>> words.connect(counts).map(lambda r: {"text": r["word"]}, lambda r: {"text": str(r["n"])}, text).columns
+            ['text']
+        """
+        origin = caller()
+        if not isinstance(other, Stream):
+            raise PlanError(f"connect got {type(other).__name__}: pass a stream", origin=origin)
+        try:
+            left_keys, right_keys = ((), ()) if on is None else parse_on(on)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return ConnectedStreams(self, other, left_keys, right_keys)
+
+    def lookup_async(
+        self,
+        function: Callable[..., Any],
+        *,
+        key: ColumnName | Sequence[ColumnName],
+        schema: SchemaLike,
+        concurrency: int = 16,
+        timeout: str | timedelta = "5s",
+        ordered: bool = True,
+        how: Literal["left", "inner"] = "left",
+    ) -> Stream:
+        """Add what a function answers about each record's key, such as a row of a database, without waiting for it.
+
+        The function is called once for each distinct key of a batch, on threads of its own (a coroutine function: on an
+        event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
+        still out are asked about again.
+
+        Source: Flink's asynchronous I/O; E6 enriches ad events so.
+
+        Args:
+            function: called with the key's value (with several keys: one argument each); returns a dict of exactly the
+                columns of `schema`, or None where it knows nothing.
+            key: the key columns; a record with a null key is not asked about.
+            schema: the columns that the answers add.
+            concurrency: how many calls may be under way at a time, in each subtask.
+            timeout: such as ``"5s"``; a call that takes longer fails the job's attempt.
+            ordered: results in the order of the records; otherwise as the answers come, but not across watermarks.
+            how: ``"left"``: nulls where nothing is known; ``"inner"``: such records are dropped.
+
+        Raises:
+            PlanError: a column that does not exist, cannot be a key or clashes.
+            SettingError: a bad concurrency, timeout or `how`.
+            RecordError: while running, when a call fails, takes too long or answers something else.
+
+        Example:
+            >>> from workbench import Stream
+            >>> cities = {"JFK": {"city": "New York"}}
+            >>> flights = Stream.from_table(pa.table({"origin": ["JFK", "XXX"]}))
+            >>> flights.lookup_async(cities.get, key="origin", schema={"city": pa.string()}).columns
+            ['origin', 'city']
+        """
+        return self._made(looked_up(self._end, function, key, schema, concurrency, timeout, ordered, how, caller()))
+
+    def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
+        """Part the stream: each record goes to the stream of the first condition that is true for it.
+
+        Source: F1-4; Flink's side outputs.
+
+        Args:
+            conditions: by the name of the stream, in the order in which they are tried.
+            rest: name of the stream of the records for which none is true.
+
+        Raises:
+            PlanError: no condition, or one that is called like `rest`.
+            ExpressionError: what is no condition.
+
+        Example:
+            >>> from workbench import Stream
+            >>> flights = Stream.from_table(pa.table({"dep_delay": [2, 20, None]}))
+            >>> list(flights.split({"late": "dep_delay > 15", "on_time": "dep_delay <= 15"}))
+            ['late', 'on_time', 'rest']
+        """
+        main = self._made(split_up(self._end, conditions, rest, caller()))
+        return {name: main.side_output(name) for name in conditions} | {rest: main}
+
+    # side outputs -------------------------------------------------------------------------------------------------
+
+    def side_output(self, tag: str) -> Stream:
+        """A side output of the operator that made this stream: ``"late"`` of a window aggregate.
+
+        Source: Flink's side outputs.
+
+        Args:
+            tag: its name.
+
+        Raises:
+            PlanError: the operator has no such side output; names those that it has.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"t": [0]}), event_time="t")
+            >>> counts = clicks.window(wb.tumbling("1s")).aggregate(n=wb.count())
+            >>> counts.side_output("late").columns  # the records themselves
+            ['t']
+        """
+        if not isinstance(tag, str) or tag not in self._end.node.side_schemas:
+            raise PlanError(unknown("side output", tag, self._end.node.side_schemas), origin=caller())
+        output = Stream(Input(self._end.node, tag=tag))
+        return output.drop(*self._hidden) if self._hidden and tag == LATE else output
+
+    def dead_letters(self) -> Stream:
+        """The records that the operator before could not process; it has ``on_error="dead_letter"``.
+
+        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text) and
+        ``event_time``.
+
+        ``position`` is where the record stands in its source, so that it can be found again: ``data.csv, row 17``,
+        ``data.parquet#0, row 17`` (of that row group), ``table, row 17``, ``generator, row 17``, ``flights.log, channel
+        0, offset 17``, counted from 0; ``data.csv, line 17``, counted from 1 as in editors, of text files that are read
+        with ``on_error="dead_letter"``; of a socket its address alone. It is known where the operator is chained to its
+        source and only ``filter``, ``select``, ``with_columns``, ``map``, ``flat_map`` and ``assign_timestamps`` stand
+        between the two. Behind any exchange (``key_by``, ``rebalance``, ``union``, ...), a side output or another
+        operator it is null.
+
+        Source: I15; the dead-letter queues of messaging systems.
+
+        Raises:
+            PlanError: the operator keeps no dead letters.
+
+        Example:
+            >>> lines = wb.Stream.from_table(pa.table({"n": ["1", "two"]}))
+            >>> numbers = lines.map(lambda record: {"n": int(record["n"])}, {"n": pa.int64()}, on_error="dead_letter")
+            >>> pipeline = numbers.sink_to(wb.TableSink("good")) + numbers.dead_letters().sink_to(wb.TableSink("bad"))
+            >>> job = pipeline.run("poison")
+            >>> job.wait("60s"), job.table("good").to_pylist()
+            ('FINISHED', [{'n': 1}])
+            >>> job.table("bad").select(["position", "record"]).to_pylist()
+            [{'position': 'table, row 1', 'record': '{"n": "two"}'}]
+        """
+        if DEAD_LETTERS not in self._end.node.side_schemas:
+            raise PlanError(
+                "the operator that made this stream fails on poison records: give it on_error='dead_letter'",
+                origin=caller(),
+            )
+        return Stream(Input(self._end.node, tag=DEAD_LETTERS))
+
+    # event time ---------------------------------------------------------------------------------------------------
+
+    def assign_timestamps(
+        self,
+        event_time: str | Expression | EventTime,
+        *,
+        out_of_orderness: str = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: str | None = None,
+    ) -> Stream:
+        """Give the records new event times, and tell event time anew from here on.
+
+        Watermarks of the input end here, only the one at its end goes on.
+
+        Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
+
+        Args:
+            event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
+                time at which a record comes here. Null means none, and what is more than 2**61 microseconds (73,000
+                years) from 1970 fails the job: ``"nullif(valid_until, 9223372036854775807)"`` makes null of what
+                stands for ever.
+            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
+            watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
+                `wb.WatermarkGenerator`.
+            idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
+                time back; say it where some subtasks may get no records.
+
+        Raises:
+            ExpressionError: the event time is no time, or does not fit the columns.
+            SettingError: a bad duration, or two ways to tell the watermarks.
+
+        Example:
+            >>> import pyarrow as pa, workbench as wb
+            >>> stream = wb.Stream.from_table(pa.table({"landed": pa.array([0], pa.timestamp("us"))}))
+            >>> stream.assign_timestamps("landed", out_of_orderness="5s").columns
+            ['landed']
+        """
+        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after)
+        return self._made(timestamped(self._end, event_time, strategy, caller()))
+
+    # who gets a record --------------------------------------------------------------------------------------------
+
+    def rebalance(self) -> Stream:
+        """Send the records to the next operator's subtasks in turn (F1-3).
+
+        Source: Flink's ``rebalance``.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
+            9
+        """
+        return self._spread("rebalance")
+
+    def broadcast(self) -> Stream:
+        """Send every record to every subtask of the next operator (F1-3).
+
+        Source: Flink's ``broadcast``.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [7]})).broadcast().filter("n > 0")
+            >>> job = stream.sink_to(wb.TableSink("copies")).run("broadcast", parallelism=3)
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [7, 7, 7])
+        """
+        return self._spread("broadcast")
+
+    def rescale(self) -> Stream:
+        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
+
+        Source: Flink's ``rescale``.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
+            4
+        """
+        return self._spread("rescale")
+
+    def shuffle(self) -> Stream:
+        """Send each record to a random subtask of the next operator (F1-3).
+
+        Source: Flink's ``shuffle``.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).shuffle().filter("n > 0")
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=2).channels
+            4
+        """
+        return self._spread("shuffle")
+
+    def partition_by(self, target: str | Expression | Callable[[pa.RecordBatch], Any]) -> Stream:
+        """Send each record to a subtask of your choice (F1-3).
+
+        Source: Flink's ``partitionCustom``.
+
+        Args:
+            target: an integer expression such as ``"length(origin)"``, or a function from a batch to one integer per
+                row; the subtask is that number modulo the number of subtasks.
+
+        Raises:
+            PlanError: the expression does not give integers.
+            ExpressionError: it does not fit the columns.
+            RecordError: while running, when the function fails or gives no integer for a row.
+
+        Example:
+            >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"]}))
+            >>> flights.partition_by("length(origin)").filter("origin IS NOT NULL").columns
+            ['origin']
+        """
+        return self._spread("custom", custom_partitioner(target, self.schema, caller()))
+
+    # the operator that made the stream ----------------------------------------------------------------------------
+
+    def uid(self, uid: str) -> Stream:
+        """Name the operator that made this stream; a checkpoint finds its state by this name.
+
+        Source: Flink's ``uid``: what a program that was changed finds its state by (E10).
+
+        Args:
+            uid: a name that no other operator of the pipeline has; it is also the one in graphs and metrics.
+
+        Raises:
+            SettingError: an empty name.
+            PlanError: when the pipeline is run or explained, two operators of one name.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).uid("numbers")
+            >>> stream.sink_to(wb.DiscardSink())
+            Pipeline: numbers -> discard
+        """
+        return self._with_operator(uid=_named(uid, "uid"))
+
+    def with_parallelism(self, parallelism: int) -> Stream:
+        """The number of subtasks of the operator that made this stream; otherwise it is the job's.
+
+        Source: F1-2, F2-2; Flink's ``setParallelism``.
+
+        Args:
+            parallelism: above zero.
+
+        Raises:
+            SettingError: a number below 1.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(1)
+            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # one reads, four write
+            4
+        """
+        if whole_number(parallelism, "parallelism", 0) == 0:
+            raise SettingError(f"parallelism is {parallelism}: it must be above zero")
+        return self._with_operator(parallelism=parallelism)
+
+    def slot_sharing_group(self, name: str) -> Stream:
+        """Keep the operator that made this stream, and those after it, out of the slots of other groups (F2-2).
+
+        By default all operators share slots, so a slot holds one parallel slice of the whole pipeline.
+
+        Source: Flink's ``slotSharingGroup``.
+
+        Args:
+            name: of the group; ``"default"`` is that of all operators that do not say otherwise.
+
+        Raises:
+            SettingError: an empty name.
+
+        Example:
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).filter("n > 0").slot_sharing_group("filters")
+            >>> len(stream.sink_to(wb.DiscardSink()).explain(parallelism=2).slots)  # two for the source, two more
+            4
+        """
+        return self._with_operator(slot_sharing_group=_named(name, "slot_sharing_group"))
+
+    # where streams end --------------------------------------------------------------------------------------------
+
+    def sink_to(self, sink: Sink) -> Pipeline:
+        """End the stream in a sink; what comes back can be run.
+
+        Source: F1-1; Flink's ``sinkTo``.
+
+        Args:
+            sink: for example ``wb.TableSink("delays")``, ``wb.ParquetSink("out/delays")`` or a `wb.CallbackSink`.
+
+        Raises:
+            SinkError: the sink cannot write these columns.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("numbers"))
+            Pipeline: table -> numbers
+        """
+        origin = caller()
+        if isinstance(sink, type) or not callable(getattr(sink, "check", None)):
+            raise PlanError(
+                f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')",
+                origin=origin,
+            )
+        try:
+            sink.check(self.schema)
+        except WorkbenchError as error:
+            raise located(error, origin) from None
+        return Pipeline((Node(sink, (self._end,), self.schema, {}, None, origin),))
+
+    @with_the_settings_of(Pipeline.run)
+    def run(self, name: str = "job", **settings: Any) -> Job:
+        """Run the stream into a table of the job's name, as ``%%stream`` does; returns at once.
+
+        Source: F2-1; E2: ``sink_to`` and `Pipeline.run` in one.
+
+        Args:
+            name: of the job and of its table, ``job.table()``.
+            settings: those of `Pipeline.run`.
+
+        Raises:
+            SettingError: a name that no table can have; and whatever `Pipeline.run` raises.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1, 2]})).filter("n > 1").run("large", parallelism=2)
+            >>> job.wait("60s"), job.table()["n"].to_pylist()
+            ('FINISHED', [2])
+        """
+        return self.sink_to(TableSink(name)).run(name, **settings)
+
+    def collect(self, limit: int = 1_000, *, timeout: str = "60s") -> pa.Table:
+        """The first rows of the stream, to look at them: runs a job for it, and ends it.
+
+        Source: Spark's ``take``; nothing is committed, and windows fire as they do in any job.
+
+        Args:
+            limit: of rows.
+            timeout: how long to wait for them, such as ``"10s"``; what has come by then is given.
+
+        Returns:
+            The rows, with the columns of the stream.
+
+        Raises:
+            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            JobError: the job failed.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).with_columns(m="n * n").collect(2).to_pylist()
+            [{'n': 1, 'm': 1}, {'n': 2, 'm': 4}]
+        """
+        whole_number(limit, "limit")
+        return collected(
+            lambda sink: self.sink_to(sink).run("collect", checkpoint_interval=None, restart=no_restart()),
+            self.schema,
+            limit,
+            parse_duration(timeout, "timeout"),
+        )
+
+    def show(self, limit: int = 10, *, timeout: str = "60s") -> None:
+        """Print the first rows of the stream; see `collect`.
+
+        Source: Spark's ``show``.
+
+        Args:
+            limit: of rows.
+            timeout: how long to wait for them, such as ``"10s"``.
+
+        Raises:
+            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            JobError: the job failed.
+
+        Example:
+            >>> wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).filter("n > 1").show()
+            ┏━━━┓
+            ┃ n ┃
+            ┡━━━┩
+            │ 2 │
+            │ 3 │
+            └───┘
+        """
+        printed(self.collect(limit, timeout=timeout))
+
+    # building ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _made(cls, node: Node, hidden: tuple[str, ...] = ()) -> Stream:
+        return cls(Input(node), hidden)
+
+    def _followed_by(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
+        return self._made(operator_node(spec, (self._end,), origin))
+
+    def _spread(self, exchange: ExchangeKind, partitioner: Partitioner | None = None) -> Stream:
+        return Stream(Input(self._end.node, exchange, (), self._end.tag, partitioner))
+
+    def _with_operator(self, **changes: Any) -> Stream:
+        return Stream(replace(self._end, node=replace(self._end.node, **changes)), self._hidden)
+
+
+def _named(name: object, what: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise SettingError(f"{what} is {name!r}: write a name, for example {what}('delays')")
+    return name

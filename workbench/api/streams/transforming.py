@@ -1,0 +1,141 @@
+"""From records to records: the nodes of what filters, chooses columns, calls functions and spreads records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.beginning.preparing import compiling
+from workbench.api.streams.building import check_column, expression, located, operator_node
+from workbench.arguments import as_given, true_or_false
+from workbench.errors import PlanError, WorkbenchError
+from workbench.expressions import ColumnName, Expression, col, column_names
+from workbench.operators.functions.column_function import ColumnFunction, takes_columns
+from workbench.operators.functions.dead_letters import OnError
+from workbench.operators.functions.user_function import SchemaLike
+from workbench.operators.stateless.filter import Filter
+from workbench.operators.stateless.filter_function import FilterFunction
+from workbench.operators.stateless.map import Map
+from workbench.operators.stateless.map_columns import MapColumns
+from workbench.operators.stateless.select import Select
+from workbench.origin import Origin
+from workbench.plan.logical import Input, Node
+from workbench.plan.partitioner import Partitioner
+
+
+def filtered(
+    end: Input,
+    conditions: Sequence[str | Expression | Callable[..., bool | None]],
+    compiled: bool,
+    on_error: OnError,
+    origin: Origin | None,
+) -> Node:
+    """See `Stream.filter`."""
+    if not conditions:
+        raise PlanError("filter needs a condition, for example filter('dep_delay > 15')", origin=origin)
+    true_or_false(compiled, "compiled")
+    first, *more = conditions
+    if not more and callable(first) and not isinstance(first, Expression):
+        function = ColumnFunction("filter", first, compiled, origin)
+        return _of_columns(FilterFunction(function, on_error=on_error), end, origin)
+    if on_error != "fail":
+        raise PlanError(
+            "no record fails an expression: what has no result is null, and is not kept; leave out on_error",
+            origin=origin,
+        )
+    if compiled:
+        raise PlanError(
+            "filter compiles functions, such as def late(dep_delay); expressions run compiled as they are: leave "
+            "out compiled=True",
+            origin=origin,
+        )
+    whole = expression(_no_function(first, origin), origin)
+    for condition in more:
+        whole &= expression(_no_function(condition, origin), origin)
+    return operator_node(Filter(whole, origin), (end,), origin)
+
+
+def _no_function(condition: str | Expression | Callable[..., bool | None], origin: Origin | None) -> str | Expression:
+    if isinstance(condition, Expression) or not callable(condition):
+        return condition
+    raise PlanError(
+        f"filter takes several expressions or one function, and {as_given(condition)} is a function beside other "
+        "conditions: call filter once more for it",
+        origin=origin,
+    )
+
+
+def selected(
+    end: Input, columns: Sequence[ColumnName], named: Mapping[str, str | Expression], origin: Origin | None
+) -> Node:
+    """See `Stream.select`."""
+    chosen: list[tuple[str, Expression]] = []
+    for column in columns:
+        if isinstance(column, Expression):
+            chosen.append((column.name, column))
+        else:
+            check_column(column, end.schema, origin)
+            chosen.append((column, col(column)))
+    chosen += [(name, expression(value, origin)) for name, value in named.items()]
+    return operator_node(Select(tuple(chosen), origin), (end,), origin)
+
+
+def without(end: Input, columns: Sequence[str], origin: Origin | None) -> Node:
+    """See `Stream.drop`."""
+    for name in columns:
+        check_column(name, end.schema, origin)
+    left = [name for name in end.schema.names if name not in columns]
+    if not left:
+        raise PlanError("drop would leave no column: keep one at least", origin=origin)
+    return selected(end, left, {}, origin)
+
+
+def renamed(end: Input, names: Mapping[str, str], origin: Origin | None) -> Node:
+    """See `Stream.rename`."""
+    if not isinstance(names, Mapping):
+        raise PlanError(f"rename is {as_given(names)}: write new names by old ones, {{'old': 'new'}}", origin=origin)
+    for name in names:
+        check_column(name, end.schema, origin)
+    chosen = tuple((names.get(name, name), col(name)) for name in end.schema.names)
+    return operator_node(Select(chosen, origin), (end,), origin)
+
+
+def mapped(
+    end: Input,
+    function: Callable[..., Any],
+    schema: SchemaLike | None,
+    keep: ColumnName | Sequence[ColumnName],
+    compiled: bool,
+    on_error: OnError,
+    origin: Origin | None,
+) -> Node:
+    """See `Stream.map`."""
+    keeps = isinstance(keep, Expression) or bool(keep)
+    if not (true_or_false(compiled, "compiled") or keeps or takes_columns(function, end.schema)):
+        return operator_node(Map(function, schema, origin, on_error), (end,), origin)
+    of_columns = ColumnFunction("map", function, compiled, origin)
+    if not isinstance(keep, Expression | Sequence):
+        raise PlanError(f"keep is {as_given(keep)}: name the columns to keep, such as ['cab']", origin=origin)
+    spec = MapColumns(of_columns, schema, column_names(keep, "keep"), on_error=on_error)
+    return _of_columns(spec, end, origin)
+
+
+def custom_partitioner(
+    target: str | Expression | Callable[[pa.RecordBatch], Any], schema: pa.Schema, origin: Origin | None
+) -> Partitioner:
+    """See `Stream.partition_by`."""
+    partitioner = Partitioner(expression(target, origin) if isinstance(target, str) else target, origin)
+    try:
+        partitioner.compiled(schema)
+    except WorkbenchError as error:
+        raise located(error, origin) from None
+    return partitioner
+
+
+def _of_columns(spec: MapColumns | FilterFunction, end: Input, origin: Origin | None) -> Node:
+    if not spec.function.compiled:
+        return operator_node(spec, (end,), origin)
+    with compiling(spec.describe()):
+        return operator_node(spec, (end,), origin)

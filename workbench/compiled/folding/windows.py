@@ -1,0 +1,179 @@
+"""Tumbling windows: in one pass over a batch, the entry of each record's key in the window of its time.
+
+Three hash tables laid out as in ``key_table`` take part: of keys, of windows by their start, and of entries by the
+codes of both. Two shortcuts avoid most look-ups: times that follow each other mostly fall into one window, and a key's
+records mostly into the same window as its last one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.compiled.machinery.compiled import BYTES, I64, INT_ROWS, INTS, INTS_IN, compiled
+from workbench.durations import NO_TIME
+from workbench.elements import Int64s
+
+Bytes = npt.NDArray[np.uint8]
+
+LATE, TIMELESS = -1, -2
+"""Instead of an entry: the record's window is closed; the record has no time."""
+
+ROW, KEYS, WINDOWS, ENTRIES, LATE_COUNT, TIMELESS_COUNT, FIRST_START, FULL = 0, 1, 2, 3, 4, 5, 6, 7
+"""Places in `progress`."""
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_S32 = np.uint64(32)
+
+
+@compiled(I64, INT_ROWS, INTS, I64, I64)
+def _code(key: int, slots: Int64s, key_of_code: Int64s, count: int, shift: int) -> int:
+    """The code of a key, `count` after adding it when it is new, or -1 when there is no room for it."""
+    h = np.uint64(key)
+    row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> np.uint64(shift))
+    mask = len(slots) - 1
+    while True:
+        found = slots[row, 1]
+        if found == 0:
+            if count == len(key_of_code):
+                return -1
+            slots[row, 0] = key
+            slots[row, 1] = count + 1
+            key_of_code[count] = key
+            return count
+        if slots[row, 0] == key:
+            return int(found - 1)
+        row = (row + 1) & mask
+
+
+@compiled(
+    INTS_IN,
+    INTS_IN,
+    I64,
+    I64,
+    I64,
+    INTS,
+    INT_ROWS,
+    INTS,
+    I64,
+    INT_ROWS,
+    INTS,
+    I64,
+    INT_ROWS,
+    INTS,
+    I64,
+    INT_ROWS,
+    BYTES,
+    INTS,
+    INTS,
+)
+def place_in_tumbling(
+    times: Int64s,
+    keys: Int64s,
+    size_us: int,
+    offset_us: int,
+    closed_start: int,
+    progress: Int64s,
+    key_slots: Int64s,
+    key_of_code: Int64s,
+    key_shift: int,
+    window_slots: Int64s,
+    start_of_code: Int64s,
+    window_shift: int,
+    entry_slots: Int64s,
+    both_of_entry: Int64s,
+    entry_shift: int,
+    recent: Int64s,
+    fired: Bytes,
+    counts: Int64s,
+    entries: Int64s,
+) -> None:
+    """Find or add the entry of each record, until a table is full.
+
+    Args:
+        times, keys: shape (n,), event times and key numbers.
+        size_us, offset_us: the windows are [offset + k * size, offset + (k + 1) * size).
+        closed_start: records of windows that start here or earlier are late.
+        progress: shape (8,), read and brought up to date: the first row that is to be handled, how many keys, windows
+            and entries there are, how many records were late and had no time, the smallest start among the others, and
+            what is full: KEYS, WINDOWS or ENTRIES, 0 when all rows were handled.
+        key_slots, key_of_code, key_shift: the table of keys; `key_slots` of length 0: `keys` are codes already.
+        window_slots, start_of_code, window_shift: the table of windows.
+        entry_slots, both_of_entry, entry_shift: the table of entries, by window code << 32 | key code.
+        recent: shape (at least as many as there may be keys, 2): by key code, the start of the window of its last
+            record and the entry, or -1 where there is none.
+        fired: shape (at least as many as there may be entries,), set to 0 for every entry that gets a record.
+        counts: of the same shape, one more for every record of an entry; of length 0: nobody wants to know.
+        entries: shape (n,), filled with entries, LATE or TIMELESS.
+    """
+    known = len(key_slots) == 0
+    counting = len(counts) > 0
+    key_count = progress[KEYS]
+    window_count = progress[WINDOWS]
+    entry_count = progress[ENTRIES]
+    late = progress[LATE_COUNT]
+    timeless = progress[TIMELESS_COUNT]
+    first = progress[FIRST_START]
+    progress[FULL] = 0
+    start = 0  # of the window at hand, [start, end): none yet
+    end = 0
+    closed = False
+    window = -1
+    row = progress[ROW]
+    while row < len(times):
+        time = times[row]
+        if time < start or time >= end:
+            if time == NO_TIME:
+                entries[row] = TIMELESS
+                timeless += 1
+                row += 1
+                continue
+            start = time - (time - offset_us) % size_us
+            end = start + size_us
+            closed = start <= closed_start
+            window = -1
+            if not closed:
+                first = min(first, start)
+        if closed:
+            entries[row] = LATE
+            late += 1
+            row += 1
+            continue
+        key = keys[row]
+        if not known:
+            key = _code(key, key_slots, key_of_code, key_count, key_shift)
+            if key < 0:
+                progress[FULL] = KEYS
+                break
+            if key == key_count:
+                key_count += 1
+        if recent[key, 0] == start and recent[key, 1] >= 0:
+            entry = recent[key, 1]
+        else:
+            if window < 0:
+                window = _code(start, window_slots, start_of_code, window_count, window_shift)
+                if window < 0:
+                    progress[FULL] = WINDOWS
+                    break
+                if window == window_count:
+                    window_count += 1
+            entry = _code(window << 32 | key, entry_slots, both_of_entry, entry_count, entry_shift)
+            if entry < 0:
+                progress[FULL] = ENTRIES
+                break
+            if entry == entry_count:
+                entry_count += 1
+            recent[key, 0] = start
+            recent[key, 1] = entry
+        fired[entry] = 0
+        if counting:
+            counts[entry] += 1
+        entries[row] = entry
+        row += 1
+    progress[ROW] = row
+    progress[KEYS] = key_count
+    progress[WINDOWS] = window_count
+    progress[ENTRIES] = entry_count
+    progress[LATE_COUNT] = late
+    progress[TIMELESS_COUNT] = timeless
+    progress[FIRST_START] = first

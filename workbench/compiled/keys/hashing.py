@@ -1,0 +1,54 @@
+"""Stable hashes of key values: the same number in every process, on every platform, in every version.
+
+They decide which key group a key belongs to, and checkpoints rely on that: a change here breaks every checkpoint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.compiled.machinery.compiled import BYTES_IN, HASHES, HASHES_IN, INTS_IN, compiled
+from workbench.elements import Int64s
+
+Hashes = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@compiled(INTS_IN, HASHES)
+def hash_ints(values: Int64s, out: Hashes) -> None:
+    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    for i in range(len(values)):
+        h = np.uint64(values[i]) + _GAMMA
+        h = (h ^ (h >> _S30)) * _M1
+        h = (h ^ (h >> _S27)) * _M2
+        out[i] = h ^ (h >> _S31)
+
+
+@compiled(INTS_IN, BYTES_IN, HASHES)
+def hash_bytes(offsets: Int64s, data: Bytes, out: Hashes) -> None:
+    """FNV-1a over the bytes ``data[offsets[i]:offsets[i + 1]]``, then the finaliser of splitmix64."""
+    for i in range(len(out)):
+        h = _FNV_OFFSET
+        for j in range(offsets[i], offsets[i + 1]):
+            h = (h ^ np.uint64(data[j])) * _FNV_PRIME
+        h = (h ^ (h >> _S30)) * _M1
+        h = (h ^ (h >> _S27)) * _M2
+        out[i] = h ^ (h >> _S31)
+
+
+@compiled(HASHES_IN, HASHES)
+def mix_hashes(hashes: Hashes, into: Hashes) -> None:
+    """Combine the hashes of a further key column into those of the columns before it; the order of columns counts."""
+    for i in range(len(hashes)):
+        h = (into[i] * _GAMMA) ^ hashes[i]
+        h = (h ^ (h >> _S30)) * _M1
+        h = (h ^ (h >> _S27)) * _M2
+        into[i] = h ^ (h >> _S31)

@@ -1,0 +1,179 @@
+"""Choosing rows of a batch and copying their columns, all in one call.
+
+Each call of a kernel gives the interpreter lock up and has to get it back, which between two busy threads costs as much
+as thousands of rows. So one kernel finds the rows, allocates what it needs and fills every column of fixed width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+from workbench.compiled.machinery.compiled import BYTES_IN, I64, INTS_IN, SMALL_INTS, compiled
+from workbench.elements import Int64s
+
+Bytes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int32]
+
+BITS, ROWS = 0, -1
+"""Forms in which chosen rows are known: a bitmap, their numbers. Any other form is the width of dictionary codes."""
+
+ALIGNMENT = 64
+"""Bytes; where Arrow likes buffers to begin."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer, so that one kernel can read columns of any number and type."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: int, rows: Rows) -> int:
+    """The numbers of the rows whose bit is set and, where there is a second bitmap, set there too."""
+    bits = carray(_pointer(address), (offset + n + 7) // 8, np.uint8)
+    valid = carray(_pointer(validity), (valid_offset + n + 7) // 8 if validity else 0, np.uint8)
+    found = 0
+    i = 0
+    while i < n:
+        at = offset + i
+        length = min(8 - (at & 7), n - i)
+        byte = np.int64(bits[at >> 3]) >> (at & 7)
+        if validity:
+            for j in range(length):
+                at = valid_offset + i + j
+                if not (valid[at >> 3] >> (at & 7)) & 1:
+                    byte &= ~(1 << j)
+        if byte == 0:  # as most are where few rows are chosen
+            i += length
+            continue
+        if length == 8:
+            for j in range(8):
+                rows[found] = i + j  # written in any case: a branch that cannot be foreseen costs more
+                found += int((byte >> j) & 1)
+        else:
+            for j in range(length):
+                rows[found] = i + j
+                found += int((byte >> j) & 1)
+        i += length
+    return found
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _copy_bits(rows: Rows, found: int, address: int, offset: int, out: Bytes) -> int:
+    """Copy the bits of these rows; how many of them are set."""
+    bits = carray(_pointer(address), 1 << 40, np.uint8)
+    total = 0
+    for j in range(found):
+        at = offset + rows[j]
+        bit = (bits[at >> 3] >> (at & 7)) & 1
+        out[j >> 3] |= bit << (j & 7)
+        total += bit
+    return total
+
+
+@compiled(I64, I64, I64, I64, I64, I64, BYTES_IN, SMALL_INTS, INTS_IN)
+def choose_rows(
+    n: int,
+    form: int,
+    address: int,
+    offset: int,
+    validity: int,
+    valid_offset: int,
+    accepted: Bytes,
+    rows: Rows,
+    columns: Int64s,
+) -> tuple[int, Bytes, Int64s]:
+    """Find the chosen rows and copy their columns; nothing is copied when no row or every row is chosen.
+
+    Args:
+        n: rows in the batch; with ROWS, how many are chosen.
+        form: how the choice is told: BITS, ROWS, or the bytes of a dictionary code (1, 2, 4 or 8).
+        address, offset: of the bitmap (offset in bits) or of the codes (offset in codes).
+        validity, valid_offset: of the bitmap that says where the first one counts; address 0 for everywhere.
+        accepted: by code, 1 where its rows are chosen.
+        rows: shape (n,) or more, filled with the chosen rows; given with ROWS.
+        columns: shape (5 * k,), of each column: the address of its values, bytes per value (1, 2, 4 or 8, and 0 for
+            bits), the offset of the first bit, the address of its validity bitmap or 0, and the offset in that.
+
+    Returns:
+        How many rows are chosen; the memory of all copied columns; and of each column in turn where in it the values
+        begin, where the validity begins, and how many values are null, shape (3 * k,).
+    """
+    if form == ROWS:
+        found = n
+    elif form == BITS:
+        found = _set_bits(n, address, offset, validity, valid_offset, rows)
+    else:
+        found = 0
+        if form == 1:
+            codes1 = carray(_pointer(address + offset), n, np.uint8)
+            for i in range(n):
+                rows[found] = i
+                found += accepted[codes1[i]]
+        elif form == 2:
+            codes2 = carray(_pointer(address + 2 * offset), n, np.uint16)
+            for i in range(n):
+                rows[found] = i
+                found += accepted[codes2[i]]
+        elif form == 4:
+            codes4 = carray(_pointer(address + 4 * offset), n, np.uint32)
+            for i in range(n):
+                rows[found] = i
+                found += accepted[codes4[i]]
+        else:
+            codes8 = carray(_pointer(address + 8 * offset), n, np.int64)
+            for i in range(n):
+                rows[found] = i
+                found += accepted[codes8[i]]
+    count = len(columns) // 5
+    layout = np.zeros(3 * count, np.int64)
+    if found == 0 or (form != ROWS and found == n):
+        return found, np.empty(0, np.uint8), layout
+    size = 0
+    bitmap = -(-found // (8 * ALIGNMENT)) * ALIGNMENT
+    for c in range(count):
+        width = columns[5 * c + 1]
+        layout[3 * c] = size
+        size += -(-found * width // ALIGNMENT) * ALIGNMENT if width else bitmap
+        layout[3 * c + 1] = size
+        size += bitmap if columns[5 * c + 3] else 0
+    memory = np.empty(size, np.uint8)
+    for c in range(count):
+        source, width, skip, nulls, nulls_skip = columns[5 * c : 5 * c + 5]
+        target = memory[layout[3 * c] :]
+        if width == 8:
+            source8 = carray(_pointer(source), 1 << 40, np.uint64)
+            target8 = target[: 8 * found].view(np.uint64)
+            for j in range(found):
+                target8[j] = source8[rows[j]]
+        elif width == 4:
+            source4 = carray(_pointer(source), 1 << 40, np.uint32)
+            target4 = target[: 4 * found].view(np.uint32)
+            for j in range(found):
+                target4[j] = source4[rows[j]]
+        elif width == 2:
+            source2 = carray(_pointer(source), 1 << 40, np.uint16)
+            target2 = target[: 2 * found].view(np.uint16)
+            for j in range(found):
+                target2[j] = source2[rows[j]]
+        elif width == 1:
+            source1 = carray(_pointer(source), 1 << 40, np.uint8)
+            for j in range(found):
+                target[j] = source1[rows[j]]
+        else:
+            target[:bitmap] = 0
+            _copy_bits(rows, found, source, skip, target)
+        if nulls:
+            valid = memory[layout[3 * c + 1] : layout[3 * c + 1] + bitmap]
+            valid[:] = 0
+            layout[3 * c + 2] = found - _copy_bits(rows, found, nulls, nulls_skip, valid)
+    return found, memory, layout

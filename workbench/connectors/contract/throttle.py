@@ -1,0 +1,58 @@
+"""How many records a reader may read now, at a rate that may change meanwhile."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from workbench.connectors.contract.base import WaitUntil
+from workbench.connectors.contract.rate import Rate, RateLimit
+
+
+class Throttle:
+    """Keeps one reader to its share of a source's rate.
+
+    Args:
+        share: of this reader, above 0, at most 1.
+    """
+
+    __slots__ = ("_limit", "_limited", "_rested_us", "_share")
+
+    def __init__(self, share: Fraction) -> None:
+        self._share = share
+        self._limited: float | None = None
+        self._limit: RateLimit | None = None
+        self._rested_us = 0
+
+    def allow(self, wanted: int, rate: Rate, now_us: int) -> int | WaitUntil:
+        """At most `wanted` records, which count as read; or when to ask again."""
+        if rate.per_second != self._limited:
+            self._limited = rate.per_second
+            self._limit = None if self._limited is None else RateLimit(Fraction(self._limited) * self._share)
+            self._rested_us = 0
+        if self._limit is None:
+            return wanted
+        if now_us < self._rested_us:
+            return WaitUntil(self._limit.next_us(self._rested_us))
+        due = self._limit.due(now_us)
+        count = min(wanted, due)
+        if count == 0:
+            return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
+        self._limit.take(count)
+        if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
+            self._rested_us = next_look_us(now_us, rate.look_us)
+        return count
+
+    @property
+    def rests_until_us(self) -> int:
+        """Nothing is allowed before this time; one that has passed: who asks may get more at once."""
+        return self._rested_us
+
+
+def next_look_us(now_us: int, look_us: int) -> int:
+    """When to look again: at a multiple of the interval, so that readers look together and one waking does for all.
+
+    Example:
+        >>> [next_look_us(now_us, 1_000) for now_us in (7_000, 7_030, 7_600)]
+        [8000, 8000, 9000]
+    """
+    return ((now_us + look_us // 2) // look_us + 1) * look_us

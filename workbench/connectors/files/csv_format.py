@@ -1,0 +1,123 @@
+"""Rows in CSV files, whose first line names the columns."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.errors import SourceError
+
+LARGEST_BLOCK_BYTES = 1 << 30
+"""No row may be longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    """Comma-separated values; in a column that is not text an empty value is null, and so are NA, NaN, NULL and their
+    like.
+
+    Attributes:
+        delimiter: between values.
+    """
+
+    delimiter: str = ","
+
+    def schema(self, path: Path) -> pa.Schema:
+        with reading(path):
+            for block_bytes in _block_sizes():
+                try:
+                    with self._opened(path, pc.ConvertOptions(), block_bytes) as reader:
+                        return pa.schema([_guessed(field) for field in reader.schema])
+                except pa.ArrowInvalid as error:
+                    _check_cut(error, block_bytes)
+        raise AssertionError("the largest block is the last")
+
+    def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        with reading(path):
+            part = whole(path)
+            header = header_of(path)
+            if not header.strip():
+                return [part]
+            names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
+            known = pa.schema([field for field in schema if field.name in names])
+            types = pc.ConvertOptions(column_types=known)  # one that CSV cannot give is told before anything is read
+            pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
+        for name in schema.names:
+            if (count := names.count(name)) > 1:
+                raise SourceError(f"{path} has {count} columns {name!r}: give each a name of its own in its first line")
+        missing = [name for name in schema.names if name not in names]
+        if missing:
+            raise SourceError(
+                f"{path} has no column {missing[0]!r} (its first line names {', '.join(names)}): read files of one"
+                " kind, or name the columns that all have with schema=..."
+            )
+        return [part]
+
+    def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        options = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
+        with reading(part.path):
+            if not header_of(part.path):
+                return
+            for block_bytes in _block_sizes():
+                try:
+                    with self._opened(part.path, options, block_bytes) as reader:
+                        for batch in without(iter(reader), skip):
+                            skip += batch.num_rows
+                            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                    return
+                except pa.ArrowInvalid as error:
+                    _check_cut(error, block_bytes)
+
+    @contextmanager
+    def _opened(self, path: Path, options: pc.ConvertOptions, block_bytes: int) -> Iterator[Any]:
+        # One thread: then errors can tell the row, and reading does not depend on how blocks are shared out.
+        how = pc.ReadOptions(block_size=block_bytes, use_threads=False)
+        with open_text(path) as stream, pc.open_csv(stream, how, self._parsing(), options) as reader:
+            yield reader
+
+    def _parsing(self) -> pc.ParseOptions:
+        return pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+
+
+def _block_sizes() -> Iterator[int]:
+    """Bytes that are parsed at once: Arrow reads no row that is longer, so larger ones are tried where there is one."""
+    size = BLOCK_BYTES
+    while size < LARGEST_BLOCK_BYTES:
+        yield size
+        size *= 16
+    yield LARGEST_BLOCK_BYTES
+
+
+def _check_cut(error: pa.ArrowInvalid, block_bytes: int) -> None:
+    """Raise the error, unless a row was longer than its block and there are larger ones."""
+    if "straddling object" not in str(error):
+        raise error
+    if block_bytes == LARGEST_BLOCK_BYTES:
+        raise pa.ArrowInvalid(f"a row has more than {block_bytes:,} bytes, or a quote is not closed") from error
+
+
+def header_of(path: Path) -> bytes:
+    """The first line, without its end; quoted names may have line ends. Empty, if the file is."""
+    with open_text(path) as stream:
+        block: bytes = stream.read(BLOCK_BYTES).removeprefix(BOM_UTF8).lstrip(b"\r\n")
+    end = block.find(b"\n")
+    while end >= 0 and block.count(b'"', 0, end) % 2:
+        end = block.find(b"\n", end + 1)
+    return (block if end < 0 else block[:end]).rstrip(b"\r")
+
+
+def _guessed(field: pa.Field) -> pa.Field:
+    """What to take a column for that had no value in the first rows; instants without a zone count microseconds."""
+    if pa.types.is_null(field.type):
+        return pa.field(field.name, pa.string())
+    if pa.types.is_timestamp(field.type):
+        return pa.field(field.name, pa.timestamp("us", field.type.tz))
+    return field

@@ -1,0 +1,146 @@
+"""Rows as JSON objects, one to a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+
+from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.errors import SourceError
+from workbench.raised import first_line_of
+
+_SHOWN = 80
+_DEPTH_MAX = 100
+_NULL = "null is no JSON object"
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NULL_FIRST = re.compile(rb"(\xef\xbb\xbf)?\s*null")
+_NULL_RECORD = re.compile(rb"\}\s*null")
+"""Takes as long as parsing, so it is looked for only where a row may come of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Newline-delimited JSON; what a line lacks is null, what no column names is left out."""
+
+    def schema(self, path: Path) -> pa.Schema:
+        with reading(path), open_text(path) as stream:
+            block = next(_blocks(stream), b"")
+            if not block.strip():
+                raise SourceError(f"{path} is empty, so its columns are unknown: name them with schema=...")
+            _check_first(block)
+            if (depth := _depth(block)) > _DEPTH_MAX:
+                raise SourceError(
+                    f"{path} has values that are nested {depth:,} levels deep, and columns of at most {_DEPTH_MAX} can "
+                    "be guessed: name the columns with schema=..."
+                )
+            table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
+        return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
+
+    def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        with reading(path):
+            parse_json(b"{}\n", schema)  # so that a type that JSON cannot give is told before anything is read
+            return [whole(path)]
+
+    def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        with reading(part.path), open_text(part.path) as stream:
+            yield from without(self._parsed(part.path, stream, schema), skip)
+
+    def _parsed(self, path: Path, stream: pa.NativeFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        line = 1
+        for block in _blocks(stream):
+            try:
+                yield parse_json(block, schema)
+            except pa.ArrowInvalid as error:
+                place, text, reason = _culprit(block, schema, error)
+                raise SourceError(
+                    f"{path}, line {line + place}, is not a record of these columns: {reason} in {text!r}; mend the"
+                    " line, or declare the types with schema=..."
+                ) from error
+            line += block.count(b"\n")
+
+
+def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The objects of a block of whole lines as one batch of `schema`.
+
+    Raises:
+        pa.ArrowInvalid: a line is no JSON object, or a value does not fit its column.
+        pa.ArrowNotImplementedError: JSON has no values of a column's type.
+    """
+    if not block.strip():
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    _check_first(block)
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    table = pj.read_json(pa.BufferReader(block), how, options)
+    columns = [table.column(field.name).combine_chunks() for field in schema]
+    if all(column.null_count for column in columns) and _NULL_RECORD.search(block):
+        raise pa.ArrowInvalid(_NULL)
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    check_text(batch)
+    return batch
+
+
+def _check_first(block: bytes) -> None:
+    """Refuse a block that begins with null: Arrow's reader would end the process."""
+    if _NULL_FIRST.match(block):
+        raise pa.ArrowInvalid(_NULL)
+
+
+def _depth(block: bytes) -> int:
+    """How deeply values are nested; Arrow's reader calls itself for each level of a column that it guesses."""
+    marks = np.frombuffer(_STRING.sub(b"", block), np.uint8)
+    opened = (marks == ord("{")) | (marks == ord("["))
+    closed = (marks == ord("}")) | (marks == ord("]"))
+    return int(np.cumsum(opened.astype(np.int64) - closed).max(initial=0))
+
+
+def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:
+    """Blocks of whole lines; the last line may lack its end."""
+    rest: list[bytes] = []  # pieces of a line that is longer than a block
+    while chunk := stream.read(BLOCK_BYTES):
+        lines, newline, rest_of_chunk = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join((*rest, lines, newline))
+            rest.clear()
+        rest.append(rest_of_chunk)
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _culprit(block: bytes, schema: pa.Schema, error: pa.ArrowInvalid) -> tuple[int, str, str]:
+    """The first line that cannot be read by itself: its place in the block, its text and what is wrong with it."""
+    lines = block.split(b"\n")
+    begin, end = 0, len(lines)
+    while end - begin > 1:  # a block has many thousands, and one is read alone in a tenth of a millisecond
+        middle = (begin + end) // 2
+        if _refused(b"\n".join(lines[begin:middle]), schema) is None:
+            begin = middle
+        else:
+            end = middle
+    own = _refused(lines[begin], schema)
+    if own is None:  # records of several lines
+        return 0, "", first_line_of(error)
+    return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), first_line_of(own)
+
+
+def _refused(block: bytes, schema: pa.Schema) -> pa.ArrowInvalid | None:
+    """Why these lines cannot be read; None if they can."""
+    try:
+        parse_json(block, schema)
+    except pa.ArrowInvalid as error:
+        return error
+    return None
+
+
+def _guessed(kind: pa.DataType) -> pa.DataType:
+    """What to take a column for that had no value in the first rows; instants count microseconds."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind

@@ -1,0 +1,174 @@
+"""Reading text files of which some lines are no records: those become dead letters, and the others go on.
+
+A position is then a line of the file and not a row: so after a recovery no line is given twice, whichever kind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from workbench.connectors.files.csv_format import header_of
+from workbench.connectors.files.file_format import BLOCK_BYTES, FileFormat, Part, open_text, reading, without
+from workbench.connectors.files.json_lines import parse_json
+from workbench.elements import event_times
+from workbench.errors import RecordError, SourceError
+from workbench.operators.functions.dead_letters import DeadLetter
+from workbench.raised import first_line_of
+
+_LINE = pa.schema([("line", pa.binary())])
+_SHOWN = 10_000
+
+Parse = Callable[[Sequence[bytes]], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """A text format line by line: batches of a file are its lines as they are, behind a header.
+
+    Attributes:
+        format: that tells the columns and which files there are.
+        delimiter: of comma-separated values, which have a header; None: JSON objects.
+    """
+
+    format: FileFormat
+    delimiter: str | None
+
+    def schema(self, path: Path) -> pa.Schema:
+        return self.format.schema(path)
+
+    def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        return self.format.parts(path, schema)
+
+    def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        with reading(part.path), open_text(part.path) as stream:
+            yield from without(self._lines(stream), skip)
+
+    def _lines(self, stream: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+        headed = self.delimiter is not None
+        rest = b""
+        while chunk := stream.read(BLOCK_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if lines and headed:
+                headed = False
+                del lines[0]
+            yield pa.record_batch([lines], schema=_LINE)
+        if rest and not headed:
+            yield pa.record_batch([[rest]], schema=_LINE)
+
+    def parser(self, path: Path, schema: pa.Schema) -> Parse:
+        """What makes records of lines of a file; raises pa.ArrowInvalid."""
+        if self.delimiter is None:
+            return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema))
+        with reading(path):
+            header = header_of(path)
+        how = pc.ParseOptions(delimiter=self.delimiter)
+        into = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
+
+        def parse(lines: Sequence[bytes]) -> pa.RecordBatch:
+            block = b"\n".join([header, *lines]) + b"\n"
+            table = pc.read_csv(
+                pa.BufferReader(block), pc.ReadOptions(use_threads=False, block_size=len(block) + 1), how, into
+            )
+            columns = [table.column(field.name).combine_chunks() for field in schema]
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+        return one_to_a_line(parse)
+
+    def first_line(self) -> int:
+        """The number of the first line that is a record, as editors count."""
+        return 1 if self.delimiter is None else 2
+
+
+def sorted_out(
+    lines: Sequence[bytes], parse: Parse, schema: pa.Schema, event_time: str | None
+) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
+    """The records in some lines, and (place, what is wrong) of each line that is none; blank lines are neither.
+
+    A record whose event time cannot be used is none.
+
+    Lines that cannot be read together are halved, down to single ones.
+
+    Args:
+        lines: without their ends.
+        parse: raises pa.ArrowInvalid, UnicodeDecodeError or SourceError.
+        schema: of the records.
+        event_time: the column with event times, or None.
+    """
+    good: list[pa.RecordBatch] = []
+    bad: list[tuple[int, str]] = []
+
+    def sort_out(begin: int, end: int) -> None:
+        try:
+            records = parse(lines[begin:end])
+            if event_time is not None:
+                event_times(records.column(event_time), event_time)
+            good.append(records)
+        except (pa.ArrowInvalid, UnicodeDecodeError, SourceError, RecordError) as error:
+            if end - begin == 1:
+                bad.append((begin, first_line_of(error)))
+                return
+            middle = (begin + end) // 2
+            sort_out(begin, middle)
+            sort_out(middle, end)
+
+    sort_out(0, len(lines))
+    return pa.concat_batches(good) if good else pa.RecordBatch.from_pylist([], schema=schema), bad
+
+
+def one_to_a_line(parse: Parse) -> Parse:
+    """Takes it for an error if there are more or fewer records than lines that are not blank.
+
+    A quote that is not closed swallows the lines behind it, and two JSON objects may stand in one line.
+    """
+
+    def checked(lines: Sequence[bytes]) -> pa.RecordBatch:
+        records, expected = parse(lines), sum(bool(line.strip()) for line in lines)
+        if records.num_rows != expected:
+            raise pa.ArrowInvalid(f"it is {records.num_rows} records and not {expected}")
+        return records
+
+    return checked
+
+
+class LinesOfRecords:
+    """In which line each record stands, of lines that were sorted out, one record to a line.
+
+    Args:
+        place: of which lines, such as ``data.csv, line``.
+        first: the number of the first.
+        lines: all of them.
+        bad: places of those that are no records.
+
+    Example:
+        >>> where = LinesOfRecords("data.json, line", 1, [b"{}", b"", b"nonsense", b"{}"], {2})
+        >>> where(0), where(1)
+        ('data.json, line 1', 'data.json, line 4')
+    """
+
+    def __init__(self, place: str, first: int, lines: Sequence[bytes], bad: Set[int]) -> None:
+        self._place = place
+        self._first = first
+        self._lines = lines
+        self._bad = bad
+        self._good: list[int] | None = None  # not asked for yet
+
+    def __call__(self, row: int) -> str:
+        """Where the record `row` stands."""
+        if self._good is None:
+            self._good = [at for at, line in enumerate(self._lines) if line.strip() and at not in self._bad]
+        return self.line(self._good[row])
+
+    def line(self, at: int) -> str:
+        """The line at a place."""
+        return f"{self._place} {self._first + at}"
+
+
+def line_letter(line: bytes, place: str, error: str) -> DeadLetter:
+    """The dead letter of a line that stands at `place`."""
+    text = line[:_SHOWN].decode("utf-8", "replace")
+    return DeadLetter(error, text, position=place)

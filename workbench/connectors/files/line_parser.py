@@ -1,0 +1,75 @@
+"""Records from lines that came over a wire: text, JSON objects or comma-separated values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from workbench.connectors.files.json_lines import parse_json
+from workbench.errors import SourceError
+
+LineFormat = Literal["text", "json", "csv"]
+
+_SHOWN = 80
+
+
+def parse_lines(lines: Sequence[bytes], form: LineFormat, schema: pa.Schema, place: str) -> pa.RecordBatch:
+    """The lines as one batch; lines of nothing but blanks are left out, except of text.
+
+    Args:
+        lines: without their ends.
+        form: how a record is written.
+        schema: of the records; one column of strings for text.
+        place: where they came from, for errors.
+
+    Raises:
+        SourceError: a line cannot be read; with its text.
+    """
+    parse = _PARSERS[form]
+    try:
+        return parse(lines, schema)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        for line in lines:
+            try:
+                parse([line], schema)
+            except (pa.ArrowInvalid, UnicodeDecodeError) as own:
+                shown = line[:_SHOWN].decode("utf-8", "replace")
+                raise SourceError(
+                    f"{place} sent the line {shown!r}, which is no record of these columns:"
+                    f" {str(own).splitlines()[0]}; mend the sender, or declare other types with schema=..."
+                ) from error
+        raise
+
+
+def _text(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+    values = [line.removesuffix(b"\r").decode() for line in lines]
+    return pa.RecordBatch.from_arrays([pa.array(values, pa.string())], schema=schema)
+
+
+def _json(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+    # Between values, JSON takes a line end for a blank; so records that are written over several lines become one.
+    return parse_json(b"\n".join(line.replace(b"\n", b" ") for line in lines) + b"\n", schema)
+
+
+def _csv(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+    block = b"\n".join(line for line in lines if line.strip()) + b"\n"
+    if not block.strip():
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    table = pc.read_csv(
+        pa.BufferReader(block),
+        pc.ReadOptions(column_names=schema.names, use_threads=False, block_size=len(block) + 1),
+        pc.ParseOptions(newlines_in_values=True),
+        pc.ConvertOptions(column_types=schema, strings_can_be_null=False),
+    )
+    columns = [table.column(field.name).combine_chunks() for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+_PARSERS: dict[LineFormat, Callable[[Sequence[bytes], pa.Schema], pa.RecordBatch]] = {
+    "text": _text,
+    "json": _json,
+    "csv": _csv,
+}

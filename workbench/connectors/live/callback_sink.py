@@ -1,0 +1,117 @@
+"""Sinks without a memory: a function called with every batch, and none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.arguments import true_or_false
+from workbench.connectors.contract.base import Guarantee
+from workbench.elements import Records
+from workbench.errors import RecordError, SettingError
+from workbench.operators.contract.base import Operator, Output
+from workbench.raised import PASSING, described
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackSink:
+    """Calls ``function(batch)`` with every record batch; after a recovery rows may come again.
+
+    Source: D1: at least once, as Flink calls it; with idempotent calls the effect is exactly once.
+
+    Args:
+        function: takes a `pyarrow.RecordBatch`; called from the job's threads, by each subtask on its own.
+        name: of the sink in graphs.
+        event_times: call ``function(batch, times)`` instead, with the event times of the rows in microseconds since
+            1970, shape (n,), or None where the stream has none.
+
+    Raises:
+        SettingError: no function, or `event_times` is neither True nor False.
+
+    Example:
+        >>> CallbackSink(print).describe()
+        'print'
+    """
+
+    function: Callable[..., object]
+    name: str = "callback"
+    event_times: bool = False
+    kind: ClassVar[str] = "sink"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise SettingError(f"CallbackSink got {self.function!r}: pass a function of a batch, such as print")
+        true_or_false(self.event_times, "event_times")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
+        return "at-least-once"
+
+    def check(self, schema: pa.Schema) -> None:
+        """Every schema will do."""
+
+    def describe(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return _CallbackSinkLogic(self)
+
+
+class _CallbackSinkLogic(Operator):
+    def __init__(self, spec: CallbackSink) -> None:
+        self._spec = spec
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        try:
+            if self._spec.event_times:
+                self._spec.function(records.batch, records.timestamps)
+            else:
+                self._spec.function(records.batch)
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"the function {self._spec.describe()} of the sink {self._spec.name!r} failed on a batch of"
+                f" {len(records)} rows: {described(error)}"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSink:
+    """Drops every record: for measuring what comes before.
+
+    Source: E1, E2: what the throughput of a job is measured with; Flink's ``DiscardingSink``.
+
+    Args:
+        name: of the sink in graphs.
+
+    Example:
+        >>> DiscardSink().describe()
+        'discards all rows'
+    """
+
+    name: str = "discard"
+    kind: ClassVar[str] = "sink"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
+        return "exactly-once"
+
+    def check(self, schema: pa.Schema) -> None:
+        """Every schema will do."""
+
+    def describe(self) -> str:
+        return "discards all rows"
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return _DiscardSinkLogic()
+
+
+class _DiscardSinkLogic(Operator):
+    def process(self, records: Records, port: int, out: Output) -> None:
+        pass

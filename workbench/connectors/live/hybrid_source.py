@@ -1,0 +1,179 @@
+"""A source that reads a history to its end and then goes on with the present: fast-forward (F1-11 to F1-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.rate import Rated
+from workbench.connectors.replay.pace import Pace
+from workbench.connectors.replay.source import ReplaySource
+from workbench.elements import Records
+from workbench.errors import PlanError
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.functions.dead_letters import OnError, keeps_dead_letters
+from workbench.operators.snapshots.pieces import value_in
+
+
+@dataclass(frozen=True)
+class HybridSource:
+    """One source made of two: the same program runs over the past, as fast as it can be read, then over the present.
+
+    Each subtask goes over to the live source when it has read its share of the history, and reads nothing of it before:
+    what it delivers must begin where the history ends, or overlap with it.
+
+    Args:
+        history: bounded; a replay keeps its pace, and can be tuned, until it ends.
+        live: of the same columns.
+
+    Raises:
+        PlanError: the columns differ, or only one of the two has event times.
+    """
+
+    history: Source
+    live: Source
+    kind: ClassVar[str] = "hybrid"
+
+    def __post_init__(self) -> None:
+        past, present = self.history.schema, self.live.schema
+        if [(field.name, field.type) for field in past] != [(field.name, field.type) for field in present]:
+            raise PlanError(
+                f"the history has the columns {_show(past)} and the live source {_show(present)}: they must be equal;"
+                " declare the live source's schema to be that of the history"
+            )
+        if (self.history.event_time is None) != (self.live.event_time is None):
+            with_time, without = (
+                ("history", "live source") if self.live.event_time is None else ("live source", "history")
+            )
+            raise PlanError(
+                f"the {with_time} has event times and the {without} has none: name its column with event_time"
+            )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of both; a column is nullable when it is in one of them."""
+        pairs = zip(self.history.schema, self.live.schema, strict=True)
+        return pa.schema([pa.field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs])
+
+    @property
+    def event_time(self) -> str | None:
+        """The history's column; the live source may name another."""
+        return self.history.event_time
+
+    @property
+    def resettable(self) -> bool:
+        """Whether both are."""
+        return self.history.resettable and self.live.resettable
+
+    @property
+    def on_error(self) -> OnError:
+        """Whether one of them keeps what is no record."""
+        kept = [part for part in (self.history, self.live) if keeps_dead_letters(part)]
+        return "dead_letter" if any(part.on_error == "dead_letter" for part in kept) else "fail"
+
+    def describe(self) -> str:
+        return f"{self.history.describe()}, then {self.live.describe()}"
+
+    def create(self, pace: Pace | None = None) -> SourceReader:
+        """A reader for one subtask; `pace` is for a replayed history."""
+        history = self.history.create(pace) if isinstance(self.history, ReplaySource) else self.history.create()
+        return HybridReader(history, self.live.create(), self.schema)
+
+
+class HybridReader(SourceReader):
+    """Reads `history` until it is exhausted, then `live`; which of them it is at is in its snapshot.
+
+    After a rescaling a subtask may have both a rest of the history and a place in the live source: it reads the rest
+    first, so that nothing becomes late.
+    """
+
+    def __init__(self, history: SourceReader, live: SourceReader, schema: pa.Schema) -> None:
+        self._schema = schema
+        self.history = history
+        self.live = live
+        self._is_live = False
+        self.shares_event_time = history.shares_event_time
+
+    @property
+    def position_us(self) -> int | None:
+        """How far a replayed history is, as an arrival time; None once the present is read."""
+        return None if self._is_live else getattr(self.history, "position_us", None)
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        self.history.open(context)
+        self.live.open(context)
+
+    def splits(self) -> Sequence[str]:
+        phase = "live" if self._is_live else "history"
+        return [f"{phase} {split}" for split in self._current.splits()]
+
+    def pending_records(self) -> int | None:
+        """Records of the history that are still to be read, where it tells."""
+        pending = getattr(self.history, "pending_records", None)
+        return None if pending is None else cast("int | None", pending())
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        fetched = self._current.poll(max_records)
+        if isinstance(fetched, Exhausted) and not self._is_live:
+            self._begin_live()
+            return WaitUntil(self._clock.now_us() + 1)  # its splits are known before their first records come
+        if not isinstance(fetched, Fetched):
+            return fetched
+        records = fetched.records
+        if not records.batch.schema.equals(self._schema, check_metadata=True):
+            batch = pa.RecordBatch.from_arrays(records.batch.columns, schema=self._schema)
+            records = Records(batch, records.timestamps)
+        split = f"{'live' if self._is_live else 'history'} {fetched.split}"
+        return replace(fetched, records=records, split=split)
+
+    def snapshot(self) -> Snapshot:
+        """``{"phase": "history" or "live", "history": its positions, "live": its positions}``."""
+        phase = "live" if self._is_live else "history"
+        parts: dict[str, Any] = {"history": self.history.snapshot(), "live": self.live.snapshot()}
+        return {"phase": phase, **parts}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for part, name in ((self.history, "history"), (self.live, "live")):
+            part.restore([cast("Snapshot", value_in(snapshot, name, dict[str, Any])) for snapshot in snapshots])
+        if {value_in(snapshot, "phase", str) for snapshot in snapshots} == {"live"}:
+            self._begin_live()
+
+    def close(self) -> None:
+        self.history.close()
+        self.live.close()
+
+    @property
+    def _current(self) -> SourceReader:
+        return self.live if self._is_live else self.history
+
+    def _begin_live(self) -> None:
+        self._is_live = True
+        self.shares_event_time = self.live.shares_event_time
+
+
+def _show(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
+    """What of a source's reader keeps to a rate, by the name to tune it by: ``clicks``, or ``clicks.live`` of a hybrid.
+
+    Past and present have rates of their own: who reads the past at full speed does not want that for the present.
+    """
+    parts = {uid: reader}
+    if isinstance(reader, HybridReader):
+        parts = {f"{uid}.history": reader.history, f"{uid}.live": reader.live}
+    for name, part in parts.items():
+        if hasattr(part, "rate"):  # all there is to being `Rated`, and much faster than to ask whether it is
+            yield name, cast(Rated, part)
+
+
+def replayed(source: object) -> ReplaySource | None:
+    """The replay that a source is, or that it begins with."""
+    history = source.history if isinstance(source, HybridSource) else source
+    return history if isinstance(history, ReplaySource) else None

@@ -1,0 +1,266 @@
+"""A source over a TCP connection: one record to a line, as `nc -lk 9999` sends them."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from workbench.arguments import text_of, whole_number
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
+from workbench.connectors.files.line_parser import LineFormat, parse_lines
+from workbench.durations import format_duration
+from workbench.elements import Records, event_times
+from workbench.errors import PlanError, SettingError, SourceError, told_by, unknown
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, check_on_error
+
+TEXT_SCHEMA = pa.schema([("line", pa.string())])
+"""Of a socket whose lines are taken as they are."""
+
+_RECEIVED_BYTES_MAX = 1 << 20
+_LINE_BYTES_MAX = 1 << 24
+_REST_US_MIN = 1_000
+_REST_US_MAX = 16_000
+
+State = Literal["closed", "connecting", "connected", "ended"]
+
+
+@dataclass(frozen=True)
+class SocketSource:
+    """Records from a TCP server, one to a line.
+
+    What a connection has delivered cannot be asked for again: the source is *not resettable*. After a failure the
+    state goes on from the last checkpoint, and the records that came between it and the failure are lost.
+
+    Args:
+        host, port: of the server; this side connects.
+        delimiter: ends a record; the last one may lack it.
+        format: ``"text"`` gives one column, ``line``; ``"json"`` objects and ``"csv"`` values (without a header).
+        columns: names and types, for ``"json"`` and ``"csv"``.
+        event_time: column that carries event time, or None.
+        retries: how often in a row to connect again when the server refuses or ends the connection; None: for ever.
+            With 0 the stream ends when the server closes the connection, and a refused connection is an error.
+        retry_delay_us: time before each of them.
+        on_error: what becomes of a line that is no record.
+
+    Raises:
+        PlanError: no columns where there must be some, or no such event-time column.
+        SettingError: a port or number of retries that cannot be.
+    """
+
+    host: str
+    port: int
+    delimiter: str = "\n"
+    format: LineFormat = "text"
+    columns: pa.Schema | None = field(default=None, repr=False)
+    event_time: str | None = None
+    retries: int | None = 0
+    retry_delay_us: int = 500_000
+    on_error: OnError = "fail"
+    kind: ClassVar[str] = "socket"
+    resettable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        text_of(self.host, "host", "localhost")
+        if whole_number(self.port, "port", 0) == 0 or self.port > 65_535:
+            raise SettingError(f"port is {self.port}: it is between 1 and 65535")
+        if self.format not in ("text", "json", "csv"):
+            raise SettingError(unknown("line format", self.format, ("text", "json", "csv")))
+        if not text_of(self.delimiter, "delimiter", "\n"):
+            raise SettingError("delimiter is empty: name what ends a record, for example '\\n'")
+        if self.retries is not None and whole_number(self.retries, "retries", -1) < 0:
+            raise SettingError(f"retries is {self.retries}: it is 0 or more; None connects again for ever")
+        if self.format == "text" and self.columns is not None and self.columns != TEXT_SCHEMA:
+            raise PlanError("lines of text have one column, line: leave schema out, or say format='json' or 'csv'")
+        if self.format != "text" and self.columns is None:
+            raise PlanError(
+                f"a socket of {self.format} tells no columns: name them with schema={{'a': pa.int64(), ...}}"
+            )
+        check_on_error(self.on_error, None)
+        check_event_time(self.schema, self.event_time)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The declared columns, or ``line``."""
+        return TEXT_SCHEMA if self.columns is None else self.columns
+
+    def describe(self) -> str:
+        return f"{self.host}:{self.port}, {self.format}"
+
+    def create(self) -> SourceReader:
+        return SocketReader(self)
+
+
+class SocketReader(SourceReader):
+    """Reads what has arrived whenever it is polled, and never waits for more.
+
+    There is one connection, that of subtask 0. While it is silent the reader rests, longer and longer up to 16 ms.
+    """
+
+    shares_event_time = False
+
+    def __init__(self, source: SocketSource) -> None:
+        self._source = source
+        self._delimiter = source.delimiter.encode()
+        self._state: State = "closed"
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self._ready: pa.RecordBatch | None = None
+        self._failures = 0
+        self._retry_us: int | None = None
+        self._silence_us = _REST_US_MIN
+        self._letters: list[DeadLetter] = []
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        self._context = context
+        if context.subtask:
+            self._state = "ended"
+            return
+        try:
+            found = socket.getaddrinfo(self._source.host, self._source.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise SourceError(
+                f"the host {self._source.host!r} is unknown ({error.strerror}): check its name"
+            ) from error
+        self._address = found[0]
+
+    def splits(self) -> Sequence[str]:
+        return [] if self._state == "ended" and self._ready is None else [f"{self._source.host}:{self._source.port}"]
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        now_us = self._clock.now_us()
+        if self._ready is None:
+            self._receive(now_us)
+        batch = self._ready
+        if batch is None and self._letters:
+            batch = pa.RecordBatch.from_pylist([], schema=self._source.schema)
+        if batch is None:
+            if self._state == "ended":
+                return Exhausted()
+            if self._state == "closed" and self._retry_us is not None:
+                return WaitUntil(self._retry_us)
+            rest_us = self._silence_us
+            self._silence_us = min(2 * rest_us, _REST_US_MAX)
+            return WaitUntil(now_us + rest_us)
+        self._silence_us = _REST_US_MIN
+        rows = batch.slice(0, max_records)
+        self._ready = batch.slice(max_records) if batch.num_rows > max_records else None
+        column = self._source.event_time
+        times = None if column is None else event_times(rows.column(column), column)
+        letters, self._letters = self._letters, []
+        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
+        place = self._place  # what has come over a wire cannot be found again by a number
+        return Fetched(Records(rows, times), place, dead, where=lambda row: place)
+
+    def snapshot(self) -> Snapshot:
+        return {}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """There is no position to go back to."""
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _receive(self, now_us: int) -> None:
+        """Go one step further: connect, or take what has come."""
+        if self._state == "closed" and (self._retry_us is None or now_us >= self._retry_us):
+            self._connect()
+        if self._state == "connecting":
+            self._look_whether_connected(now_us)
+        if self._state == "connected":
+            self._take(now_us)
+
+    def _connect(self) -> None:
+        self._retry_us = None
+        family, kind, protocol, _, address = self._address
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setblocking(False)
+        self._socket.connect_ex(address)  # how it went, select tells
+        self._state = "connecting"
+
+    def _look_whether_connected(self, now_us: int) -> None:
+        assert self._socket is not None
+        _, writable, broken = select.select([], [self._socket], [self._socket], 0)
+        if not writable and not broken:
+            return
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._failed(now_us, os.strerror(code))
+        else:
+            self._state = "connected"
+
+    def _take(self, now_us: int) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(_RECEIVED_BYTES_MAX)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._failed(now_us, told_by(error))
+            return
+        if data:
+            self._failures = 0
+            whole, found, self._rest = (self._rest + data).rpartition(self._delimiter)
+            if len(self._rest) > _LINE_BYTES_MAX:
+                raise SourceError(
+                    f"{self._place} sent {len(self._rest):,} bytes without {self._source.delimiter!r}: is that the"
+                    " delimiter between its records?"
+                )
+            if found:
+                self._parse(whole)
+            return
+        last, self._rest = self._rest, b""
+        if last:
+            self._parse(last)
+        self._peer_closed(now_us)
+
+    def _parse(self, data: bytes) -> None:
+        lines = data.split(self._delimiter)
+        form, schema, place = self._source.format, self._source.schema, self._place
+        if self._source.on_error == "fail":
+            batch = parse_lines(lines, form, schema, place)
+        else:
+            parse: Parse = partial(parse_lines, form=form, schema=schema, place=place)
+            parse = parse if form == "text" else one_to_a_line(parse)
+            batch, bad = sorted_out(lines, parse, schema, self._source.event_time)
+            self._letters += [line_letter(lines[at], place, reason) for at, reason in bad]
+        self._ready = batch if batch.num_rows else None
+
+    def _peer_closed(self, now_us: int) -> None:
+        self.close()
+        if self._source.retries is not None and self._failures >= self._source.retries:
+            self._state = "ended"
+        else:
+            self._try_again(now_us)
+
+    def _failed(self, now_us: int, reason: str) -> None:
+        self.close()
+        retries = self._source.retries
+        if retries is not None and self._failures >= retries:
+            tries = f" {self._failures + 1} times in a row" if self._failures else ""
+            raise SourceError(
+                f"no connection to {self._place}{tries}: {reason}; start the server first, or let the source wait for"
+                f" it with retries=None (it would try again every {format_duration(self._source.retry_delay_us)})"
+            )
+        self._try_again(now_us)
+
+    def _try_again(self, now_us: int) -> None:
+        self._failures += 1
+        self._state = "closed"
+        self._retry_us = now_us + self._source.retry_delay_us
+
+    @property
+    def _place(self) -> str:
+        return f"{self._source.host}:{self._source.port}"

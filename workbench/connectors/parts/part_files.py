@@ -1,0 +1,175 @@
+"""Files that a sink writes once, durably, and names in its snapshot.
+
+The order is: temporary name, fsync, rename, fsync of the directory; the checksum goes into the snapshot. A reader
+of the folder therefore finds a whole file or none.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from workbench.connectors.contract.saved_files import is_there
+from workbench.durable.checksum import checksum, matches
+from workbench.durable.disk import (
+    DISK,
+    UnsyncedFolderError,
+    make_folder_durably,
+    open_no_link,
+    take_folder_durably,
+)
+from workbench.errors import CorruptCheckpointError, SinkError, cannot_be_read, remedy
+
+
+def make_folder(folder: Path) -> None:
+    """Create a sink's folder and its parents, durably.
+
+    Raises:
+        SinkError: it cannot be created, or one above it cannot be synced.
+    """
+    with _refused(folder):
+        make_folder_durably(folder)
+
+
+def take_folder(folder: Path) -> None:
+    """Do so when a sink is opened, and make the names of the folders durable that exist already.
+
+    Raises:
+        SinkError: it cannot be created, or one above it cannot be synced.
+    """
+    with _refused(folder):
+        take_folder_durably(folder)
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except UnsyncedFolderError as error:
+        raise SinkError(
+            f"cannot sync {error.filename}, without which a power failure could take the folder {folder} away: "
+            f"{error.strerror}; mend the disk or choose another folder"
+        ) from error
+    except OSError as error:
+        raise SinkError(
+            f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"
+        ) from error
+
+
+def write_durably(path: Path, data: Any) -> None:
+    """Write bytes (any buffer) so that `path` holds all of them or does not exist, whatever happens meanwhile.
+
+    Raises:
+        SinkError: the file cannot be written (no space, no permission, disk error).
+    """
+    write_pieces_durably(path, (data,))
+
+
+def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
+    """Do so with buffers, one behind the other, each of which is let go before the next is taken.
+
+    Raises:
+        SinkError: the file cannot be written (no space, no permission, disk error).
+    """
+    place = os.fspath(path)
+    temporary = place + ".tmp"
+    begun = False
+    try:
+        disk = DISK.get()
+        with FileIO(
+            temporary, "w", opener=open_no_link
+        ) as file:  # pieces are large, or there is one: nothing to be gained by buffers
+            begun = True
+            for piece in pieces:
+                disk.write(file, place, piece)
+            disk.sync(file, place)
+        disk.rename(temporary, place)
+        disk.sync_folder(os.path.dirname(place) or ".")
+    except OSError as error:
+        if begun:  # where space is scarce, this must not take the rest of it
+            with suppress(OSError):
+                os.unlink(temporary)
+        why = error.strerror or error
+        raise SinkError(f"cannot write {path}: {why}; {_advice(error)} or choose another folder") from error
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "its folder was there when the job began: bring it back"
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return "make its folder writable again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return remedy(error)
+    return "free some space"
+
+
+def read_verified(path: Path, expected: str) -> bytes:
+    """The bytes of a file that a snapshot names with this checksum.
+
+    Raises:
+        CorruptCheckpointError: it is missing or a link, or its bytes are not those that were written.
+        UnreadableCheckpointError: the system does not read it now.
+    """
+    if not is_there(path):
+        raise CorruptCheckpointError(
+            f"{path}, which the checkpoint needs, cannot be read: {os.strerror(errno.ENOENT)};"
+            " bring it back or restore another checkpoint"
+        )
+    try:
+        with FileIO(path, opener=open_no_link) as file:
+            data = file.readall()
+    except OSError as error:
+        raise cannot_be_read("a file that the checkpoint needs", path, error) from error
+    if not matches(data, expected, str(path)):
+        raise CorruptCheckpointError(
+            f"{path} does not match its checksum in the checkpoint; bring it back or restore another checkpoint"
+        )
+    return data
+
+
+class PartFile:
+    """A file that is encoded and written at most once, by whichever thread asks first.
+
+    Several checkpoints may name the same file while none is complete, and each of their writers must know that it is
+    on disk before it acknowledges; hence the lock, which no task ever waits for.
+
+    Args:
+        path: where the file goes.
+        encode: makes its bytes (any buffer); dropped, with the rows that it holds, as soon as they are on disk.
+    """
+
+    __slots__ = ("_checksum", "_encode", "_lock", "path")
+
+    def __init__(self, path: Path, encode: Callable[[], Any]) -> None:
+        self.path = path
+        self._encode: Callable[[], Any] | None = encode
+        self._lock = threading.Lock()
+        self._checksum = ""
+
+    @classmethod
+    def written(cls, path: Path, checksum: str) -> PartFile:
+        """A file that is already on disk."""
+        part = cls(path, bytes)
+        part._encode = None
+        part._checksum = checksum
+        return part
+
+    def write(self) -> str:
+        """Write the file unless that is done; return its checksum.
+
+        Raises:
+            SinkError: it cannot be written; the next call tries again.
+        """
+        with self._lock:
+            if self._encode is not None:
+                data = memoryview(self._encode())
+                write_durably(self.path, data)
+                self._checksum = checksum(data)
+                self._encode = None
+            return self._checksum

@@ -1,0 +1,371 @@
+"""Sinks that commit files in two phases, exactly once; what ParquetSink and FileSink share.
+
+Phase one, before a checkpoint is acknowledged: the rows since the last barrier are on disk in hidden files, which the
+snapshot lists. Phase two, once the checkpoint is complete: they get the names ``part-*``. A crash between the two
+leaves hidden files that a restore commits; a crash before leaves hidden files that nobody lists and the next start
+deletes. So the rows in the ``part-*`` files are the committed ones, at every moment and to every reader.
+
+Committing adds the second name and deletes the hidden one once the second is durable. Unlike a rename this never
+replaces a file that somebody else put there, and a crash in between leaves two names of one file, which tells that it
+is committed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.parts.part_files import PartFile, make_folder, read_verified, take_folder
+from workbench.connectors.parts.part_names import SavedPart, SavedParts, order_of, part_name, pending_name, writer_of
+from workbench.durable.deferred import Deferred
+from workbench.durable.disk import DISK
+from workbench.elements import Records
+from workbench.errors import CommittedRowsError, SinkError
+from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
+
+_FILE_ROWS_MAX = 1_048_576
+_FILE_BYTES_MAX = 128 * 1024 * 1024
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What file systems without hard links answer when they are asked for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFormat:
+    """How rows become a file.
+
+    Attributes:
+        name: of the format, for errors.
+        suffix: of the files, such as ``".csv"``.
+        encode: makes a file's bytes (any buffer); raises pa.ArrowInvalid or pa.ArrowNotImplementedError for types that
+            the format cannot hold, also without a row.
+    """
+
+    name: str
+    suffix: str
+    encode: Callable[[pa.Table], Any]
+
+
+class PartSink:
+    """A sink that writes parts into a folder of its own; a frozen dataclass with a `path` and a format.
+
+    Attributes:
+        path: of the folder.
+    """
+
+    path: str | Path
+    kind: ClassVar[str] = "sink"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
+        return "exactly-once"
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder as an absolute path, which stays when the working directory changes."""
+        return Path(self.path).expanduser().absolute()
+
+    @property
+    def name(self) -> str:
+        """Of the sink in graphs: the last part of its path."""
+        return self.folder.name
+
+    @property
+    def part_format(self) -> PartFormat:
+        """How rows become a file."""
+        raise NotImplementedError  # abstract
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse a schema that the format cannot hold, or a folder that cannot be written; nothing is created.
+
+        Raises:
+            SinkError: with the type or the folder.
+        """
+        if (refusal := _refusal(self.part_format, schema)) is not None:
+            raise SinkError(
+                f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"
+            ) from refusal
+        place = self.folder
+        existing = next(folder for folder in (place, *place.parents) if folder.exists())
+        if not existing.is_dir():
+            raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise SinkError(
+                f"the folder {existing} cannot be written: choose another path for the sink or change its permissions"
+            )
+
+    def check_fresh(self) -> None:
+        """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
+
+        Raises:
+            CommittedRowsError: the folder holds parts.
+        """
+        _check_fresh(self.folder)
+
+    def check_restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """Refuse to go back behind committed rows.
+
+        Args:
+            snapshots: of all subtasks, of one checkpoint.
+
+        Raises:
+            CheckpointError: no sink of this kind saves that.
+            SinkError: the folder holds parts of later checkpoints.
+        """
+        _check_none_later(self.folder, SavedParts.of(snapshots, self.folder, self.part_format.suffix).checkpoint)
+
+    def describe(self) -> str:
+        return str(self.path)
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return PartSinkLogic(self, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A pre-committed file and the name that it gets when its epoch is complete."""
+
+    epoch: int
+    file: PartFile
+    target: Path
+
+    def to_json(self) -> Json:
+        """The snapshot's line for this file; writes the file first, so it may take a while."""
+        return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
+
+    def name(self) -> None:
+        """Give the file its name, beside the hidden one; done already means nothing to do."""
+        source, target = self.file.path, self.target
+        try:
+            DISK.get().link(str(source), str(target))
+        except FileExistsError:
+            if not _is_same(source, target):
+                raise self._taken() from None
+        except FileNotFoundError:
+            if not target.exists():
+                raise CommittedRowsError(
+                    f"the rows of {target} are lost, neither it nor {source.name} exists:"
+                    " bring one of them back, or start afresh in another folder"
+                ) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise self._refused(error) from error
+            self._rename()
+
+    def unhide(self) -> None:
+        """Delete the hidden name, once the other one is durable."""
+        try:
+            DISK.get().delete(str(self.file.path))
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _rename(self) -> None:
+        """Where a file has one name only. The folder is held for this job, so nobody comes in between."""
+        if os.path.lexists(self.target):
+            raise self._taken()
+        try:
+            DISK.get().rename(str(self.file.path), str(self.target))
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _taken(self) -> CommittedRowsError:
+        name = self.file.path.name
+        return CommittedRowsError(f"{self.target} exists and would be overwritten by {name}: choose another path")
+
+    def _refused(self, error: OSError) -> SinkError:
+        why = error.strerror or error
+        return SinkError(f"cannot rename {self.file.path} to {self.target.name}: {why}; mend it and resume")
+
+
+class PartSinkLogic(Operator):
+    """Keeps rows in memory until the barrier, or until a file is full."""
+
+    def __init__(self, sink: PartSink, schema: pa.Schema) -> None:
+        self._format = sink.part_format
+        self._schema = schema
+        self._folder = sink.folder
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+        self._rolled: list[PartFile] = []
+        self._pending: list[_Pending] = []
+        self._epoch = 1
+        self._begun = False
+        self._subtask = 0
+        self._parallelism = 1
+        self._attempt = 0
+        self._run = ""
+        self._since = 0  # the checkpoint up to which the folder's parts are known to be this job's
+
+    def open(self, context: OperatorContext) -> None:
+        self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
+        self._run = context.run
+        if self._subtask == 0:  # which is opened whenever another one is
+            take_folder(self._folder)
+        else:
+            make_folder(self._folder)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        self._begin()
+        self._batches.append(records.batch)
+        self._rows += len(records)
+        self._bytes += int(records.batch.nbytes)
+        if self._rows >= _FILE_ROWS_MAX or self._bytes >= _FILE_BYTES_MAX:
+            # Written here and now, on the data path: the alternative to waiting is memory without bound.
+            self._roll().write()
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        self._begin()
+        if self._rows:
+            self._roll()
+        for number, file in enumerate(self._rolled):
+            target = self._folder / part_name(checkpoint_id, self._subtask, number, self._format.suffix)
+            self._pending.append(_Pending(checkpoint_id, file, target))
+        self._rolled = []
+        self._epoch = checkpoint_id + 1
+        listed = tuple(self._pending)
+
+        def write() -> Json:
+            return [pending.to_json() for pending in listed]
+
+        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "pending": write}
+        return cast("Snapshot", pieces)
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        self._commit([pending for pending in self._pending if pending.epoch <= checkpoint_id])
+        self._pending = [pending for pending in self._pending if pending.epoch > checkpoint_id]
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        if not any(snapshots):
+            return  # a sink that the restored job did not have: it starts afresh
+        saved = SavedParts.of(snapshots, self._folder, self._format.suffix)
+        _check_none_later(self._folder, saved.checkpoint)
+        self._since = saved.checkpoint
+        self._delete_strays({part.file for part in saved.pending})
+        if self._subtask == 0:  # the first subtask commits the files of all, however many there were
+            self._commit([self._recover(part) for part in saved.pending])
+        self._epoch = saved.checkpoint + 1
+        self._begun = True
+
+    def _begin(self) -> None:
+        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
+        if not self._begun:
+            _check_fresh(self._folder)
+            self._delete_strays(set())
+            self._begun = True
+
+    def _roll(self) -> PartFile:
+        """Turn the rows in memory into a file, which is written when it is asked to."""
+        rows = pa.Table.from_batches(self._batches, self._schema)
+        self._batches, self._rows, self._bytes = [], 0, 0
+        number, suffix = len(self._rolled), self._format.suffix
+        name = pending_name(self._epoch, self._subtask, self._attempt, number, self._run, suffix)
+        file = PartFile(self._folder / name, lambda: self._format.encode(rows))
+        self._rolled.append(file)
+        return file
+
+    def _commit(self, pendings: list[_Pending]) -> None:
+        if not pendings:
+            return
+        self._check_alone({pending.target.name for pending in pendings})
+        for pending in pendings:
+            pending.name()
+        DISK.get().sync_folder(str(self._folder))  # until then a power failure may take the new names away
+        for pending in pendings:
+            pending.unhide()
+        self._since = max(self._since, *(pending.epoch for pending in pendings))
+
+    def _check_alone(self, own: set[str]) -> None:
+        """Refuse to commit where another job has, which the hold on the folder did not keep out: their rows would be
+        mixed. What other subtasks of this job commit meanwhile cannot be told from it."""
+        first = part_name(self._since + 1, 0, 0, "")
+        for path in _all_in(self._folder):
+            order = order_of(path.name) if path.name >= first and path.name not in own else None
+            if order is not None and (order[1] == self._subtask or order[1] >= self._parallelism):
+                raise CommittedRowsError(
+                    f"{path} was committed by another job that writes to this folder, and the rows of"
+                    " both would be mixed: end one of them, and start it again, from its savepoint if it had one, with"
+                    " another folder"
+                )
+
+    def _recover(self, saved: SavedPart) -> _Pending:
+        file = PartFile.written(self._folder / saved.file, saved.checksum)
+        if file.path.exists():
+            read_verified(file.path, file.write())
+        return _Pending(saved.epoch, file, self._folder / saved.target)
+
+    def _delete_strays(self, listed: set[str]) -> None:
+        """Delete hidden files that no complete checkpoint lists: their rows will be read and written again.
+
+        Each subtask deletes those with its own number, so that none meets what another one writes already.
+        """
+        for path in _all_in(self._folder):
+            writer = writer_of(path.name)
+            if writer is None or path.name in listed:
+                continue
+            if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
+                DISK.get().delete(str(path))  # one that is back after a power failure is deleted again
+
+
+def _check_fresh(folder: Path) -> None:
+    parts = _parts(folder)
+    if parts:
+        raise CommittedRowsError(
+            f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
+            " choose another path, or resume the job that wrote them (resume=True)"
+        )
+
+
+def _check_none_later(folder: Path, checkpoint_id: int) -> None:
+    """Refuse to go back to this checkpoint where parts of later ones are."""
+    later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
+    if later:
+        raise CommittedRowsError(
+            f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
+            " restore, and its rows would come twice: restore that checkpoint, or choose another path"
+        )
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The committed files of a folder, by epoch, subtask and number."""
+    return sorted((path for path in _all_in(folder) if order_of(path.name)), key=lambda part: order_of(part.name) or ())
+
+
+def _all_in(folder: Path) -> list[Path]:
+    """All files of a folder; none where it does not exist."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _epoch(part: Path) -> int:
+    return (order_of(part.name) or (0,))[0]
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether these are two names of one file."""
+    return os.path.samestat(os.lstat(one), os.lstat(other))
+
+
+@lru_cache(maxsize=64)
+def _refusal(part_format: PartFormat, schema: pa.Schema) -> pa.ArrowException | None:
+    """Why the format cannot hold such rows, found out by trying; asked whenever a pipeline is built."""
+    try:
+        part_format.encode(_a_row_of_nulls(schema))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        return error.with_traceback(None)  # the rows that it was tried with are not kept
+    return None
+
+
+def _a_row_of_nulls(schema: pa.Schema) -> pa.Table:
+    """What shows at once that a format lacks a type; without a row some would not."""
+    return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema.names)

@@ -1,0 +1,153 @@
+"""Writing a replay log so that a crash never leaves part of one."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from workbench.connectors.replay.manifest import MANIFEST, LogFile, Manifest, describe_file
+from workbench.durable.disk import make_folder_durably, sync_path
+from workbench.durations import format_instant
+from workbench.errors import HistoryError, told_by
+
+_in_progress: dict[str, LogDraft] = {}
+"""Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Say where a log was to be of what the system refuses meanwhile.
+
+    Raises:
+        HistoryError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else told_by(error)  # Arrow tells more of itself than of the disk
+        fix = "free some space or choose another path" if error.errno == errno.ENOSPC else "choose another path"
+        raise HistoryError(f"no replay log can be written at {path} ({why}): {fix}") from error
+
+
+class LogDraft:
+    """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
+
+    Whoever makes one calls ``discard`` in the end, published or not. Every file is on disk before the manifest, and the
+    manifest before the folder gets its name, so a crash at any line leaves either the log that was there or none, never
+    part of one.
+    """
+
+    def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
+        self._place = os.path.realpath(path)  # what is written goes where a link leads
+        place = Path(self._place)
+        with writing(path):
+            if place.exists() and not (place / MANIFEST).is_file() and (not place.is_dir() or any(place.iterdir())):
+                raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
+        if (mounted := os.path.ismount(place)) or place == Path.cwd():
+            why = "where a file system is mounted" if mounted else "which is the working directory"
+            raise HistoryError(f"no replay log can take the place of {path}, {why}: choose a folder in it")
+        if _in_progress.setdefault(self._place, self) is not self:
+            raise HistoryError(
+                f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
+            )
+        self._path = place
+        self._times = (event_time, arrival_time)
+        self._channels: list[list[LogFile]] = []
+        self.folder = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        try:
+            with writing(path):
+                _remove_leftovers(place)
+                make_folder_durably(place.parent)
+                self.folder.mkdir()
+        except BaseException:  # an interrupt, too: the place is free for the next one
+            self._leave()
+            raise
+
+    @property
+    def rows(self) -> int:
+        """Records added so far."""
+        return sum(file.rows for channel in self._channels for file in channel)
+
+    def add_channel(self) -> None:
+        """Begin the next channel."""
+        self._channels.append([])
+        (self.folder / f"channel-{len(self._channels) - 1}").mkdir()
+
+    def add_file(self, file: Path) -> None:
+        """Move a finished Parquet file to the end of the current channel; one without rows is removed.
+
+        Raises:
+            HistoryError: an arrival is null or goes back.
+        """
+        number = len(self._channels) - 1
+        channel = self._channels[-1]
+        previous_us = channel[-1].groups[-1].last_arrival_us if channel else None
+        first_row = channel[-1].first_row + channel[-1].rows if channel else 0
+        name = f"channel-{number}/{len(channel):05}-{{sha}}.parquet"
+        described = describe_file(file, name, self._times, first_row, previous_us)
+        if not described.groups:
+            file.unlink()
+            return
+        file = file.rename(self.folder / described.name)
+        sync_path(file)
+        channel.append(described)
+
+    def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
+        """Write the manifest, dated `now_us`, and give the folder its name, in place of a log that was there."""
+        channels = tuple(tuple(channel) for channel in self._channels)
+        created_at = format_instant(now_us // 1_000_000 * 1_000_000)
+        manifest = Manifest(
+            schema,
+            *self._times,
+            channels,
+            dict(fingerprint),
+            tuple(notes),
+            created_at,
+        )
+        for number in range(len(channels)):
+            sync_path(self.folder / f"channel-{number}")
+        target = self.folder / MANIFEST
+        target.write_text(manifest.to_json(), encoding="utf-8")
+        sync_path(target)
+        sync_path(self.folder)
+        old = self._path.with_name(f".{self._path.name}.{os.getpid()}.old")
+        if self._path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            self._path.rename(old)
+        self.folder.rename(self._path)
+        sync_path(self._path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._leave()
+
+    def _leave(self) -> None:
+        _in_progress.pop(self._place, None)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the drafts of this log that were left by writers that no longer run."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
+        writer, kind = leftover.name.split(".")[-2:]
+        if kind in ("tmp", "old") and writer.isdigit() and (int(writer) == os.getpid() or not _runs(int(writer))):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,317 @@
+"""Replay logs: recorded histories on disk, written once and replayed many times, seekable by offset and by time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench.arguments import as_given, path_of
+from workbench.clock import Clock, SystemClock
+from workbench.connectors.replay.cursor import Cursor
+from workbench.connectors.replay.draft import LogDraft, writing
+from workbench.connectors.replay.manifest import MANIFEST, Manifest, file_sha256, time_column
+from workbench.durable.regular_file import size_of_regular
+from workbench.elements import event_times
+from workbench.errors import MISSING, HistoryError, remedy
+from workbench.raised import first_line_of
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a stage, the steps done and the steps in all (0 while unknown)."""
+
+ROW_GROUP_ROWS = 65_536
+"""Records that a cursor loads at once, at most."""
+
+_MANIFEST_MAX = 1 << 28
+"""Bytes; that of a log with a million row groups has half as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLog:
+    """A replay log, open for reading; needs neither Spark nor a JVM.
+
+    Attributes:
+        path: its folder.
+        manifest: what is in it.
+
+    Example:
+        >>> log = ReplayLog.open("workbench-data/flights.log")
+        >>> log.rows, log.channels
+        (336776, 2)
+    """
+
+    path: Path
+    manifest: Manifest
+    _folder: Path = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folder", self.path.absolute())  # it stays when the working directory changes
+
+    @staticmethod
+    def open(path: str | Path) -> ReplayLog:
+        """Read the manifest and check that every file is there in its full size.
+
+        Raises:
+            HistoryError: no such log, not a log, or one with missing or cut files.
+        """
+        folder = path_of(path, "path")
+        try:
+            size = size_of_regular(folder, MANIFEST)
+            if size > _MANIFEST_MAX:
+                raise ValueError(f"{MANIFEST} has {size:,} bytes")
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            fact = "it has no manifest" if folder.exists() else "there is no such folder"
+            raise HistoryError(
+                f"no replay log at {folder} ({fact}): write it with History.from_spark or History.from_arrow"
+            ) from None
+        except PermissionError as error:
+            raise _unreadable(folder, error) from error
+        except (OSError, ValueError) as error:
+            raise HistoryError(
+                f"the replay log at {folder} cannot be read ({first_line_of(error)}): write it again"
+            ) from error
+        manifest = Manifest.from_json(text, folder)
+        for file in manifest.files:
+            try:
+                size = size_of_regular(folder, file.name)
+            except ValueError as error:
+                raise HistoryError(f"the replay log at {folder} cannot be used ({error}): write it again") from None
+            except MISSING:
+                raise HistoryError(f"the replay log at {folder} lacks its file {file.name}: write it again") from None
+            except OSError as error:
+                raise _unreadable(folder, error) from error
+            if size != file.bytes:
+                raise HistoryError(
+                    f"the replay log at {folder} is damaged: {file.name} has {size} bytes "
+                    f"instead of {file.bytes}; write it again"
+                )
+        return ReplayLog(folder, manifest)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the records; timestamps are in microseconds, UTC."""
+        return self.manifest.schema
+
+    @property
+    def channels(self) -> int:
+        """Number of channels, each ordered by arrival and spanning the whole time."""
+        return len(self.manifest.channels)
+
+    @property
+    def rows(self) -> int:
+        """Records in all channels."""
+        return self.manifest.rows
+
+    @property
+    def rows_without_event_time(self) -> int:
+        """Records whose event time is null: they are replayed, and operators on event time count and drop them."""
+        return sum(file.without_event_time for file in self.manifest.files)
+
+    @property
+    def start_us(self) -> int:
+        """Arrival of the first record, 0 in an empty log."""
+        return min((file.groups[0].first_arrival_us for file in self.manifest.files), default=0)
+
+    @property
+    def end_us(self) -> int:
+        """Arrival of the last record, 0 in an empty log."""
+        return max((file.groups[-1].last_arrival_us for file in self.manifest.files), default=0)
+
+    @property
+    def event_time(self) -> str:
+        """Name of the event-time column."""
+        return self.manifest.event_time
+
+    @property
+    def arrival_time(self) -> str:
+        """Name of the arrival-time column."""
+        return self.manifest.arrival_time
+
+    def cursor(self, channel: int) -> Cursor:
+        """A new cursor at the start of `channel`.
+
+        Raises:
+            HistoryError: no such channel.
+        """
+        if not 0 <= channel < self.channels:
+            raise HistoryError(
+                f"channel {channel} of {self.path} does not exist: its channels are 0 to {self.channels - 1}"
+            )
+        return Cursor(self._folder, self.manifest, channel)
+
+    def verify(self) -> None:
+        """Compare every file with its checksum.
+
+        Raises:
+            HistoryError: a file differs; names it.
+        """
+        for file in self.manifest.files:
+            if file_sha256(self._folder / file.name) != file.sha256:
+                raise HistoryError(
+                    f"{self.path / file.name} does not match its checksum: the log is damaged; write it again"
+                )
+
+
+def write_log(
+    data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    path: str | Path,
+    *,
+    event_time: str,
+    arrival_time: str,
+    channels: int = 2,
+    fingerprint: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    row_group_rows: int = ROW_GROUP_ROWS,
+    compression: Literal["zstd", "none"] = "zstd",
+    clock: Clock | None = None,
+) -> ReplayLog:
+    """Write a replay log from Arrow data in memory, replacing one that is there.
+
+    Records are sorted by arrival (equal arrivals keep their order) and dealt to the channels in turn, like cards, so
+    every channel spans the whole time. Timestamps become microseconds in UTC; one without a zone is taken as UTC.
+
+    Args:
+        data: a table or at least one batch, all of one schema.
+        path: folder of the log.
+        event_time: column with the time at which something happened; null where a record has none.
+        arrival_time: column with the time at which it became known; never null.
+        channels: number of channels, at least 1.
+        fingerprint: what the data was made from, to find out later whether the log is stale.
+        notes: sentences for whoever looks at the history.
+        progress: told about every channel written.
+        row_group_rows: records that a reader loads at once.
+        compression: of the Parquet files; ``"none"`` reads fastest where a reader loads few records at once.
+        clock: dates the manifest; the machine's time by default.
+
+    Raises:
+        HistoryError: a time column is missing or holds no times, an arrival is null, a time cannot be counted in
+            microseconds, or `path` holds something else.
+        RecordError: an event time or arrival more than 73,000 years from 1970.
+
+    Example:
+        >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
+    """
+    check_channels(channels)
+    table = (
+        data
+        if isinstance(data, pa.Table)
+        else pa.Table.from_batches([data] if isinstance(data, pa.RecordBatch) else data)
+    )
+    repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if repeated:
+        raise HistoryError(f"columns {sorted(repeated)} occur more than once: give every column a name of its own")
+    time_column(table.schema, event_time, "event_time")
+    time_column(table.schema, arrival_time, "arrival_time")
+    event_times(table.column(event_time).combine_chunks(), event_time)
+    arrivals = event_times(table.column(arrival_time).combine_chunks(), arrival_time)
+    table = _in_log_types(table).combine_chunks()
+    nulls = table.column(arrival_time).null_count
+    if nulls:
+        first = table.column(arrival_time).is_null().index(pa.scalar(True)).as_py()
+        raise HistoryError(null_arrivals(arrival_time, nulls, f"row {first}"))
+    order = np.argsort(arrivals, kind="stable")
+    draft = LogDraft(path_of(path, "path"), event_time, arrival_time)
+    try:
+        for channel in range(channels):
+            rows = table.take(pa.array(order[channel::channels]))
+            with writing(path):
+                draft.add_channel()
+                if rows.num_rows:
+                    file = draft.folder / f"{channel}.parquet"
+                    pq.write_table(rows, file, compression=compression, row_group_size=row_group_rows)
+                    draft.add_file(file)
+            if progress is not None:
+                progress("write", channel + 1, channels)
+        with writing(path):
+            draft.publish(table.schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
+    finally:
+        draft.discard()
+    return ReplayLog.open(path)
+
+
+def _unreadable(folder: Path, error: OSError) -> HistoryError:
+    return HistoryError(
+        f"the replay log at {folder} cannot be read ({error.strerror}: {error.filename}): {remedy(error)}"
+    )
+
+
+def log_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a log's records: without metadata, and with every timestamp, also within structs, lists and maps,
+    in microseconds and in UTC; one without a zone (Spark's TIMESTAMP_NTZ) is taken as UTC."""
+    return pa.schema([pa.field(column.name, _log_type(column.type), column.nullable) for column in schema])
+
+
+def _log_type(kind: Any) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, _log_type(part.type), part.nullable) for part in kind])
+    if pa.types.is_list(kind):
+        item = kind.value_field
+        return pa.list_(pa.field(item.name, _log_type(item.type), item.nullable))
+    if pa.types.is_map(kind):
+        return pa.map_(_log_type(kind.key_type), _log_type(kind.item_type))
+    own: pa.DataType = kind
+    return own
+
+
+def _in_log_types(table: pa.Table) -> pa.Table:
+    """The table in the types of a log; nanoseconds are cut off.
+
+    Raises:
+        HistoryError: a time is too far from 1970 to be counted in microseconds.
+    """
+    schema = log_schema(table.schema)
+    columns = [_cast(table.column(at), kept) for at, kept in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray[Any], kept: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+    if column.type == kept.type:
+        return column
+    options = pc.CastOptions(kept.type, allow_time_truncate=True)
+    try:
+        return column.cast(options=options)
+    except pa.ArrowInvalid as error:
+        row = bisect_left(range(len(column)), True, key=lambda last: not _fits(column.slice(0, last + 1), options))
+        raise HistoryError(
+            f"column {kept.name!r} has the time {str(error).rpartition(' ')[2]} in row {row}, counted as {column.type}:"
+            " a replay log counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or "
+            "make it null"
+        ) from None
+
+
+def _fits(column: pa.ChunkedArray[Any], options: pc.CastOptions) -> bool:
+    try:
+        column.cast(options=options)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def check_channels(channels: object) -> None:
+    """Refuse what is no number of channels.
+
+    Raises:
+        HistoryError: with the value.
+    """
+    if isinstance(channels, bool) or not isinstance(channels, Integral) or channels < 1:
+        raise HistoryError(f"channels is {as_given(channels)}: a replay log has at least 1, write a whole number")
+
+
+def null_arrivals(column: str, count: int, first: str) -> str:
+    """The sentence for records without an arrival."""
+    return (
+        f"arrival_time column {column!r} is null in {count} records, first in {first}: every record of a history must "
+        "have an arrival; fill it in (for example with the event time) or filter those records"
+    )

@@ -1,0 +1,213 @@
+"""Replays a recorded history at the pace of its recording, or a multiple of it, or as fast as it can be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil, counted
+from workbench.connectors.replay.cursor import Cursor
+from workbench.connectors.replay.log import ReplayLog
+from workbench.connectors.replay.pace import Pace
+from workbench.elements import Records, event_times
+from workbench.errors import HistoryError
+from workbench.operators.contract.base import Json, OperatorContext, Snapshot
+from workbench.operators.snapshots.pieces import value_in
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySource:
+    """A replay log as a source.
+
+    How the runtime uses it, unlike other sources, because all readers of a job share one pace::
+
+        pace = source.open_pace(clock.now_us())       # once per job, kept over its attempts
+        reader = source.create(pace)                  # for every subtask, anew in every attempt
+        reader.open(context)
+        reader.restore(snapshots)                     # after a recovery; moves the pace to the snapshots' position
+        pace.restart(source.log.start_us, now_us)     # instead, when an attempt starts again without a checkpoint
+
+    Commands of the user (speed, pause, resume, seek) go to the pace. A recovery goes back to the checkpoint, so a seek
+    made after it is undone; speed and pause stay.
+
+    Attributes:
+        log: what is replayed.
+        speed: seconds of history per second at the start; ``math.inf`` for no pacing.
+    """
+
+    kind: ClassVar[str] = "source"
+    resettable: ClassVar[bool] = True
+
+    log: ReplayLog
+    speed: float = math.inf
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the records."""
+        return self.log.schema
+
+    @property
+    def event_time(self) -> str:
+        """The column that carries event time."""
+        return self.log.event_time
+
+    def describe(self) -> str:
+        """For example ``flights.log, 2 channels``."""
+        channels = self.log.channels
+        return f"{self.log.path.name}, {channels} channel{'s' if channels != 1 else ''}"
+
+    def open_pace(self, now_us: int) -> Pace:
+        """A new pace that stands at the history's start at processing time `now_us`."""
+        return Pace(self.speed, self.log.start_us, now_us=now_us, end_us=self.log.end_us, channels=self.log.channels)
+
+    def create(self, pace: Pace | None = None) -> ReplayReader:
+        """A reader for one subtask that keeps to `pace`; without one, the reader has a pace of its own."""
+        return ReplayReader(self, pace)
+
+
+BREATH_US = 5_000
+"""After a paced reader has read everything that was due it rests so long: a fast replay comes in chunks, not in single
+records, which would each cost a step."""
+
+
+class ReplayReader:
+    """Reads the channels i with ``i % parallelism == subtask``; each is a split, named by its number.
+
+    It reads from the channel whose next record arrived first, up to a chunk: so with chunks of one record the channels
+    are merged exactly by arrival, and with larger ones up to a chunk (results do not depend on it: every split has its
+    own watermark). A split that has ended stays ended, even when the replay is sought back; one that a seek moved
+    behind its last record, or that was empty from the start, leaves ``splits()`` without a last ``Fetched``.
+
+    Attributes:
+        records_read: records read by this reader since it was opened or restored.
+    """
+
+    shares_event_time = False
+
+    def __init__(self, source: ReplaySource, pace: Pace | None) -> None:
+        self._source = source
+        self._given_pace = pace
+        self._cursors: dict[int, Cursor] = {}
+        self._active: list[int] = []
+        self._generation = 0
+        self._rested_us = 0
+        self.records_read = 0
+
+    def open(self, context: OperatorContext) -> None:
+        """Take over this subtask's channels, from their start."""
+        self._clock = context.clock
+        self._pace = self._given_pace or self._source.open_pace(context.clock.now_us())
+        self._generation = self._pace.generation
+        log = self._source.log
+        self._cursors = {i: log.cursor(i) for i in range(context.subtask, log.channels, context.parallelism)}
+        self._active = list(self._cursors)
+        self._forget_ended()
+
+    def splits(self) -> Sequence[str]:
+        """The channels that have not ended."""
+        return [str(channel) for channel in self._active]
+
+    @property
+    def position_us(self) -> int:
+        """How far the replay is, as an arrival time."""
+        return self._pace.position_us(self._clock.now_us())
+
+    def pending_records(self) -> int:
+        """Records of this reader's channels that are still to be read."""
+        return sum(self._cursors[channel].rows - self._cursors[channel].position for channel in self._active)
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        """At most `max_records` records of one channel that are due now.
+
+        Raises:
+            HistoryError: the log is damaged; names the file and the row.
+        """
+        pace = self._pace
+        self._follow_seek()
+        if not self._active:
+            return Exhausted()
+        now_us = self._clock.now_us()
+        limit_us = pace.limit_us(now_us)
+        if limit_us is None:
+            return WaitUntil(None)
+        if now_us < self._rested_us:
+            return WaitUntil(self._rested_us)
+        arrival_us, channel = min((self._arrival_us(channel), channel) for channel in self._active)
+        cursor = self._cursors[channel]
+        batch = cursor.read(max_records, limit_us)
+        if batch is None:
+            due_us = pace.due_at(arrival_us)
+            self._rested_us = now_us + BREATH_US
+            return WaitUntil(None if due_us is None else max(due_us, self._rested_us))
+        log = self._source.log
+        self.records_read += batch.num_rows
+        last = batch.column(log.arrival_time).slice(batch.num_rows - 1)
+        pace.reached(channel, int(event_times(last, log.arrival_time)[0]))
+        if cursor.exhausted:
+            self._active.remove(channel)
+            cursor.close()
+        where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
+        times = event_times(batch.column(log.event_time), log.event_time)
+        return Fetched(Records(batch, times), str(channel), where=where)
+
+    def snapshot(self) -> Snapshot:
+        """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; a seek before it counts, though a reader
+        that is paused has not been polled since."""
+        self._follow_seek()
+        offsets: dict[str, Json] = {str(channel): cursor.position for channel, cursor in self._cursors.items()}
+        return {"log": self._source.log.manifest.identity, "offsets": offsets, "position_us": self.position_us}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """Continue from the offsets of this reader's channels, wherever they were read before.
+
+        Raises:
+            HistoryError: the log was written anew since the snapshot, or the snapshots lack a channel.
+        """
+        log = self._source.log
+        offsets: dict[str, int] = {}
+        positions_us: list[int] = []
+        for snapshot in snapshots:
+            if snapshot["log"] != log.manifest.identity:
+                raise HistoryError(
+                    f"the checkpoint was taken on another version of {log.path}: its offsets mean nothing in this one; "
+                    "start the job without resuming"
+                )
+            offsets.update(value_in(snapshot, "offsets", dict[str, int]))
+            positions_us.append(value_in(snapshot, "position_us", int))
+        for channel, cursor in self._cursors.items():
+            if str(channel) not in offsets:
+                raise HistoryError(
+                    f"the checkpoint has no offset for channel {channel} of {log.path}: it belongs to another job"
+                )
+            cursor.seek(offsets[str(channel)])
+        self._active = list(self._cursors)
+        self._forget_ended()
+        self.records_read = 0
+        self._pace.restart(max(positions_us), self._clock.now_us())
+
+    def close(self) -> None:
+        """Close the files."""
+        for cursor in self._cursors.values():
+            cursor.close()
+
+    def _follow_seek(self) -> None:
+        generation, sought_us = self._pace.sought()
+        if generation == self._generation:
+            return
+        self._generation = generation
+        self._rested_us = 0
+        for channel in self._active:
+            self._cursors[channel].seek_time(sought_us)
+        self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        self._active = [channel for channel in self._active if not self._cursors[channel].exhausted]
+
+    def _arrival_us(self, channel: int) -> int:
+        arrival_us = self._cursors[channel].peek_arrival_us()
+        assert arrival_us is not None, "an ended channel is not active"
+        return arrival_us

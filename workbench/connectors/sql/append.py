@@ -1,0 +1,179 @@
+"""Rows that are appended to a database's table in two phases, exactly once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import pyarrow as pa
+
+from workbench.connectors.contract.runs import Runs
+from workbench.connectors.contract.saved_files import check_columns, impossible, own_name, saved_as, shown
+from workbench.connectors.sql.table import Epoch, SqlTable
+from workbench.durable.deferred import Deferred
+from workbench.elements import Records
+from workbench.errors import CommittedRowsError
+from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
+
+_ROWS = "rows"
+_PIECE = re.compile(rf"{_ROWS}-([0-9]{{1,19}})-([0-9]{{1,9}})")
+
+
+class AppendLogic(Operator):
+    """State: the rows of the epochs that are not known to be committed; the writer that they are of; its runs.
+
+    The writer is the first job to write them, so that a job that goes on from its checkpoint under another name does
+    not commit rows again. Its runs tell it from others that go on from the same checkpoint.
+    """
+
+    def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
+        self._table = table
+        self._schema = schema
+        self._creates_table = creates_table
+        self._batches: list[pa.RecordBatch] = []
+        self._pending: list[Epoch] = []
+        self._writer = ""
+        self._run = ""
+        self._runs = Runs("")
+        self._subtask = 0
+        self._begun = False
+
+    def open(self, context: OperatorContext) -> None:
+        self._subtask = context.subtask
+        self._writer = f"{context.job}/{context.uid}"
+        self._run = context.run
+        self._runs = Runs(context.run)
+        if context.subtask == 0:
+            self._table.prepare(self._schema, create=self._creates_table)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        self._begin()
+        self._batches.append(records.batch)
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        self._begin()
+        if self._batches:
+            rows = pa.Table.from_batches(self._batches, self._schema)
+            self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
+            self._batches = []
+        pieces: dict[str, Json | Deferred] = {
+            "checkpoint": checkpoint_id,
+            "writer": self._writer,
+            "runs": self._runs.to_json(),
+        }
+        return cast("Snapshot", pieces | {_piece(epoch): _rows_of(epoch) for epoch in self._pending})
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        if due := [epoch for epoch in self._pending if epoch.number <= checkpoint_id]:
+            self._runs = self._table.commit(self._writer, self._runs, due)
+            self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        """The first subtask commits what is pending, of all former subtasks, however many there were."""
+        if not any(snapshots):
+            return  # a sink that the restored job did not have: it starts afresh
+        saved = _Saved.of(snapshots, self._table, self._schema)
+        self._begun = True
+        self._writer = saved.writer
+        self._runs = saved.runs.gone_on(self._run, saved.checkpoint)
+        if self._subtask != 0:
+            return
+        _check_none_later(self._table, saved)
+        # In the name of the run that took the checkpoint: whoever else begins with it finds them there.
+        self._table.commit(self._writer, saved.runs, saved.epochs)
+
+    def _begin(self) -> None:
+        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
+        if not self._begun:
+            if self._subtask == 0:
+                self._table.check_fresh(self._writer)
+            self._begun = True
+
+
+def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema) -> None:
+    """Refuse to go back behind committed rows, and what no sink saves.
+
+    Args:
+        table: that they are in.
+        snapshots: of all subtasks, of one checkpoint; at least one is not empty.
+        schema: of the rows.
+
+    Raises:
+        CommittedRowsError: the table has rows of later epochs.
+        CorruptCheckpointError: no sink of this kind saves that.
+        CheckpointError: the rows had other columns.
+    """
+    _check_none_later(table, _Saved.of(snapshots, table, schema))
+
+
+def _check_none_later(table: SqlTable, saved: _Saved) -> None:
+    if (committed := table.committed(saved.writer)) > saved.checkpoint:
+        raise CommittedRowsError(
+            f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than checkpoint "
+            f"{saved.checkpoint} to restore, which would come twice: restore a checkpoint that is not older, or choose "
+            "another table"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedPieces:
+    """What one subtask saves beside rows; those of earlier versions save no runs."""
+
+    checkpoint: int
+    writer: str
+    runs: Runs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What the subtasks of one checkpoint saved together."""
+
+    checkpoint: int
+    writer: str
+    runs: Runs
+    epochs: tuple[Epoch, ...]
+
+    @classmethod
+    def of(cls, snapshots: Sequence[Snapshot], table: SqlTable, schema: pa.Schema) -> _Saved:
+        name = f"the state of the sink to the table {table.name!r}"
+        taken = [snapshot for snapshot in snapshots if snapshot]
+        pieces = [saved_as(_SavedPieces, snapshot, name) for snapshot in taken]
+        writer = pieces[0].writer
+        if others := {each.writer for each in pieces} - {writer}:
+            raise impossible(f"the subtasks write as {shown(writer)} and as {shown(min(others))}")
+        epochs: dict[tuple[int, int], Epoch] = {}
+        for snapshot, each in zip(taken, pieces, strict=True):
+            for piece, rows in snapshot.items():
+                if isinstance(rows, pa.Table):
+                    epoch = _epoch(piece, rows, each.checkpoint)
+                    check_columns(table.name, _bare(rows.schema), _bare(schema))
+                    if epochs.setdefault((epoch.number, epoch.subtask), epoch) is not epoch:
+                        raise impossible(f"{shown(piece)} is there twice")
+        runs = Runs.together([each.runs for each in pieces])
+        checkpoint = max(each.checkpoint for each in pieces)
+        return cls(checkpoint, writer, runs, tuple(epochs[key] for key in sorted(epochs)))
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    """The names and types: a checkpoint may not say of repeated columns whether they have nulls."""
+    return pa.schema([(field.name, field.type) for field in schema])
+
+
+def _piece(epoch: Epoch) -> str:
+    return f"{_ROWS}-{epoch.number}-{epoch.subtask}"
+
+
+def _rows_of(epoch: Epoch) -> Callable[[], pa.Table]:
+    """Put together by the checkpoint's writer, while records go on."""
+    return partial(epoch.rows.combine_chunks)
+
+
+def _epoch(piece: str, rows: pa.Table, checkpoint: int) -> Epoch:
+    found = own_name(_PIECE, piece, "a table of rows")
+    epoch = Epoch(int(found[1]), int(found[2]), rows)
+    if not 1 <= epoch.number <= checkpoint:
+        raise impossible(f"epoch {epoch.number} has rows, and the checkpoint is {checkpoint}")
+    return epoch

@@ -1,0 +1,186 @@
+"""A database file that sinks write to: its address, its SQL, and transactions that only one subtask has at a time.
+
+A connection is open for one transaction. So nothing is left behind by a subtask that dies, and between two commits
+other programs can read the file, which DuckDB refuses while a process holds it open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+from urllib.parse import unquote
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from workbench.arguments import text_of
+from workbench.connectors.parts.part_files import make_folder
+from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
+from workbench.raised import first_line_of
+from workbench.redaction import redacted
+
+_SHOWN = 200
+_URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
+
+
+class Engine(Protocol):
+    """What differs between databases: how a file is opened, its types, and how many rows are inserted at once."""
+
+    name: ClassVar[str]
+    stores_nan: ClassVar[bool]
+    """Whether NaN is a value; otherwise it becomes null."""
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """Whether it keeps less of values of an Arrow type, so that two of them may become one."""
+        ...
+
+    def column_type(self, kind: pa.DataType) -> str | None:
+        """The column type for an Arrow type; None: there is none."""
+        ...
+
+    def check(self) -> None:
+        """Refuse to be used where a package is missing.
+
+        Raises:
+            PlanError: with what to install.
+        """
+        ...
+
+    def open(self, path: Path) -> AbstractContextManager[Any]:
+        """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises."""
+        ...
+
+    def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
+        """Insert all rows; `conflict` is the end of the statement, for rows whose keys are there already."""
+        ...
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the database raises."""
+        ...
+
+    def is_unfit(self, error: Exception) -> bool:
+        """Whether one of these says that a statement cannot be for what the tables are, whenever it is tried."""
+        ...
+
+
+class _Lock:
+    """For one file; a class, because a plain lock cannot be weakly referenced."""
+
+    def __init__(self) -> None:
+        self.held = threading.Lock()
+
+
+_LOCKS: WeakValueDictionary[Path, _Lock] = WeakValueDictionary()
+_GUARD = threading.Lock()
+
+
+def _lock_of(path: Path) -> _Lock:
+    with _GUARD:
+        return _LOCKS.setdefault(path, _Lock())
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database file.
+
+    Attributes:
+        engine: of the database.
+        path: of the file, absolute.
+        url: as it was given.
+    """
+
+    engine: Engine
+    path: Path
+    url: str
+
+    @classmethod
+    def at(cls, url: str, engines: Sequence[Engine]) -> Database:
+        """The database that a URL names.
+
+        Raises:
+            SettingError: a URL of another form or of another database; the message hides credentials.
+        """
+        match = _URL.fullmatch(text_of(url, "url", "sqlite:///delays.db"))
+        engine = next((item for item in engines if match is not None and item.name == match["engine"]), None)
+        if match is None or engine is None:
+            forms = " or ".join(f"{item.name}:///path.db" for item in engines)
+            raise SettingError(f"the database URL {redacted(url)!r} cannot be used: write {forms}")
+        if not is_path(path := unquote(match["path"])):
+            raise SettingError(
+                f"the database URL {redacted(url)[:_SHOWN]!r} names no file: no path has such characters"
+            )
+        if path == ":memory:":
+            raise SettingError(
+                f"the database of {url!r} would be gone with the process, and what a checkpoint has committed with it: "
+                f"name a file, such as {engine.name}:///path.db"
+            )
+        return cls(engine, Path(path).expanduser().absolute(), url)
+
+    def check(self) -> None:
+        """Refuse a file that cannot be one; nothing is created.
+
+        Raises:
+            PlanError: a package is missing.
+            SinkError: the path is a folder.
+        """
+        self.engine.check()
+        try:
+            is_folder = self.path.is_dir()
+        except OSError as error:
+            shown = str(self.path)[:_SHOWN]
+            raise SinkError(f"{shown} can be no database file ({told_by(error)}): name another file") from error
+        if is_folder:
+            raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
+
+    @contextmanager
+    def transaction(self, purpose: str) -> Iterator[Any]:
+        """A connection whose statements are committed together when the block ends, or not at all.
+
+        Args:
+            purpose: what is being done, for errors: ``write to the table 'delays'``.
+
+        Raises:
+            SinkError: the database refuses, or another program has it locked.
+            UnfitTableError: a table is not there, or not as a statement needs it.
+        """
+        make_folder(self.path.parent)
+        lock = _lock_of(Path(os.path.realpath(self.path)))
+        try:
+            with lock.held, self.engine.open(self.path) as connection:
+                yield connection
+        except self.engine.errors as error:
+            fact = first_line_of(error)  # below it DuckDB shows the statement
+            kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
+            raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
+
+
+def is_path(text: str) -> bool:
+    """Whether a file may have this path: a NUL or half of a surrogate pair is in none.
+
+    Example:
+        >>> is_path("delays.db"), is_path("a\\0b")
+        (True, False)
+    """
+    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier, whatever characters it has.
+
+    Example:
+        >>> print(quoted('the "late" ones'))
+        "the ""late"" ones"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_list(names: Sequence[str]) -> str:
+    """Names as a list of SQL identifiers: ``"a", "b"``."""
+    return ", ".join(map(quoted, names))

@@ -1,0 +1,117 @@
+"""DuckDB, of the package ``duckdb``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.sql.database import quoted, quoted_list
+from workbench.errors import PlanError
+
+_ROWS = "workbench_rows"
+
+
+class DuckDB:
+    """Types: the same as Arrow's, with instants in UTC and to the microsecond; reads whole Arrow tables at once."""
+
+    name: ClassVar[str] = "duckdb"
+    stores_nan: ClassVar[bool] = True
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """The base of all that it raises."""
+        return (_package().Error,)
+
+    def is_unfit(self, error: Exception) -> bool:
+        """What it raises when it does not find what a statement names."""
+        return isinstance(error, _package().ProgrammingError)
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """What it has to the microsecond: all times in nanoseconds but instants without a time zone."""
+        return pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns" and kind != pa.timestamp("ns")
+
+    def column_type(self, kind: pa.DataType) -> str | None:
+        """DuckDB's name for the type."""
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if (exact := _EXACT.get(kind)) is not None:
+            return exact
+        if pa.types.is_decimal(kind) and kind.precision <= 38:
+            return f"DECIMAL({kind.precision}, {kind.scale})"
+        if pa.types.is_timestamp(kind):  # with a time zone: those without are above
+            return "TIMESTAMPTZ"
+        for type_name, tests in _FAMILIES.items():
+            if any(test(kind) for test in tests):
+                return type_name
+        return None
+
+    def check(self) -> None:
+        """Refuse to be used where the package is missing.
+
+        Raises:
+            PlanError: it is not installed.
+        """
+        _package()
+
+    @contextmanager
+    def open(self, path: Path) -> Iterator[Any]:
+        """A transaction; the file is given free behind it."""
+        connection = _package().connect(str(path))
+        try:
+            connection.execute("BEGIN TRANSACTION")
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # rolls back what is not committed
+
+    def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
+        """All at once, from Arrow's memory."""
+        names = quoted_list(rows.column_names)
+        connection.register(_ROWS, rows)
+        connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {_ROWS} {conflict}")
+        connection.unregister(_ROWS)
+
+
+_EXACT = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "UTINYINT",
+    pa.uint16(): "USMALLINT",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.null(): "INTEGER",
+    pa.timestamp("s"): "TIMESTAMP_S",
+    pa.timestamp("ms"): "TIMESTAMP_MS",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("ns"): "TIMESTAMP_NS",
+}
+_FAMILIES = {
+    "VARCHAR": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "BLOB": (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    ),
+    "DATE": (pa.types.is_date,),
+    "TIME": (pa.types.is_time,),
+    "INTERVAL": (pa.types.is_duration,),
+}
+
+
+def _package() -> Any:
+    try:
+        return import_module("duckdb")
+    except ImportError:
+        raise PlanError(
+            "writing to DuckDB needs the package duckdb: install workbench[sql], or write to sqlite:///path.db"
+        ) from None

@@ -1,0 +1,106 @@
+"""SQLite, of the standard library."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.connectors.sql.database import quoted, quoted_list
+
+_WAIT_S = 10.0
+"""So long a transaction waits for another program's."""
+
+
+class SQLite:
+    """Types: what SQLite has no type for, dates, instants and decimals, is text that sorts and reads back unchanged.
+
+    Instants with a time zone are written in UTC with a ``Z``; durations are microseconds. SQLite stores NaN as null.
+    """
+
+    name: ClassVar[str] = "sqlite"
+    stores_nan: ClassVar[bool] = False
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+
+    def is_unfit(self, error: Exception) -> bool:
+        """Its code for a statement that makes no sense; a locked file or a full disk has another."""
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+
+    def rounds(self, kind: pa.DataType) -> bool:
+        """Durations, which it has in microseconds."""
+        return bool(pa.types.is_duration(kind) and kind.unit == "ns")
+
+    def column_type(self, kind: pa.DataType) -> str | None:
+        """One of SQLite's storage classes."""
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if kind in (pa.uint64(), pa.float16()):  # beyond its integers; no value that its driver knows
+            return None
+        for type_name, tests in _TYPES.items():
+            if any(test(kind) for test in tests):
+                return type_name
+        return None
+
+    def check(self) -> None:
+        """Always there."""
+
+    @contextmanager
+    def open(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the right to write from its beginning."""
+        # Python's own way of beginning transactions is switched off: it does not cover all statements.
+        connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # rolls back what is not committed
+
+    def insert(self, connection: sqlite3.Connection, table: str, rows: pa.Table, conflict: str) -> None:
+        """Row by row, in C."""
+        marks = ", ".join("?" * rows.num_columns)
+        columns = [_plain(column).to_pylist() for column in rows.columns]
+        connection.executemany(
+            f"INSERT INTO {quoted(table)} ({quoted_list(rows.column_names)}) VALUES ({marks}) {conflict}",
+            zip(*columns, strict=True),
+        )
+
+
+_TYPES = {
+    "INTEGER": (pa.types.is_integer, pa.types.is_boolean, pa.types.is_duration),
+    "REAL": (pa.types.is_floating,),
+    "TEXT": (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_date,
+        pa.types.is_time,
+        pa.types.is_timestamp,
+        pa.types.is_decimal,
+        pa.types.is_null,
+    ),
+    "BLOB": (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    ),
+}
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as values that SQLite's driver takes."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return column.cast(pa.timestamp(kind.unit, "UTC")).cast(pa.string())
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        return column.cast(pa.string())
+    if pa.types.is_duration(kind):
+        return column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+    return column.cast(pa.string()) if pa.types.is_decimal(kind) else column

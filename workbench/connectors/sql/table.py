@@ -1,0 +1,182 @@
+"""A table in a database that a sink writes to, and the note beside it of which epochs are in it.
+
+The note is a row per writer and subtask in the table ``workbench_commits`` of the same database, written in the same
+transaction as the rows. So whether an epoch's rows are there can be looked up after any crash, and committing them
+again does nothing. It says, too, which run committed them: jobs that begin with the same savepoint write under one name
+with the same numbers, and only one of them can go on in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.connectors.contract.runs import Runs
+from workbench.connectors.parts.part_files import take_folder
+from workbench.connectors.sql.database import Database, quoted, quoted_list
+from workbench.errors import CommittedRowsError
+
+COMMITS = "workbench_commits"
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The rows that one subtask got between two barriers.
+
+    Attributes:
+        number: of the checkpoint that ends it.
+        subtask: that got them.
+        rows: in the order in which they came.
+    """
+
+    number: int
+    subtask: int
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table.
+
+    Attributes:
+        database: that it is in.
+        name: of the table.
+        keys: its primary key, where rows replace one another; else empty.
+    """
+
+    database: Database
+    name: str
+    keys: tuple[str, ...] = ()
+
+    def prepare(self, schema: pa.Schema, *, create: bool) -> None:
+        """Create what is not there, and make sure that rows of `schema` could be written.
+
+        Args:
+            schema: of the rows.
+            create: the table, too.
+
+        Raises:
+            UnfitTableError: there is no such table, it has other columns, or no unique index on the keys.
+            SinkError: the database refuses for another reason.
+        """
+        take_folder(self.database.path.parent)
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            if create:
+                connection.execute(self._definition(schema))
+            if not self.keys:
+                connection.execute(
+                    f"CREATE TABLE IF NOT EXISTS {COMMITS} (writer VARCHAR NOT NULL, table_name VARCHAR NOT NULL, "
+                    "subtask INTEGER NOT NULL, epoch BIGINT NOT NULL, run VARCHAR DEFAULT '', "
+                    "PRIMARY KEY (writer, table_name, subtask))"
+                )
+                columns = connection.execute(f"SELECT * FROM {COMMITS} WHERE 1 = 0").description
+                if "run" not in [column[0] for column in columns]:  # an earlier version made it
+                    connection.execute(f"ALTER TABLE {COMMITS} ADD COLUMN run VARCHAR DEFAULT ''")
+            names, table = quoted_list(schema.names), quoted(self.name)
+            # Writes no row, and fails as rows would.
+            connection.execute(
+                f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
+            )
+
+    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch]) -> Runs:
+        """Add the rows of these epochs that are not there yet, and note them, in one transaction.
+
+        Args:
+            writer: whose rows they are.
+            runs: the run that wrote them, and its past.
+            epochs: of any subtasks, those of a subtask in ascending order.
+
+        Returns:
+            `runs`, without those of the past that the table has nothing of.
+
+        Raises:
+            SinkError: the database refuses, or a run that is not of this past has written to the table.
+        """
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            notes = self._notes(connection, writer)
+            for number, run in notes.values():
+                if not runs.include(run, number):
+                    raise CommittedRowsError(
+                        f"the table {self.name!r} of {self.database.url} has rows of epoch {number} by another run of "
+                        f"{writer!r}, which this one does not go on from, and the rows of both would be mixed: end one "
+                        "of them, and start it again, from its savepoint if it had one, with another table"
+                    )
+            last = {subtask: number for subtask, (number, _) in notes.items()}
+            for epoch in epochs:
+                if epoch.number > last.get(epoch.subtask, 0):
+                    self.database.engine.insert(connection, self.name, epoch.rows, "")
+                    last[epoch.subtask] = epoch.number
+                    connection.execute(
+                        f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
+                        "ON CONFLICT (writer, table_name, subtask) "
+                        "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
+                        (writer, self.name, epoch.subtask, epoch.number, runs.own),
+                    )
+        return runs.among({run for _, run in notes.values()})
+
+    def upsert(self, rows: pa.Table) -> None:
+        """Write rows, each in the place of the one with its keys, in one transaction.
+
+        Args:
+            rows: with different keys.
+
+        Raises:
+            SinkError: the database refuses.
+        """
+        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
+
+    def committed(self, writer: str) -> int:
+        """The last epoch of this writer that is in the table; 0: none.
+
+        Raises:
+            SinkError: the database cannot be read.
+        """
+        if not self.database.path.exists():
+            return 0
+        with self.database.transaction(f"read the epochs in the table {self.name!r}") as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (COMMITS,))
+            if found.fetchone() is None:  # DuckDB has this view, too
+                return 0
+            last = connection.execute(
+                f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+            )
+            return int(last.fetchone()[0] or 0)
+
+    def check_fresh(self, writer: str) -> None:
+        """Refuse to start afresh where this writer has committed rows.
+
+        Raises:
+            CommittedRowsError: it has.
+            SinkError: another program has the database locked.
+        """
+        if (epoch := self.committed(writer)) > 0:
+            raise CommittedRowsError(
+                f"the table {self.name!r} of {self.database.url} already holds rows of {writer!r} up to epoch {epoch}: "
+                "resume the job that wrote them (resume=True), or choose another table or another name for the job"
+            )
+
+    def _notes(self, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
+        """By subtask: its last epoch, and the run that committed it."""
+        rows = connection.execute(
+            f"SELECT subtask, epoch, run FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+        )
+        return {int(subtask): (int(epoch), str(run or "")) for subtask, epoch, run in rows.fetchall()}
+
+    def _definition(self, schema: pa.Schema) -> str:
+        types = [self.database.engine.column_type(field.type) for field in schema]
+        parts = [f"{quoted(field.name)} {kind}" for field, kind in zip(schema, types, strict=True)]
+        if self.keys:
+            parts.append(f"PRIMARY KEY ({quoted_list(self.keys)})")
+        return f"CREATE TABLE IF NOT EXISTS {quoted(self.name)} ({', '.join(parts)})"
+
+    def _conflict(self, schema: pa.Schema) -> str:
+        """What happens to a row whose keys are there already."""
+        if not self.keys:
+            return ""
+        others = [name for name in schema.names if name not in self.keys]
+        changes = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
+        return f"ON CONFLICT ({quoted_list(self.keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")

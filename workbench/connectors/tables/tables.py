@@ -1,0 +1,201 @@
+"""The committed rows of a job's TableSinks, in memory.
+
+A subtask commits by leaving its rows in a queue, so a task never waits for a table, however large it is. What the rows
+amount to is found by whoever looks next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Protocol
+
+import pyarrow as pa
+
+from workbench.connectors.tables.latest_rows import LatestRows
+from workbench.errors import JobError, unknown
+
+_MERGED_ROWS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows that one subtask committed."""
+
+    epoch: int
+    subtask: int
+    rows: pa.Table
+
+
+class _View(Protocol):
+    """What a table shows."""
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        ...
+
+    def add(self, part: _Part) -> None:
+        """Rows were committed."""
+        ...
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        ...
+
+
+class _AllRows:
+    """Every row, by epoch, then subtask, then arrival."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._settled: list[_Part] = []  # of epochs before the latest: nothing comes before them any more
+        self._recent: list[_Part] = []
+        self._table: pa.Table | None = None
+        self.count = 0
+
+    def add(self, part: _Part) -> None:
+        if self._recent and part.epoch > self._recent[-1].epoch:
+            for recent in self._recent:
+                self._settle(recent)
+            self._recent = []
+        self._recent = sorted([*self._recent, part], key=_order)
+        self.count += part.rows.num_rows
+        self._table = None
+
+    def _settle(self, part: _Part) -> None:
+        """Each merged part is more than twice as long as the next: few parts, and each row is merged few times."""
+        parts = self._settled
+        parts.append(part)
+        while len(parts) > 1 and parts[-2].rows.num_rows <= min(2 * parts[-1].rows.num_rows, _MERGED_ROWS_MAX):
+            newer = parts.pop()
+            rows = pa.concat_tables([parts[-1].rows, newer.rows]).combine_chunks()
+            parts[-1] = _Part(newer.epoch, newer.subtask, rows)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            rows = [part.rows for part in (*self._settled, *self._recent)]
+            self._table = pa.concat_tables(rows) if rows else self._schema.empty_table()
+        return self._table
+
+
+def _order(part: _Part) -> tuple[int, int]:
+    return part.epoch, part.subtask
+
+
+class _LatestPerKey:
+    """The latest row of each key, in the order in which they were committed."""
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        self._latest = LatestRows(keys, schema)
+        self._table: pa.Table | None = schema.empty_table()
+
+    @property
+    def count(self) -> int:
+        return len(self._latest)
+
+    def add(self, part: _Part) -> None:
+        self._table = None
+        for batch in part.rows.to_batches():
+            self._latest.add(batch, part.epoch)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            self._table = self._latest.table()
+        return self._table
+
+
+@dataclass(slots=True)
+class _Table:
+    """One table: what was committed and not looked at since, what it shows, the last epoch of each subtask."""
+
+    schema: pa.Schema
+    upsert: tuple[str, ...]
+    view: _View
+    fresh: deque[_Part] = field(default_factory=deque)
+    epochs: dict[int, int] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+    """Held by those who look, never by those who commit."""
+
+    @classmethod
+    def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
+        return cls(schema, upsert, _LatestPerKey(upsert, schema) if upsert else _AllRows(schema))
+
+    def look(self) -> _View:
+        """The view of everything committed; with the lock held."""
+        fresh = [self.fresh.popleft() for _ in range(len(self.fresh))]
+        for part in sorted(fresh, key=_order):
+            self.view.add(part)
+        return self.view
+
+
+class Tables:
+    """Committed rows by table name; one writer per subtask, any number of readers.
+
+    Example:
+        >>> tables = Tables()
+        >>> tables.declare("delays", pa.schema([("origin", pa.string())]))
+        >>> tables.commit("delays", subtask=0, epoch=1, table=pa.table({"origin": ["JFK"]}))
+        >>> tables.rows("delays")
+        1
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+
+    def declare(self, name: str, schema: pa.Schema, upsert: Sequence[str] = ()) -> None:
+        """Make a table known, so that it has its schema before its first row; a known one keeps its rows.
+
+        Args:
+            upsert: key columns; with them the table keeps only the latest row of each key.
+        """
+        if name not in self._tables:
+            self._tables[name] = _Table.empty(schema, tuple(upsert))
+
+    def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
+        """Make the rows of one subtask and epoch visible; done already means nothing to do. Returns at once.
+
+        A subtask's epochs are committed in increasing order.
+        """
+        entry = self._entry(name)
+        if epoch > entry.epochs.get(subtask, 0):
+            entry.fresh.append(_Part(epoch, subtask, table))
+            entry.epochs[subtask] = epoch
+
+    def read(self, name: str) -> pa.Table:
+        """All committed rows, by epoch, then subtask, then arrival; of an upsert table the latest row per key.
+
+        Raises:
+            JobError: no such table; the error lists all names.
+        """
+        entry = self._entry(name)
+        with entry.lock:
+            return entry.look().table()
+
+    def rows(self, name: str) -> int:
+        """How many rows ``read`` returns; cheap: each committed row is looked at once."""
+        entry = self._entry(name)
+        with entry.lock:
+            return entry.look().count
+
+    def names(self) -> list[str]:
+        """The names of all tables, sorted."""
+        return sorted(self._tables.copy())
+
+    def last_epoch(self, name: str, subtask: int | None = None) -> int:
+        """The latest epoch of which rows are committed, by `subtask` or by any; 0 when there is none."""
+        epochs = self._entry(name).epochs.copy()
+        return max(epochs.values(), default=0) if subtask is None else epochs.get(subtask, 0)
+
+    def clear(self, name: str) -> None:
+        """Forget all rows of a table, for a job that starts anew; the table stays declared."""
+        entry = self._entry(name)
+        self._tables[name] = _Table.empty(entry.schema, entry.upsert)
+
+    def _entry(self, name: str) -> _Table:
+        entry = self._tables.get(name)
+        if entry is None:
+            raise JobError(unknown("table", name, self._tables.copy()))
+        return entry

@@ -1,0 +1,5 @@
+"""Building blocks of pictures.
+
+Belongs here: HTML, colours, wording, charts over time and their data.
+Does not: any view of a job.
+"""

@@ -1,0 +1,47 @@
+"""Which line of a chart is which, in HTML: a legend on the canvas is painted anew with each frame, which is dear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import Texts
+
+
+class LineKey:
+    """The names of a chart's lines, each behind a piece of its line.
+
+    Args:
+        label: of the chart, for assistive technology.
+        lines: colour and dash of each line, by its own name.
+
+    Attributes:
+        div: the model to put above the chart.
+    """
+
+    def __init__(self, texts: Texts, label: str, lines: Mapping[str, tuple[str, str]]) -> None:
+        self._lines = lines
+        self._piece = texts.piece(f"Lines of: {label}", css=_CSS, role="note")
+        self.div: Any = self._piece.div
+        self.show({name: name for name in lines})
+
+    def show(self, labels: Mapping[str, str]) -> None:
+        """Name the lines that are in use."""
+        self._piece.write(
+            "<p>"
+            + "".join(
+                f"<span><i style='border-top:2px {dash} var(--wb-{colour})'></i>"
+                f"{wording.html_text(wording.plain(labels[name], 60))}</span>"
+                for name, (colour, dash) in self._lines.items()
+                if name in labels
+            )
+            + "</p>"
+        )
+
+
+_CSS = """
+p { font-size: 11px; height: 16px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; padding-left: 8px; }
+i { display: inline-block; width: 16px; height: 0; margin: 0 4px 0 0; vertical-align: middle; }
+span { margin-right: 10px; unicode-bidi: isolate; }
+"""

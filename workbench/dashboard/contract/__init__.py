@@ -1,0 +1,5 @@
+"""What every part of the dashboard keeps to.
+
+Belongs here: the `Part` protocol, the port to the job, actions and steps.
+Does not: any view.
+"""

@@ -1,0 +1,71 @@
+"""A part of the dashboard: one subject, such as buffers, with the models that draw it and how a frame changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.theme import Paint
+from workbench.dashboard.charts.time_chart import TimeWindow
+from workbench.dashboard.contract.errands import Errands
+from workbench.dashboard.contract.job_port import Watched
+from workbench.telemetry.frames import Frame
+
+
+@dataclass(slots=True)
+class Easel:
+    """What the parts of one view share.
+
+    Attributes:
+        job: the job that is shown and touched; another one once a savepoint was restored.
+        paint, texts, window: colours, HTML and the time that all charts of the view show.
+        errands: does what takes time, such as a savepoint.
+        alone: whether the view shows one part, which then has room for more.
+        follow: has the view show another job from now on.
+        hears: whether the kernel hears what somebody chooses; nobody does behind a report or a saved page.
+    """
+
+    job: Watched
+    paint: Paint = field(default_factory=Paint)
+    texts: Texts = field(default_factory=Texts)
+    window: TimeWindow = field(default_factory=TimeWindow)
+    errands: Errands = field(default_factory=Errands)
+    alone: bool = False
+    follow: Callable[[Watched], None] = lambda job: None
+    hears: bool = True
+
+    def runs_live(self) -> bool:
+        """Whether the job goes on by itself, so that asking it something in between moves nothing."""
+        return self.job.live
+
+
+class Part:
+    """One part; its methods are called with the view's lock held.
+
+    Attributes:
+        title, hint: what stands above it; the hint may be HTML, and both are ours.
+        models: what it shows, from top to bottom.
+        inputs: those of them that a person may change.
+        rest_us: it shows a newer frame of a running job no sooner than so long after the last one. Nobody reads numbers
+            that change more often, and to write and lay them out costs the kernel and the browser most.
+        follows_unseen: it shows frames even where it is not on the screen, as what a person acts on does.
+    """
+
+    title = ""
+    hint = ""
+    models: Sequence[Any] = ()
+    inputs: tuple[Any, ...] = ()
+    rest_us = 350_000
+    follows_unseen = False
+
+    def __init__(self, easel: Easel) -> None:
+        self.easel = easel
+
+    def remember(self, frame: Frame) -> None:
+        """Add a point to what is drawn over time; called for older frames too."""
+
+    def update(self, frame: Frame) -> None:
+        """Show the newest frame."""
+        raise NotImplementedError  # abstract

@@ -1,0 +1,197 @@
+"""Carries one view to the notebook page that shows it, and the page's actions back.
+
+A view has a Bokeh document of its own and two comms: `telemetry`, on which only the kernel sends, and `control`, on
+which only the page sends. The kernel answers a comm's messages on the thread that last sent on it; so keeping the two
+apart is what lets a slider act while a cell is busy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import RLock
+from typing import Any
+
+from bokeh.core.json_encoder import serialize_json
+from bokeh.document import Document
+from bokeh.document.events import ModelChangedEvent
+from panel.io.model import add_to_doc, diff
+from panel.io.notebook import JupyterCommManagerBinary, render_mimebundle, send
+from panel.models.comm_manager import CommManager
+
+from workbench.dashboard.page.assets import loader_html
+
+Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+_log = logging.getLogger(__name__)
+
+
+class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
+    """The page's comm to the kernel, whose messages are handled without touching the cell that runs meanwhile.
+
+    The class that it replaces puts something else in the place of ``sys.stdout`` while it handles a message. A page
+    answers each frame, on a thread of its own: whatever a running cell printed just then was lost.
+    """
+
+    def _handle_open(self, comm: Any, message: dict[str, Any]) -> None:
+        # A page that has not heard the kernel yet opens its comm again, and a page that was loaded again does so too.
+        # Both times the kernel makes another object of the same name; the first one must go without closing it.
+        _forget(self._comm)
+        super()._handle_open(comm, message)
+        # In place of on_msg(), which would run IPython's pre_execute and post_execute hooks around each message: in the
+        # middle of a running cell these would, for example, flush the cell's half-drawn figures.
+        comm.handle_msg = self._handle_msg
+
+    def _handle_msg(self, message: dict[str, Any]) -> None:
+        data = self.decode(message)
+        reply = {"msg_type": "Ready", "comm_id": data.pop("comm_id", None)}
+        try:
+            self._on_msg(data)
+        except Exception:  # noqa: BLE001 - the page waits for the reply, and the next message may be a good one
+            _log.exception("a message of the dashboard's page could not be handled")
+        self.send(metadata=reply)
+
+
+def _forget(comm: Any) -> None:
+    """Let a comm that another one replaces go without a word: else the garbage collector closes it on the page."""
+    if comm is not None:
+        comm._closed = True
+
+
+class Comms(JupyterCommManagerBinary):  # type: ignore[misc]
+    """Makes the comms of a display."""
+
+    client_comm = ControlComm
+
+
+class Line:
+    """The connection between the kernel and one display of a view.
+
+    Args:
+        document: holds the view's root model alone.
+        script: a CustomJS that the root refers to, to be run on the page once it shows the view.
+        inputs: the models that the page may change; what else changes there (sizes, colours) is its own affair.
+        greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
+            else is sent by itself.
+        comms: makes the two comms; None: Panel's do.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        script: Any,
+        inputs: Iterable[Any],
+        greet: Callable[[], None] | None = None,
+        comms: Any = None,
+    ) -> None:
+        self.lock = RLock()
+        """Held by whoever touches the view's models."""
+        self.bytes_sent = 0
+        self._document, self._script_id = document, script.id
+        self._inputs = frozenset(model.id for model in inputs)
+        self._greet = greet
+        self._changed: dict[tuple[Any, str], None] = {}
+        self._root = root = document.roots[0]
+        self._rendered = frozenset(model.id for model in document.models)
+        comms = Comms if comms is None else comms
+        self._telemetry = comms.get_server_comm()
+        self._manager = CommManager(comm_id=self._telemetry.id, plot_id=root.ref["id"])
+        self._control = comms.get_client_comm(on_msg=self._receive, on_open=self._answer)
+        self._manager.client_comm_id = self._control.id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the page has answered, so that telemetry reaches it."""
+        return self._telemetry._comm is not None
+
+    def render(self) -> Bundle:
+        """The MIME bundle that shows the view, and its metadata."""
+        with self.lock:
+            data, metadata = render_mimebundle(self._root, self._document, self._telemetry, self._manager)
+            self._document.callbacks._held_events = []
+        html = loader_html(self._root.ref["id"], self._script_id, self._inputs) + data["text/html"]
+        return {**data, "text/html": html}, metadata
+
+    def document(self) -> dict[str, Any]:
+        """What a page needs that makes the view by itself: ``document`` (JSON), the ids of its ``root``, of the script
+        to ``start`` there and of the ``inputs``.
+        """
+        with self.lock:
+            add_to_doc(self._root, self._document, True)
+            self._document.add_root(self._manager)
+            text = serialize_json(self._document.to_json(deferred=False))
+            self._document.callbacks._held_events = []
+        ids = {"root": self._root.id, "start": self._script_id, "inputs": sorted(self._inputs)}
+        return {"document": text, **ids}
+
+    def push(self, change: Callable[[], None] | None = None) -> int:
+        """Apply a change to the models and send all that is new to the page.
+
+        Returns:
+            The number of bytes sent.
+        """
+        with self.lock:
+            if change is not None:
+                change()
+            return self._flush()
+
+    def close(self) -> None:
+        """Forget the page."""
+        for comm in (self._telemetry, self._control):
+            Comms._comms.pop(comm.id, None)
+            if comm._comm is not None:
+                comm.close()
+
+    def _answer(self, _message: dict[str, Any]) -> None:
+        """Open the way to a page that has opened its own, and let it hear of that: until then it keeps knocking.
+
+        A page that was loaded again has the view as it was rendered: it gets all that has changed since.
+        """
+        _forget(self._telemetry._comm)
+        self._telemetry.init()
+        with self.lock:
+            self._document.models._new_models |= {m for m in self._document.models if m.id not in self._rendered}
+            for model, attribute in self._changed:
+                change = ModelChangedEvent(self._document, model, attribute, getattr(model, attribute))
+                self._document.callbacks._held_events.append(change)
+            self.push(self._greet)
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
+
+        The document is on hold, so that it gathers changes until they are sent: it then gathers the page's own too,
+        which must not be sent back, and leaves their callbacks to us.
+        """
+        with self.lock:
+            self._flush()
+            message["content"]["events"] = [event for event in message["content"]["events"] if self._is_input(event)]
+            patch = self._manager.assemble(message)
+            patch.apply_to_document(self._document, self._telemetry.id)
+            changes, self._document.callbacks._held_events = self._document.callbacks._held_events, []
+            self._remember(changes)
+            for change in changes:
+                if change.setter != self._telemetry.id:  # what a pressed button has changed already
+                    self._document.callbacks._held_events.append(change)
+                elif change.callback_invoker is not None:
+                    change.callback_invoker()
+            self._flush()
+
+    def _is_input(self, event: dict[str, Any]) -> bool:
+        """A pressed button, or a change of a model that the page may change."""
+        return event["kind"] == "MessageSent" or event.get("model", {}).get("id") in self._inputs
+
+    def _flush(self) -> int:
+        if not self.is_open:
+            return 0
+        self._remember(self._document.callbacks._held_events)
+        message = diff(self._document, binary=False)
+        if message is None:
+            return 0
+        send(self._telemetry, message)
+        sent = len(message.header_json) + len(message.metadata_json) + len(message.content_json)
+        self.bytes_sent += sent
+        return sent
+
+    def _remember(self, changes: Iterable[Any]) -> None:
+        """What a page that shows the view as it was rendered has not heard of."""
+        self._changed.update({(change.model, change.attr): None for change in changes if hasattr(change, "attr")})

@@ -1,0 +1,87 @@
+"""One display of a job's dashboard: its view, its line to the page, and how often the page gets a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from time import monotonic
+from typing import Any, Protocol
+
+from workbench.dashboard.contract.job_port import OVER, Watched
+from workbench.dashboard.page.pace import Pace
+from workbench.dashboard.shown.view import View
+from workbench.telemetry.frames import Frame
+
+
+class FrameLine(Protocol):
+    """The connection to one page.
+
+    Attributes:
+        lock: held by whoever touches the view's models.
+        is_open: whether the page listens.
+    """
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def push(self, change: Callable[[], None]) -> int:
+        """Apply a change to the models and send all that is new as one message; the number of bytes."""
+
+    def close(self) -> None:
+        """Forget the page."""
+
+
+class Display:
+    """A view that is kept up to date on one page.
+
+    Args:
+        job: that is shown.
+        view: its models.
+        line: to the page.
+    """
+
+    def __init__(self, job: Watched, view: View, line: FrameLine) -> None:
+        self.job, self.view, self.line = job, view, line
+        self.is_done = False
+        self.pace = Pace(monotonic())
+        self._sequence = -1
+        view.pulse.echo.on_change("data", self._answered)
+
+    def is_due(self, now: float) -> bool:
+        """Whether the page can take a frame."""
+        return self.line.is_open and self.pace.is_due(now)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing new will come: the last frame of the job is shown, nothing that was asked of it is awaited,
+        and no other job takes its place.
+        """
+        return self.is_done and self.view.easel.errands.are_settled
+
+    def show(self, now: float) -> None:
+        """Send the newest frame, unless it was sent before, and the sign of life."""
+        frame = self.job.recorder.latest()
+        self.is_done = frame is not None and frame.state in OVER
+        self.pace.sent(self.view.pulse.count + 1, now)
+        self.line.push(lambda: self._change(frame))
+
+    def turn_to(self, job: Watched) -> None:
+        """Show another job from now on."""
+        with self.line.lock:
+            self.job = self.view.easel.job = job
+            self._sequence = -1
+            self.is_done = False
+
+    def _change(self, frame: Frame | None) -> None:
+        if frame is not None and frame.sequence != self._sequence:
+            self.view.update(frame)
+            self._sequence = frame.sequence
+        else:
+            self.view.easel.errands.settle()
+        self.view.pulse.beat(over=self.is_done)
+
+    def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[float]]) -> None:
+        self.pace.answered(int(new["beat"][0]), monotonic(), new["painting_ms"][0] / 1e3)

@@ -1,0 +1,150 @@
+"""A recording with the views of a running job, and a slider over its time."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+from bokeh.models import CustomJSTickFormatter, InlineStyleSheet, Slider
+
+from workbench.dashboard.contract.steps import SLIDER_CSS
+from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
+from workbench.dashboard.page.transport import Line
+from workbench.dashboard.shown.view import View
+from workbench.telemetry.frames import Frame
+
+SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events", "subtasks")
+"""The parts that a recording has facts for: it holds no records, and nothing can be asked of it."""
+
+WITHOUT_WIDGETS = "No widgets are shown here: recording.report('run.html') writes a page that needs none."
+"""Below the text that takes the place of a widget."""
+
+_SLIDER_CSS = f"""{SLIDER_CSS}
+:host {{ width: 100%; padding: 2px 14px 6px; box-sizing: border-box; color: var(--wb-ink); font-size: 12px; }}
+"""
+
+
+class Recorded(Protocol):
+    """A recording, as far as it is shown."""
+
+    name: str
+    frames: tuple[Frame, ...]
+
+
+class PastJob:
+    """What the views ask of a job, answered from a recording.
+
+    Attributes:
+        name: the job's.
+        live: it does not go on by itself, and is not asked.
+        recording: what it answers from.
+    """
+
+    live = False
+
+    def __init__(self, recording: Recorded) -> None:
+        self.name = recording.name
+        self.recorder = self
+        self.recording = recording
+        self._frames = recording.frames
+
+    @property
+    def state(self) -> str:
+        """At the end of the recording."""
+        return self._frames[-1].state
+
+    def latest(self) -> Frame:
+        """The last frame."""
+        return self._frames[-1]
+
+    def frames(self) -> tuple[Frame, ...]:
+        """All of them."""
+        return self._frames
+
+
+def moment_slider(moments: tuple[Frame, ...], what: str) -> Slider:
+    """A slider over these moments, at the last one; it tells the seconds since the first."""
+    seconds = [round((frame.time_us - moments[0].time_us) / 1e6, 2) for frame in moments]
+    words = [f"{seconds[place]:,.1f} s, {frame.state.lower()}" for place, frame in enumerate(moments)]
+    return Slider(
+        start=0, end=max(1, len(moments) - 1), step=1, value=len(moments) - 1, title=what, margin=0,
+        sizing_mode="stretch_width", disabled=len(moments) < 2, stylesheets=[InlineStyleSheet(css=_SLIDER_CSS)],
+        format=CustomJSTickFormatter(args={"words": words}, code="return words[tick]"),
+        html_attributes={"aria-label": what},
+    )  # fmt: skip
+
+
+class PlaybackView(View):
+    """A view of a recording.
+
+    Args:
+        recording: what is shown.
+        moments: those of its frames that the slider offers; None: all.
+        hears: as for `View`; the slider is left as it is.
+
+    Attributes:
+        slider: over the moments.
+    """
+
+    def __init__(self, recording: Recorded, moments: tuple[Frame, ...] | None = None, *, hears: bool = True) -> None:
+        past: Any = PastJob(recording)
+        super().__init__(past, recording.frames, parts=SHOWN, hears=hears)
+        self.moments = recording.frames if moments is None else moments
+        self.slider = moment_slider(self.moments, "Moment of the run")
+        grid = self.root.children[0]
+        grid.children = [*grid.children[:2], self.slider, *grid.children[2:]]
+        self.slider.css_classes = ["wb-card"]
+        self.inputs = (*self.inputs, self.slider)
+        self.slider.on_change("value", lambda attribute, old, new: self.show_moment(int(new)))
+        self.pulse.beat(over=True)
+
+    def show_moment(self, place: int) -> None:
+        """Draw the moment of that number as it was."""
+        self._show(self.moments[place])
+
+
+class Playback:
+    """A recording as an object that a notebook shows.
+
+    Args:
+        recording: what is shown.
+        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
+
+    Raises:
+        SettingError: no such carrier.
+
+    Example:
+        ``wb.Recording.open("run.recording").dashboard()`` at the end of a cell.
+    """
+
+    def __init__(self, recording: Recorded, carrier: str | None = None) -> None:
+        self._recording = recording
+        self._carrier = choose(carrier)
+        self._held: list[Any] = []  # what a page talks to must live as long as this
+
+    def __repr__(self) -> str:
+        return f"<Playback of job {self._recording.name!r}: {len(self._recording.frames)} frames>"
+
+    def view(self) -> PlaybackView:
+        """A fresh set of figures at the last moment."""
+        return PlaybackView(self._recording)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        if self._carrier == WIDGET:
+            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
+            self._held.append(widget)
+            return widget.render(f"{self!r}\n{WITHOUT_WIDGETS}")
+        data, metadata = self._connect().render()
+        return {**data, "text/plain": repr(self)}, metadata
+
+    def _connect(self, comms: Any = None) -> Line:
+        """A line to a page, with a fresh set of figures."""
+        view = self.view()
+        line = Line(view.document(), view.script, view.inputs, lambda: view.pulse.beat(over=True), comms)
+        self._held.append(line)
+        return line
+
+
+def playback(recording: Recorded, carrier: str | None = None) -> Playback:
+    """The views of a recording with a slider."""
+    return Playback(recording, carrier)

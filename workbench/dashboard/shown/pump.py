@@ -1,0 +1,97 @@
+"""One thread in the kernel that carries the newest frame of every shown job to each of its open displays."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from workbench.dashboard.page.pace import Share
+from workbench.dashboard.shown.display import Display
+
+LOOK_S = 0.03
+"""How often the pump looks whether a page can take a frame."""
+
+_log = logging.getLogger(__name__)
+
+
+class Pump:
+    """Feeds displays for as long as there are any; one whose job is over is let go once it shows the last frame.
+
+    Args:
+        look_s: time between two looks whether a page can take a frame.
+    """
+
+    def __init__(self, look_s: float = LOOK_S) -> None:
+        self._look_s = look_s
+        self._share = Share()
+        self._displays: list[Display] = []
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._wake = Event()
+
+    @property
+    def displays(self) -> tuple[Display, ...]:
+        """The displays that are fed."""
+        with self._lock:
+            return tuple(self._displays)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is alive."""
+        with self._lock:
+            return self._thread is not None
+
+    def add(self, display: Display) -> None:
+        """Feed a display from now on."""
+        with self._lock:
+            if display not in self._displays:
+                self._displays.append(display)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="dashboard pump", daemon=True)
+                self._thread.start()
+
+    def remove(self, display: Display) -> None:
+        """Feed a display no longer; without any left the thread ends."""
+        with self._lock:
+            if display in self._displays:
+                self._displays.remove(display)
+        self._wake.set()
+
+    def _run(self) -> None:
+        while self._has_work():
+            with self._share.taken():
+                self._round(monotonic())
+            self._wake.wait(max(self._look_s, self._share.rest_s()))
+            self._wake.clear()
+
+    def _has_work(self) -> bool:
+        """Whether to go on; where not, the thread is given up under the same lock, so no display is left unfed."""
+        with self._lock:
+            if not self._displays:
+                self._thread = None
+            return self._thread is not None
+
+    def _round(self, now: float) -> None:
+        for display in self.displays:
+            if display.pace.is_lost(now):
+                self._drop(display)
+            elif display.is_due(now):
+                self._feed(display, now)
+
+    def _feed(self, display: Display, now: float) -> None:
+        """A display that breaks must stop neither the others nor the job: it is dropped, and the log says why."""
+        try:
+            display.show(now)
+        except Exception:  # noqa: BLE001 - whatever broke, the pump goes on
+            _log.exception("a display of the dashboard of %s failed and is closed", display.job.name)
+            self._drop(display)
+        else:
+            if display.is_finished:
+                self.remove(display)
+                if not display.is_finished:  # its page has asked something meanwhile
+                    self.add(display)
+
+    def _drop(self, display: Display) -> None:
+        self.remove(display)
+        display.line.close()

@@ -1,0 +1,197 @@
+"""Dashboards as a page of its own, for a lecture without notebooks: the one place that opens a port, when asked.
+
+The port is on loopback; who gets a page there, `doorkeeper` decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from bokeh.application import Application
+from bokeh.application.handlers import FunctionHandler
+from bokeh.document import Document
+from bokeh.models import Div
+from bokeh.server.server import BaseServer
+from bokeh.server.util import bind_sockets
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+
+from workbench.arguments import whole_number
+from workbench.dashboard.charts.theme import PAGE_TEMPLATE
+from workbench.dashboard.contract.job_port import Watched
+from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
+from workbench.dashboard.page.pace import Share
+from workbench.dashboard.shown.display import Display
+from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
+from workbench.dashboard.shown.served_line import ServedLine
+from workbench.dashboard.shown.view import PARTS, View
+from workbench.errors import SettingError, unknown
+
+Jobs = Callable[[], Mapping[str, Watched]]
+"""Gives the jobs that are shown, by name."""
+
+LOOK_S = 0.05
+"""How often it is looked whether a page can take a frame."""
+HEADER_BYTES_MAX = 16_384
+IDLE_S = 60
+"""A connection that asks for nothing is closed."""
+
+
+class ServedPages:
+    """Pages with the dashboards of jobs, served until `stop`.
+
+    Attributes:
+        url: what to open, with the token.
+        port: on loopback.
+    """
+
+    def __init__(self, jobs: Jobs, port: int = 0, hosts: Iterable[str] = ()) -> None:
+        self._hosts = host_names(hosts)
+        _check_free(port)
+        self._jobs = jobs
+        self._share = Share()
+        self._token = secrets.token_urlsafe(24)
+        self._loop: IOLoop | None = None
+        self._server: BaseServer | None = None
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(port, ready), name="dashboard pages", daemon=True)
+        self._thread.start()
+        ready.wait()
+        if self._server is None:
+            raise SettingError(f"port {port} was taken meanwhile: choose another, or 0 for any that is free")
+        self.port = int(self._server.port or 0)
+        self.url: str = f"http://localhost:{self.port}/?token={self._token}"
+
+    def __repr__(self) -> str:
+        return f"<ServedPages at {self.url}>" if self.is_open else "<ServedPages, stopped>"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{escape(self.url)}" target="_blank">{escape(self.url)}</a>' if self.is_open else repr(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the pages are served."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Close the port and every page's connection; the jobs run on."""
+        loop = self._loop
+        if loop is not None and self.is_open:
+            loop.add_callback(loop.stop)
+            self._thread.join()
+
+    def wait(self) -> None:
+        """Wait until somebody stops it."""
+        while self.is_open:
+            self._thread.join(0.2)  # in pieces, so that an interrupt is heard
+
+    def _run(self, port: int, ready: threading.Event) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._loop = IOLoop.current()
+        try:
+            sockets, bound = bind_sockets(ADDRESS, port)
+        except OSError:
+            ready.set()
+            return
+        pages = GuardedPages({"/": Application(FunctionHandler(self._page))}, bound, self._token, self._hosts)
+        http = HTTPServer(pages, max_header_size=HEADER_BYTES_MAX, max_body_size=0, idle_connection_timeout=IDLE_S)
+        http.add_sockets(sockets)
+        self._server = server = BaseServer(self._loop, pages, http)
+        server.start()
+        ready.set()
+        self._loop.start()
+        server.stop()
+        server.unlisten()
+        self._loop.close(all_fds=True)
+
+    def _page(self, document: Document) -> None:
+        document.template = PAGE_TEMPLATE
+        jobs = self._jobs()
+        arguments = document.session_context.request.arguments
+        name, view = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in ("job", "view"))
+        if not name and len(jobs) == 1:
+            name = next(iter(jobs))
+        if name in jobs and view in ("", *PARTS):
+            _show(document, jobs[name], self._share, view or None)
+        elif name in jobs:
+            _list(document, jobs, unknown("view", view, PARTS))
+        else:
+            _list(document, jobs, f"There is no job {name!r}." if name else "")
+
+
+def serve_recording(recording: Recorded, port: int = 0, hosts: Iterable[str] = ()) -> ServedPages:
+    """Serve a recording with a slider over its time, as the dashboards of jobs are served.
+
+    Raises:
+        SettingError: the port cannot be opened, or a host is no name.
+    """
+    past: Any = PastJob(recording)
+    return ServedPages(lambda: {recording.name: past}, port, hosts)
+
+
+def _check_free(port: int) -> None:
+    whole_number(port, "port", 0)
+    try:
+        socket.create_server((ADDRESS, port)).close()
+    except (OSError, OverflowError) as error:
+        raise SettingError(
+            f"port {port} cannot be opened ({error}): choose another, or 0 for any that is free"
+        ) from error
+
+
+def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:
+    """The jobs that there are; `problem` tells what is not there."""
+    document.title = "Streaming Workbench"
+    lines = [f"<p>{escape(problem)}</p>"] if problem else []
+    lines += [
+        f'<p><a href="?job={quote(name)}">{escape(name)}</a> {escape(job.state)} '
+        f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
+        for name, job in jobs.items()
+    ]
+    lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
+    text = "<h1>Streaming Workbench</h1>" + "".join(lines)
+    document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
+
+
+def _show(document: Document, job: Watched, share: Share, part: str | None) -> None:
+    """A live dashboard, or one view of it; a page that has not painted the last frame gets the next one later."""
+    if isinstance(job, PastJob):
+        playback = PlaybackView(job.recording)
+        document.title = f"{job.name}: recording"
+        document.add_root(playback.root)
+        document.js_on_event("document_ready", playback.script)
+        return
+    view = View(job, job.recorder.frames(), part)
+    line = ServedLine(document, view)
+    display = Display(job, view, line)
+    view.easel.follow = display.turn_to
+    document.title = f"{job.name}: {part or 'dashboard'}"
+    document.add_root(view.root)
+    document.js_on_event("document_ready", line.script)
+    feeding: Any = None
+
+    def feed() -> None:
+        nonlocal feeding
+        if share.rest_s() == 0.0 and display.is_due(now := monotonic()):
+            with share.taken():
+                display.show(now)
+            if display.is_finished and feeding is not None:
+                document.remove_periodic_callback(feeding)
+                feeding = None
+
+    def go_on() -> None:
+        nonlocal feeding
+        if feeding is None:
+            feeding = document.add_periodic_callback(feed, int(LOOK_S * 1000))
+
+    view.easel.errands.begun = go_on
+    go_on()

@@ -1,0 +1,62 @@
+"""Carries one view to the page of the Bokeh server that shows it: a frame is one message.
+
+Bokeh's server sends every change of a model as a message of its own, and the page takes each of them apart and paints
+in between. So the changes of a frame are gathered, written as one patch, and this text is the only change that the
+server sees; the page applies what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+
+from bokeh.document import Document
+from bokeh.models import ColumnDataSource, CustomJS
+from panel.io.model import diff
+
+from workbench.dashboard.shown.view import View
+
+_APPLY = """
+const apply = () => root.document.apply_json_patch(JSON.parse(patches.get_column("patch")[0]))
+patches.properties.data.change.connect(apply)
+start.execute(root)
+"""
+
+
+class ServedLine:
+    """The connection between the kernel and one served page.
+
+    Args:
+        document: of the page.
+        view: that it shows.
+
+    Attributes:
+        lock: held by whoever touches the view's models; the server's thread is the only one.
+        script: to be run on the page when it is ready.
+    """
+
+    is_open = True
+
+    def __init__(self, document: Document, view: View) -> None:
+        self.lock = RLock()
+        self._document = document
+        self._patches = ColumnDataSource({"patch": [""]})
+        self.script = CustomJS(args={"root": view.root, "patches": self._patches, "start": view.script}, code=_APPLY)
+        view.root.tags = [*view.root.tags, self.script]
+
+    def push(self, change: Callable[[], None]) -> int:
+        """Apply a change to the models and send all that is new; the number of bytes."""
+        self._document.hold("collect")
+        try:
+            change()
+            message = diff(self._document, binary=False)
+        finally:
+            self._document.unhold()
+        if message is None:
+            return 0
+        patch = str(message.content_json)
+        self._patches.data = {"patch": [patch]}
+        return len(patch)
+
+    def close(self) -> None:
+        """The server forgets the page when its connection ends."""

@@ -1,0 +1,5 @@
+"""Event time: watermarks, who holds them back, late records.
+
+Belongs here: the views of event time.
+Does not: other views.
+"""

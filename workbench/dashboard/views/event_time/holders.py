@@ -1,0 +1,73 @@
+"""Who holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
+
+from __future__ import annotations
+
+from workbench.dashboard.charts import wording
+from workbench.dashboard.views.event_time.late import line
+from workbench.dashboard.views.event_time.watermarks import furthest, lag
+from workbench.durations import MAX_TIME
+from workbench.telemetry.frames import Frame
+
+
+def chain(frame: Frame) -> tuple[str, ...]:
+    """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
+
+    Empty before the first watermark, and where event time is at its end.
+    """
+    tasks = {task.name: task for task in frame.tasks}
+    senders = {channel.source for channel in frame.channels}
+    last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
+    known = [(int(mark), task.name) for task in last if (mark := task.metrics.get("currentInputWatermark")) is not None]
+    if not known or min(known)[0] == MAX_TIME:
+        return ()
+    names = [min(known)[1]]
+    while names[-1] in tasks:
+        holder = tasks[names[-1]].watermarkHolder
+        if holder is None or holder in names:
+            break
+        names.append(holder)
+    return tuple(names)
+
+
+def skews_us(frame: Frame) -> dict[str, int]:
+    """How far the channels of a task are apart in event time, for every task with several that speak and go on."""
+    marks: dict[str, list[int]] = {}
+    for channel in frame.channels:
+        mark = channel.currentChannelWatermark
+        if mark is not None and mark < MAX_TIME and not (channel.idle or channel.finished):
+            marks.setdefault(channel.target, []).append(mark)
+    return {task: max(own) - min(own) for task, own in marks.items() if len(own) > 1}
+
+
+def late_records(frame: Frame) -> dict[str, int]:
+    """Records dropped as too late, by task; only those that dropped some."""
+    counts = {task.name: int(task.metrics.get("numLateRecordsDropped") or 0) for task in frame.tasks}
+    return {name: count for name, count in counts.items() if count}
+
+
+def html(frame: Frame) -> str:
+    """Holder chain, lag and greatest skew, and late records with the last of them, in a line each."""
+    front = furthest(frame)
+    names = chain(frame)
+    lines: list[str] = []
+    told: list[str] = []
+    if names:
+        tasks = {task.name: task for task in frame.tasks}
+        steps = " ◀ ".join(f"<b>{wording.html_text(name)}</b>" for name in names)
+        mark = tasks[names[0]].metrics.get("currentInputWatermark")
+        behind = lag(None if mark is None else int(mark), front)
+        lines.append(f"<p>held back by: {steps}</p>")
+        told.append(f"behind by <b>{wording.span(behind)}</b>")
+    skews = skews_us(frame)
+    if skews:
+        widest, name = max((skew, task) for task, skew in skews.items())
+        told.append(f"skew <b>{wording.span(widest)}</b> between the channels of {wording.html_text(name)}")
+    if told:
+        lines.append(f"<p>{' · '.join(told)}</p>")
+    late = late_records(frame)
+    if late:
+        counts = ", ".join(f"{wording.html_text(name)} {wording.count(count)}" for name, count in late.items())
+        lines.append(f"<p class='warn'>late records dropped: {counts}</p>{line(frame)}")
+    else:
+        lines.append("<p>late records dropped: 0</p>")
+    return "".join(lines)

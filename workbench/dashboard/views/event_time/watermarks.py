@@ -1,0 +1,167 @@
+"""Watermarks: where event time stands on every input channel, how far it lags, and who holds each task back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import bar
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
+
+MANY = 60
+"""Inputs that are listed, and tasks; of more tasks those that are furthest behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The watermark of one input of a task: a channel, or a split of a source.
+
+    Attributes:
+        name: the sending task, or ``"split 0"`` of a source.
+        watermark_us: None before the first one.
+        lag_us: behind the furthest watermark of the job; None without a watermark.
+        holds: it is the one that the task waits for.
+        note: ``"idle"``, ``"finished"`` or empty.
+    """
+
+    name: str
+    watermark_us: int | None
+    lag_us: int | None
+    holds: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMarks:
+    """The event time of one task and of its inputs."""
+
+    task: str
+    watermark_us: int | None
+    lag_us: int | None
+    sentence: str
+    inputs: tuple[Mark, ...]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether one input keeps the task behind another one of it."""
+        marks = {mark.watermark_us for mark in self.inputs if not mark.note}
+        return len(marks) > 1 and any(mark.holds for mark in self.inputs)
+
+
+def furthest(frame: Frame) -> int | None:
+    """The furthest watermark of any channel, split or task, not counting the final one; None before the first."""
+    marks = [channel.currentChannelWatermark for channel in frame.channels]
+    for task in frame.tasks:
+        marks.extend(task.splits.values())
+        marks.extend(_metric(task, name) for name in ("currentInputWatermark", "currentOutputWatermark"))
+    return max((mark for mark in marks if mark is not None and NO_TIME < mark < MAX_TIME), default=None)
+
+
+def lag(mark: int | None, front: int | None) -> int | None:
+    """How far a watermark is behind the furthest, in microseconds; the final watermark is behind nothing."""
+    if mark is None or mark == NO_TIME or front is None:
+        return None
+    return max(0, front - mark)
+
+
+def table(frame: Frame) -> tuple[TaskMarks, ...]:
+    """Every task with its inputs, in the order of the frame."""
+    front = furthest(frame)
+    found = []
+    ins: dict[str, list[ChannelFrame]] = {}
+    for channel in frame.channels:
+        ins.setdefault(channel.target, []).append(channel)
+    for task in frame.tasks:
+        channels = ins.get(task.name, [])
+        inputs = [
+            Mark(
+                channel.source,
+                channel.currentChannelWatermark,
+                lag(channel.currentChannelWatermark, front),
+                channel.source == task.watermarkHolder and not channel.idle and not channel.finished,
+                "finished" if channel.finished else "idle" if channel.idle else "",
+            )
+            for channel in channels
+        ]
+        inputs.extend(
+            Mark(
+                f"split {split}",
+                mark,
+                lag(mark, front),
+                f"split {split}" == task.watermarkHolder,
+                "idle" if mark is None else "",
+            )
+            for split, mark in task.splits.items()
+        )
+        own = _metric(task, "currentInputWatermark" if channels else "currentOutputWatermark")
+        found.append(TaskMarks(task.name, own, lag(own, front), sentence(task, inputs), tuple(inputs)))
+    return tuple(found)
+
+
+def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
+    """Who holds a task's event time, in words."""
+    if task.state == "FINISHED":
+        return "finished"
+    if inputs and all(mark.note for mark in inputs):
+        return f"all inputs {'finished' if all(mark.note == 'finished' for mark in inputs) else 'idle'}"
+    if _metric(task, "currentInputWatermark") == MAX_TIME:
+        return "all inputs ended"
+    if task.watermarkHolder is not None:
+        return f"waits for {task.watermarkHolder}"
+    if any(mark.watermark_us is None and not mark.note for mark in inputs):
+        return "no watermark yet"
+    return ""
+
+
+def vertex_lags(frame: Frame) -> dict[str, float]:
+    """Seconds of event time by which each vertex's slowest task is behind the furthest watermark."""
+    front = furthest(frame)
+    names = {vertex.id: vertex.name for vertex in frame.vertices}
+    lags: dict[str, float] = {}
+    for task in frame.tasks:
+        mark = _metric(task, "currentInputWatermark")
+        behind = lag(_metric(task, "currentOutputWatermark") if mark is None else mark, front)
+        if behind is not None:
+            name = names.get(task.vertex, task.vertex)
+            lags[name] = max(lags.get(name, 0.0), behind / 1e6)
+    return lags
+
+
+def html(frame: Frame) -> str:
+    """The table as HTML: a line per task, and one per input below it."""
+    tasks = table(frame)
+    if not any(task.inputs or task.watermark_us is not None for task in tasks):
+        return "<p class='none'>No watermark yet.</p>"
+    worst = max((mark.lag_us or 0 for task in tasks for mark in task.inputs), default=0)
+    lines: list[str] = []
+    left = MANY
+    for task in tasks if len(tasks) <= MANY else sorted(tasks, key=lambda task: -(task.lag_us or 0))[:MANY]:
+        name = wording.html_text(task.task)
+        lines.append(
+            f"<tr class='task'><th title='{name}'>{name}</th><td>{wording.instant(task.watermark_us)}</td>"
+            f"<td class='n'>{_lag_text(task.lag_us)}</td><td class='{'w' if task.is_held else 'muted'}'"
+            f" title='{wording.html_text(task.sentence)}'>{wording.html_text(task.sentence)}</td></tr>"
+        )
+        for mark in task.inputs[:left]:
+            holds = mark.holds and task.is_held
+            state = "<b class='holds'>◀ holds</b>" if holds else f"<i>{mark.note}</i>" if mark.note else ""
+            gauge = bar((mark.lag_us or 0) / worst if worst else 0.0, "warn" if holds else "accent")
+            quiet = " class='quiet'" if mark.note else ""
+            lines.append(
+                f"<tr{quiet}><td class='in'>{wording.html_text(mark.name)}</td><td>{wording.instant(mark.watermark_us)}"
+                f"</td><td class='n'>{_lag_text(mark.lag_us)}</td><td class='w'>{gauge} {state}</td></tr>"
+            )
+        left = max(0, left - len(task.inputs))
+    head = "<tr class='head'><th>input</th><th>Low Watermark</th><th class='n'>behind</th><th>held by</th></tr>"
+    rest = f"<p class='muted'>and {len(tasks) - MANY} more tasks, none further behind</p>" if len(tasks) > MANY else ""
+    return f"<table>{head}{''.join(lines)}</table>{rest}"
+
+
+def _lag_text(us: int | None) -> str:
+    return wording.NOTHING if us is None else "0" if us < 1000 else wording.span(us)
+
+
+def _metric(task: TaskFrame, name: str) -> int | None:
+    value = task.metrics.get(name)
+    return None if value is None else int(value)

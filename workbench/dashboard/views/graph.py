@@ -1,0 +1,254 @@
+"""Where everything of the dataflow graph stands: a box per vertex, a curve per edge, their texts, bars and gauges."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.dashboard.charts import wording
+from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
+
+BOX_HEIGHT = 104
+ROW_HEIGHT = 118
+LOWEST = 190
+COLUMN_WIDTH = 175
+WIDTHS = (470, 470, 705, 760)
+"""Pixels that a graph of one, two, three or four columns is laid out for; beyond these each has a column's width.
+Heights are exact, widths scale."""
+CROWDED = 16
+"""With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
+CLOSE = 44
+"""So close to each other, in pixels, what is written on two edges would overlap: again the hover tells it."""
+
+SHARES = (
+    ("idle", "idleTimeMsPerSecond"),
+    ("busy", "busyTimeMsPerSecond"),
+    ("pressed", "backPressuredTimeMsPerSecond"),
+)
+
+_DETAILS = (
+    "numRecordsIn", "numRecordsOut", "numRecordsInPerSecond", "numRecordsOutPerSecond",
+    "numBytesIn", "numBytesOut", "numBytesInPerSecond", "numBytesOutPerSecond",
+    "numBuffersIn", "numBuffersOut",
+    "busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "isBackPressured", "inPoolUsage",
+    "outPoolUsage", "inputQueueLength", "outputQueueLength", "numLateRecordsDropped", "numFiredTimers",
+    "pendingRecords", "sourceIdleTime",
+)  # fmt: skip
+
+_WORST = (
+    ("Backpressured (max)", "maxBackPressuredTimeMsPerSecond", 1000),
+    ("Busy (max)", "maxBusyTimeMsPerSecond", 1000),
+    ("Data Skew", "dataSkew", 100),
+)
+"""What Flink writes into a box: of the subtask that is worst off, and how unevenly records are spread over them."""
+
+_MARKS = (("Low Watermark", "currentInputWatermark"), ("currentOutputWatermark", "currentOutputWatermark"))
+_INPUT = re.compile(r"currentInput\d+Watermark")
+"""Event time of one of several inputs."""
+
+Columns = dict[str, list[Any]]
+
+
+def height(frame: Frame) -> int:
+    """Pixels that the graph needs: as many rows as the fullest column has boxes."""
+    rows = max(Counter(round(vertex.x, 3) for vertex in frame.vertices).values(), default=1)
+    return max(LOWEST, rows * ROW_HEIGHT)
+
+
+def columns(frame: Frame) -> int:
+    """How many columns of boxes there are, at least one."""
+    return max(1, len({round(vertex.x, 3) for vertex in frame.vertices}))
+
+
+def width(frame: Frame) -> int:
+    """The least pixels that the graph needs; texts are cut to fit them."""
+    count = columns(frame)
+    return WIDTHS[count - 1] if count <= len(WIDTHS) else count * COLUMN_WIDTH
+
+
+def half_width(frame: Frame) -> float:
+    """Half the width of a box, as a share of the drawing's width."""
+    count = columns(frame)
+    return min(0.38, (0.78 if count <= 3 else 0.7) / count) / 2
+
+
+def places(frame: Frame) -> dict[str, tuple[float, float]]:
+    """The centre of every vertex's box: x as a share of the width, y in pixels from the bottom.
+
+    Boxes stand where the layout says, except that those of one column are pushed apart until none overlaps.
+    """
+    pad, pixels = half_width(frame) + 0.008, height(frame)
+    margin = ROW_HEIGHT / 2
+    found: dict[str, tuple[float, float]] = {}
+    stacks: dict[float, list[VertexFrame]] = {}
+    for vertex in frame.vertices:
+        stacks.setdefault(round(vertex.x, 3), []).append(vertex)
+    for x, members in stacks.items():
+        members.sort(key=lambda vertex: vertex.y)
+        wanted = [margin + vertex.y * (pixels - 2 * margin) for vertex in members]
+        for vertex, down in zip(members, apart(wanted, ROW_HEIGHT, pixels - margin), strict=True):
+            found[vertex.id] = (pad + x * (1 - 2 * pad), pixels - down)
+    return found
+
+
+def apart(wanted: Sequence[float], gap: float, limit: float) -> list[float]:
+    """Ascending places, swept apart so that neighbours are at least `gap` from each other and none is past `limit`."""
+    moved: list[float] = []
+    for place in wanted:
+        moved.append(place if not moved else max(place, moved[-1] + gap))
+    for index in reversed(range(len(moved))):
+        moved[index] = min(moved[index], limit)
+        limit = moved[index] - gap
+    return moved
+
+
+def shares(vertex: VertexFrame) -> tuple[float, float, float]:
+    """Idle, busy and back-pressured time as fractions of one."""
+    idle, busy, pressed = (float(vertex.metrics.get(metric) or 0) / 1000 for _, metric in SHARES)
+    return idle, busy, pressed
+
+
+def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
+    """The three shares in words; in a narrow box only the greatest of them."""
+    told = [f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed))]
+    whole = f"{' · '.join(told)} %"
+    return whole if len(whole) * 4.8 <= pixels else f"{told[max(range(3), key=(idle, busy, pressed).__getitem__)]} %"
+
+
+def details(vertex: VertexFrame) -> str:
+    """Every metric of a vertex, a line each, for the hover."""
+    lines = [f"{uid} ({kind}) {description}".rstrip() for uid, kind, description in vertex.operators]
+    for title, name, unit in _WORST:
+        if (value := vertex.metrics.get(name)) is not None:
+            lines.append(f"{title}: {wording.percent(float(value) / unit)}")
+    for title, name in (*_MARKS, *((name, name) for name in vertex.metrics if _INPUT.fullmatch(name))):
+        if name in vertex.metrics:
+            mark = vertex.metrics[name]
+            lines.append(f"{title}: {wording.instant(None if mark is None else int(mark))}")
+    for name in _DETAILS:
+        value = vertex.metrics.get(name)
+        if value is not None:
+            shown = value if isinstance(value, bool) else f"{value:,.2f}".removesuffix(".00")
+            lines.append(f"{name}: {shown}")
+    return "\n".join(lines)
+
+
+def rates(vertex: VertexFrame) -> str:
+    """Records in and out per second, with the side that a source or sink does not have left out."""
+    into, out = (vertex.metrics.get(f"numRecords{way}PerSecond") for way in ("In", "Out"))
+    return f"{wording.short(into)} → {wording.short(out)} rec/s"
+
+
+def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
+    """Two lines that say what runs in a vertex: the chain's names, or the one operator's kind and description."""
+    chain = vertex.chain or tuple(uid for uid, _, _ in vertex.operators)
+    if len(chain) == 1:
+        _, kind, description = vertex.operators[0]
+        return wording.fit(kind, pixels, 11), wording.fit(description, pixels, 11)
+    lines = [""]
+    for position, uid in enumerate(chain):
+        piece = uid if position == 0 else f"→ {uid}"
+        if lines[-1] and len(f"{lines[-1]} {piece}") * 11 * 0.55 > pixels:
+            lines.append(piece)
+        else:
+            lines[-1] = f"{lines[-1]} {piece}".strip()
+    second = " ".join(lines[1:])
+    return wording.fit(lines[0], pixels, 11), wording.fit(second, pixels, 11)
+
+
+def box_columns(frame: Frame) -> Columns:
+    """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
+    half, centres = half_width(frame), places(frame)
+    room = 2 * half * width(frame) - 20
+    made: Columns = {name: [] for name in BOX_NAMES}
+    for vertex in frame.vertices:
+        x, y = centres[vertex.id]
+        left, top = x - half, y + BOX_HEIGHT / 2
+        idle, busy, pressed = shares(vertex)
+        bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
+        first, second = operator_lines(vertex, room)
+        title = wording.fit(vertex.name, room - 30, 13)
+        row = {
+            "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - BOX_HEIGHT,
+            "id": vertex.id, "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}",
+            "right_x": bar_left + bar, "first": first, "second": second, "rates": rates(vertex),
+            "title_y": top - 15, "first_y": top - 31, "second_y": top - 44, "rates_y": top - 61,
+            "bar_top": top - 71, "bar_bottom": top - 82, "shares_y": top - 93,
+            "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
+            "pressed_1": bar_left + bar * (idle + busy + pressed),
+            "shares": told_shares(idle, busy, pressed, room),
+        }  # fmt: skip
+        for name in BOX_NAMES:
+            made[name].append(row[name])
+    return made
+
+
+BOX_NAMES = (
+    "x", "text_x", "left", "right", "top", "bottom", "id", "name", "title", "parallelism", "right_x", "first",
+    "second", "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0",
+    "idle_1", "busy_1", "pressed_1", "shares",
+)  # fmt: skip
+
+
+def edge_columns(frame: Frame) -> Columns:
+    """One row per edge: its curve, its texts, and its buffer gauge (outline and fill)."""
+    half, centres = half_width(frame), places(frame)
+    names = {vertex.id: vertex.name for vertex in frame.vertices}
+    fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
+    levels: dict[tuple[float, float], list[float]] = {}
+    for edge in frame.edges:
+        if edge.source in centres and edge.target in centres:
+            levels.setdefault(_between(edge, centres), []).append(_level(edge, centres))
+    made: Columns = {name: [] for name in EDGE_NAMES}
+    for edge in frame.edges:
+        if edge.source not in centres or edge.target not in centres:
+            continue
+        (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
+        x0, x1 = x0 + half, x1 - half
+        middle, level = (x0 + x1) / 2, (y0 + y1) / 2
+        others = levels[_between(edge, centres)]
+        crowded = len(others) > CROWDED or sum(abs(other - level) < CLOSE for other in others) > 1
+        gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
+        row = {
+            "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
+            "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
+            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": "" if crowded else edge.exchange,
+            "middle": middle, "exchange_y": level + 11, "rate_y": level - 11,
+            "rate": "" if crowded else f"{wording.short(edge.records_per_second)}/s",
+            "tip": f"{edge.exchange}, {wording.short(edge.records_per_second)} rec/s",
+            "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
+            "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
+            "gauge_top": level - 19, "gauge_bottom": level - 25,
+            "buffers": "" if crowded or not edge.capacity_buffers else _buffers(edge), "buffers_y": level - 33,
+            "usage": f"{_buffers(edge)} ({wording.percent(edge.usage)})" if edge.capacity_buffers else "chained: none",
+        }  # fmt: skip
+        for name in EDGE_NAMES:
+            made[name].append(row[name])
+    return made
+
+
+EDGE_NAMES = (
+    "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", "head_x", "head_y", "width", "name", "exchange", "middle",
+    "exchange_y", "rate", "rate_y", "gauge_left", "gauge_right", "gauge_fill", "gauge_top", "gauge_bottom", "buffers",
+    "buffers_y", "usage", "tip",
+)  # fmt: skip
+
+
+def _between(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    return centres[edge.source][0], centres[edge.target][0]
+
+
+def _level(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> float:
+    return (centres[edge.source][1] + centres[edge.target][1]) / 2
+
+
+def _buffers(edge: EdgeFrame) -> str:
+    return f"{edge.queued_buffers}/{edge.capacity_buffers}"
+
+
+def thickness(edge: EdgeFrame, fastest: float) -> float:
+    """Line width in pixels, 1.5 to 6 in half pixels, in proportion to the fastest edge."""
+    share = edge.records_per_second / fastest if fastest > 0 else 0.0
+    return round((1.5 + 4.5 * min(1.0, share)) * 2) / 2

@@ -1,0 +1,203 @@
+"""The dataflow graph as a part of the dashboard: three looks, taking vertices apart by a click, zoom and pan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bokeh.core.properties import value
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJS,
+    HoverTool,
+    InlineStyleSheet,
+    PanTool,
+    RadioButtonGroup,
+    Range1d,
+    ResetTool,
+    Row,
+    TapTool,
+    WheelZoomTool,
+    ZoomInTool,
+    ZoomOutTool,
+)
+from bokeh.plotting import figure
+
+from workbench.dashboard.charts.html import KEY_IDLE_BUSY, Choice, scrolled
+from workbench.dashboard.charts.sources import refresh
+from workbench.dashboard.charts.theme import FONT, GROUP_CSS, Paint
+from workbench.dashboard.contract.part import Easel, Part
+from workbench.dashboard.views.graph import (
+    BOX_NAMES,
+    EDGE_NAMES,
+    LOWEST,
+    WIDTHS,
+    box_columns,
+    details,
+    edge_columns,
+    height,
+    width,
+)
+from workbench.dashboard.views.graph_modes import MODES, look
+from workbench.telemetry.frames import Frame
+
+
+class GraphPart(Part):
+    """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
+
+    title = "Dataflow"
+    hint = f"{KEY_IDLE_BUSY} · as tables, subtask by subtask: the view <i>subtasks</i>"
+    rest_us = 0
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        paint = easel.paint
+        self._frame: Frame | None = None
+        self._expanded: set[str] = set()
+        self._boxes = ColumnDataSource({**{name: [] for name in BOX_NAMES}, "details": []})
+        self._edges = ColumnDataSource({name: [] for name in EDGE_NAMES})
+        self._details_us = 0
+        self._rows = Range1d(0, LOWEST)
+        self.modes = RadioButtonGroup(
+            labels=list(MODES), active=MODES.index("Physical"), margin=0, height=24,
+            stylesheets=[InlineStyleSheet(css=GROUP_CSS)],
+            html_attributes={"role": "group", "aria-label": "Look of the graph"},
+        )  # fmt: skip
+        self.modes.on_change("active", lambda _attribute, _old, _new: self._draw())
+        self._tap = Choice(self._tapped)
+        self.figure = figure(
+            height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
+            x_axis_type=None, y_axis_type=None, min_width=WIDTHS[0],
+            html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
+        )  # fmt: skip
+        paint.plot(self.figure)
+        self.figure.min_border = 0
+        self.figure.grid.visible = False
+        self._add_tools()
+        self._draw_edges(paint)
+        self._draw_boxes(paint)
+        for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
+            renderer.selection_glyph = renderer.nonselection_glyph = None
+        hint = easel.texts.piece("How to read the graph", css=_HINT_CSS, role="note")
+        taps = "click a box to take it apart into its subtasks; " if easel.hears else ""
+        hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
+        bar = Row(
+            children=[self.modes, hint.div], sizing_mode="stretch_width", margin=0,
+            stylesheets=[InlineStyleSheet(css=_BAR_CSS)],
+        )  # fmt: skip
+        drawing = scrolled(self.figure, 640 if easel.alone else 330)
+        drawing.stylesheets.append(InlineStyleSheet(css=_DRAWING_CSS))
+        self.models = [bar, drawing]
+        self.inputs = (self.modes, self._tap.source)
+
+    def update(self, frame: Frame) -> None:
+        self._frame = frame
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._frame is None:
+            return
+        frame = look(self._frame, MODES[self.modes.active], self._expanded)
+        boxes = box_columns(frame)
+        stale = not 0 <= frame.time_us - self._details_us < 1_000_000
+        if stale or list(self._boxes.data["name"]) != boxes["name"]:
+            boxes["details"] = [details(vertex) for vertex in frame.vertices]
+            self._details_us = frame.time_us
+        else:
+            boxes["details"] = self._boxes.data["details"]
+        pixels = height(frame)
+        if self.figure.height != pixels:
+            self.figure.height = self._rows.end = pixels
+        if self.figure.min_width != width(frame):
+            self.figure.min_width = width(frame)
+        refresh(self._boxes, boxes)
+        refresh(self._edges, edge_columns(frame))
+
+    def _tapped(self, box: str) -> None:
+        """A click on a box takes it apart into its subtasks; a click on one of these puts them together again."""
+        if self._frame is None or MODES[self.modes.active] != "Physical":
+            return
+        self._expanded ^= {next((task.vertex for task in self._frame.tasks if task.name == box), box)}
+        self._draw()
+
+    def _add_tools(self) -> None:
+        pan, wheel = PanTool(), WheelZoomTool(modifiers={"ctrl": True})
+        tap = TapTool(visible=False)
+        tap.callback = CustomJS(args={"boxes": self._boxes, "choice": self._tap.source}, code=_TAPPED)
+        self.figure.add_tools(pan, wheel, ZoomInTool(), ZoomOutTool(), ResetTool(), tap)
+        self.figure.toolbar.active_drag = pan
+        self.figure.toolbar.active_scroll = wheel
+        self.figure.toolbar.active_tap = tap
+        self.figure.toolbar_location = "right"
+
+    def _draw_edges(self, paint: Paint) -> None:
+        plot, edges = self.figure, self._edges
+        curve = plot.bezier("x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", source=edges, line_width="width")
+        paint.set(curve.glyph, line_color="muted")
+        head = plot.scatter("head_x", "head_y", source=edges, marker="triangle", size=10, angle=-1.5708)
+        paint.set(head.glyph, fill_color="muted", line_color="muted")
+        track = plot.quad("gauge_left", "gauge_right", "gauge_top", "gauge_bottom", source=edges)
+        paint.set(track.glyph, fill_color="track", line_color="line")
+        fill = plot.quad("gauge_left", "gauge_fill", "gauge_top", "gauge_bottom", source=edges, line_color=None)
+        paint.set(fill.glyph, fill_color="accent")
+        for text, y, size, colour, style in (
+            ("exchange", "exchange_y", "11px", "muted", "italic"),
+            ("rate", "rate_y", "11px", "ink", "bold"),
+            ("buffers", "buffers_y", "10px", "muted", "normal"),
+        ):
+            written = self._write(paint, edges, "middle", y, text, size, colour, style, "center")
+            written.background_fill_alpha = 0.8
+            paint.set(written, background_fill_color="card")
+        tips = [("edge", "@name"), ("exchange", "@tip"), ("buffers", "@usage")]
+        plot.add_tools(HoverTool(renderers=[track, head], tooltips=tips, visible=False))
+
+    def _draw_boxes(self, paint: Paint) -> None:
+        plot, boxes = self.figure, self._boxes
+        box = plot.quad("left", "right", "top", "bottom", source=boxes, border_radius=6, line_width=1)
+        paint.set(box.glyph, fill_color="box", line_color="line")
+        parts = (("idle", "idle_0", "idle_1"), ("busy", "idle_1", "busy_1"), ("pressed", "busy_1", "pressed_1"))
+        for name, start, end in parts:
+            part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)
+            paint.set(part.glyph, fill_color=name)
+            if name == "pressed":
+                part.glyph.hatch_pattern = "right_diagonal_line"
+                part.glyph.hatch_scale = 6
+                part.glyph.hatch_weight = 1.5
+                paint.set(part.glyph, hatch_color="hatch")
+        for text, x, y, size, colour, style, align in (
+            ("title", "text_x", "title_y", "13px", "ink", "bold", "left"),
+            ("parallelism", "right_x", "title_y", "13px", "muted", "bold", "right"),
+            ("first", "text_x", "first_y", "11px", "muted", "normal", "left"),
+            ("second", "text_x", "second_y", "11px", "muted", "normal", "left"),
+            ("rates", "text_x", "rates_y", "13px", "ink", "normal", "left"),
+            ("shares", "text_x", "shares_y", "10px", "muted", "normal", "left"),
+        ):
+            self._write(paint, boxes, x, y, text, size, colour, style, align)
+        tip = (
+            "<div style='font-weight:600'>@name @parallelism</div>"
+            "<div style='white-space:pre;font-size:11px;line-height:1.3'>@details</div>"
+        )
+        plot.add_tools(HoverTool(renderers=[box], tooltips=tip, visible=False))
+
+    def _write(
+        self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
+    ) -> Any:
+        glyph = self.figure.text(
+            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style,
+            text_align=align, text_baseline="middle",
+        ).glyph  # fmt: skip
+        return paint.set(glyph, text_color=colour)
+
+
+_TAPPED = """
+if (cb_data.source === boxes) {
+  const [place] = boxes.selected.indices
+  boxes.selected.indices = []
+  if (place !== undefined)
+    choice.data = {row: [boxes.get_column("id")[place]], times: [choice.get_column("times")[0] + 1]}
+}
+"""
+"""A box is chosen by its name: by the time that the kernel hears of it, another one may be in its place."""
+
+_BAR_CSS = ":host { display: flex !important; gap: 14px; align-items: center; }"
+_DRAWING_CSS = ":host { margin-block: auto !important; }"
+_HINT_CSS = ":host { font-size: 11px; color: var(--wb-muted); flex: 1 1 auto; width: auto; }"

@@ -1,0 +1,5 @@
+"""What all drivers share.
+
+Belongs here: steps, turns, probes of a running job, slow work and heartbeats.
+Does not: a particular driver.
+"""

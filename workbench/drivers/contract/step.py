@@ -1,0 +1,110 @@
+"""One step as it was taken: who took it, what it took in and what it sent, to be told in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.drivers.contract.serial import CLOCK, MASTER, WRITER
+from workbench.durations import MAX_TIME, format_instant
+from workbench.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfInFlight,
+    EndOfStream,
+    LatencyMarker,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
+from workbench.operators.contract.python_rows import python_rows
+
+WORDS = 96
+"""Letters of a record that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An element that came from, or went to, another task.
+
+    Attributes:
+        task: the other one.
+        element: what moved.
+    """
+
+    task: str
+    element: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step that was taken.
+
+    Attributes:
+        actor: a task's name, ``"master"``, ``"writer"`` or ``"clock"``.
+        outcome: how it ended.
+        time_us: the job's time after it.
+        number: how many have been taken with it, from 1.
+        took: what a task took from one of its channels, if anything.
+        sent: what it put on its channels.
+
+    Example:
+        >>> Step("sum[0]", "progressed", 0, 3, Move("numbers[0]", Watermark(0))).words
+        'sum[0] took watermark 1970-01-01 00:00:00 from numbers[0].'
+    """
+
+    actor: str
+    outcome: str
+    time_us: int
+    number: int = 0
+    took: Move | None = None
+    sent: tuple[Move, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.outcome}"
+
+    @property
+    def words(self) -> str:
+        """What happened, in a sentence."""
+        if self.actor == CLOCK:
+            return f"Nothing could happen before {format_instant(self.time_us)}: the clock went on to it."
+        if self.actor == MASTER:
+            return f"The job's master had a turn: the job is {self.outcome}."
+        if self.actor == WRITER:
+            return "A part of a checkpoint was written in the background."
+        did = []
+        if self.took is not None:
+            did.append(f"took {told(self.took.element)} from {self.took.task}")
+        targets: dict[str, list[str]] = {}
+        for move in self.sent:
+            targets.setdefault(told(move.element), []).append(move.task)
+        did += [f"sent {what} to {' and '.join(tasks)}" for what, tasks in targets.items()]
+        if not did:
+            return f"{self.actor}: {self.outcome}."
+        return f"{self.actor} {', then '.join([', '.join(did[:1]), *did[1:]])}."
+
+
+def told(element: Element) -> str:
+    """An element in words, a record with its values.
+
+    Example:
+        >>> told(EndOfStream())
+        'the end'
+    """
+    match element:
+        case Records(batch):
+            if batch.num_rows != 1:
+                return f"{batch.num_rows} records"
+            values = ", ".join(f"{name}={value}" for name, value in python_rows(batch)[0].items())
+            return "record " + (values if len(values) <= WORDS else values[: WORDS - 1] + "…")
+        case Watermark(timestamp_us):
+            return "the last watermark" if timestamp_us >= MAX_TIME else f"watermark {format_instant(timestamp_us)}"
+        case CheckpointBarrier(checkpoint_id):
+            return f"barrier {checkpoint_id}"
+        case WatermarkStatus(idle):
+            return "'idle'" if idle else "'active again'"
+        case LatencyMarker():
+            return "a latency marker"
+        case EndOfInFlight():
+            return "the end of what was in flight"
+        case EndOfStream():
+            return "the end"

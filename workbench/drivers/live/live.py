@@ -1,0 +1,255 @@
+"""The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
+
+Tasks of one slot are stepped by one thread, those behind before those in front; a slot whose tasks have nothing to do
+sleeps until the other end of one of its channels, a command or a due time wakes it. None of these threads is the main
+thread, so an interrupt in a cell never reaches them.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from workbench.clock import SystemClock
+from workbench.drivers.contract.crowd import CROWD
+from workbench.drivers.contract.leaving import end_with_process
+from workbench.drivers.contract.stalls import told, told_of_writer
+from workbench.drivers.contract.turns import TURNSTILE, Turnstile
+from workbench.drivers.live.looking import Looking
+from workbench.drivers.live.slot_threads import Crew, SlotThread
+from workbench.drivers.live.ticks import Ticks
+from workbench.errors import as_error, sentence_of
+from workbench.runtime.checkpoints.background import answered
+from workbench.runtime.job.master import Master
+from workbench.runtime.messages.messages import Query
+from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.task import Task
+
+T = TypeVar("T")
+
+_LOOK_S = 0.1
+"""So often whoever waits for an answer looks whether the job has ended."""
+CANCELLATION_TIMEOUT_S = 10.0
+"""So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
+process is ended then, and here what does not return is left behind."""
+WRITERS = Turnstile(lanes=4, patience_s=0.2)
+"""Of all jobs: every call of a file system gives up the interpreter lock, and many at once hand it to and fro."""
+WRITER_TIMEOUT_S = 60.0
+"""So long it waits for what is being written: storage may be slow, and its directory is taken until it is done."""
+
+
+class LiveDriver:
+    """Runs one job on threads; it is the master's stage and does its background work.
+
+    Args:
+        name: of the job; its threads are named after it.
+        clock: the machine's.
+        on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
+            (telemetry samples here).
+    """
+
+    def __init__(self, name: str, clock: SystemClock, on_tick: Callable[[], None], tick_s: float = 0.1) -> None:
+        self._name = name
+        self._clock = clock
+        self._on_tick = on_tick
+        self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
+        self._news = threading.Event()
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._halt = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._master: Master | None = None
+        self._unseen = False
+        self._looking = Looking(clock.now_us)
+        self._crew: Crew | None = None
+        self._begun = threading.Event()
+        self._leaves = False
+        self._gives_up_us: int | None = None
+        self._left: set[Task] = set()
+        self._writing_since_us: int | None = None
+        self._office: tuple[threading.Thread, ...] = ()
+        self.ended = threading.Event()
+
+    # life --------------------------------------------------------------------------------------------------------
+
+    def run(self, master: Master) -> None:
+        """Start the job's threads; returns when the first attempt runs, or could not be started."""
+        self._master = master
+        master.call(master.start)
+        targets = {"writer": self._write, "master": self._run_master}
+        self._office = tuple(
+            threading.Thread(target=target, name=f"{self._name} {role}", daemon=True)
+            for role, target in targets.items()
+        )
+        try:
+            for thread in self._office:
+                thread.start()
+        except RuntimeError:  # the system has no thread left
+            self._work.put(None)  # which ends the one that has begun
+            raise
+        end_with_process(self)
+        self._begun.wait()
+
+    @property
+    def master(self) -> Master:
+        """The job's master; another one after it has failed."""
+        assert self._master is not None
+        return self._master
+
+    def hand_over(self, master: Master) -> None:
+        """Step this master from now on; called on the turn of the one that it succeeds."""
+        self._master = master
+        master.call(master.start)
+
+    def wake(self) -> None:
+        """The master has something to do."""
+        self._news.set()
+
+    def start(self, execution: Execution) -> None:
+        """Start one thread for each slot that has tasks."""
+        self._halt = threading.Event()
+        if self._leaves or self._left:
+            self._halt.set()
+        crew = self._crew = Crew(TURNSTILE, self._looking, self._clock.now_us, self._halt)
+        slots = [slot for slot in execution.slots if slot.tasks]
+        crew.threads = tuple(SlotThread(slot, crew) for slot in slots)
+        CROWD.join(self, len(slots))
+        self._threads = [
+            threading.Thread(target=own.run, name=f"{self._name} {slot.name} #{execution.number}", daemon=True)
+            for slot, own in zip(slots, crew.threads, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, execution: Execution) -> Collection[Task]:
+        """End the slots' threads and wait until each has left its step; the tasks of those that a canceled job has
+        waited for in vain."""
+        self._halt.set()
+        for slot in execution.slots:
+            slot.waker.wake()
+        for thread in self._threads:
+            while thread.is_alive() and not self._gives_up():
+                thread.join(_LOOK_S)
+        if self._crew is not None:
+            for own, thread in zip(self._crew.threads, self._threads, strict=True):
+                if thread.is_alive():
+                    self._left.update(own.leave_behind(thread))
+            self._crew.disband()
+            self._crew = None
+        self._threads = []
+        CROWD.leave(self)
+        return self._left
+
+    def leave_stalled_behind(self) -> None:
+        """The job is canceled: `CANCELLATION_TIMEOUT_S` from now on it waits no longer for steps that do not end."""
+        if self._gives_up_us is None:
+            self._gives_up_us = self._clock.now_us() + int(CANCELLATION_TIMEOUT_S * 1e6)
+
+    def _gives_up(self) -> bool:
+        return self._gives_up_us is not None and self._clock.now_us() >= self._gives_up_us
+
+    def stalled(self) -> str:
+        """Which task is in a step that does not end, since when and where; empty: none is."""
+        crew = self._crew
+        tasks = () if crew is None else [task for thread in crew.threads for task in thread.tasks]
+        now_us = self._clock.now_us()
+        return told(tasks, now_us) or told_of_writer(self._office[0] if self._office else None, self._since(), now_us)
+
+    def _since(self) -> int | None:
+        return None if self.ended.is_set() else self._writing_since_us
+
+    def _leaves_writer(self) -> bool:
+        """Whether all but the writer of a canceled job has ended, and that is waited for no longer."""
+        waited_us = None if self._gives_up_us is None else self._clock.now_us() - self._gives_up_us
+        patience_us = int((WRITER_TIMEOUT_S - CANCELLATION_TIMEOUT_S) * 1e6)
+        return waited_us is not None and waited_us >= patience_us and not self._office[1].is_alive()
+
+    def leave(self) -> list[threading.Thread]:
+        """The process ends: let all threads end where they are."""
+        self._leaves = True
+        self._news.set()
+        slots = [*self._threads]
+        self._halt.set()
+        if self._crew is not None:
+            for thread in self._crew.threads:
+                thread.bell.ring()
+        return [*self._office, *slots]
+
+    def inspect(self, task: Task, query: Query) -> None:
+        """The task answers when it is stepped next."""
+        task.post(query)
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
+        """Run `work` on the writer's thread, `done` on the master's."""
+        self._work.put(answered(work, done, self.master.call))
+
+    def within(self) -> bool:
+        """Whether this is one of the job's threads: a slot's, the master's or the writer's."""
+        return threading.current_thread() in (*self._threads, *self._office)
+
+    def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
+        """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set.
+
+        When the job has ended nobody is left to set it: what was asked of a master at its end may find it gone.
+        """
+        until_us = None if seconds is None else self._clock.now_us() + int(seconds * 1e6)
+        while not self.ended.is_set():
+            left_s = _LOOK_S if until_us is None else (until_us - self._clock.now_us()) / 1e6
+            if left_s <= 0 or event.wait(min(left_s, _LOOK_S)):
+                break
+            if self._leaves_writer():
+                self.ended.set()  # the directory stays taken until it returns: nobody comes between
+        return event.is_set()
+
+    # threads -----------------------------------------------------------------------------------------------------
+
+    def _run_master(self) -> None:
+        ticks = self._ticks
+        while not self._leaves:
+            self._news.clear()
+            stepped = self.master
+            turn = TURNSTILE.enter() if CROWD.jobs > 1 else None
+            try:
+                stepped.step()
+            except BaseException as error:  # noqa: BLE001  nobody else would hear of it
+                stepped.abandon(as_error(error))
+            master = self.master  # it may have handed over
+            self._begun.set()
+            now = self._clock.now_us()
+            if now >= ticks.due_us or master.over:
+                begun_ns = time.thread_time_ns()
+                self._tick(master)
+                ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000)
+            if turn is not None:
+                turn.release()
+            if master.over and not master.has_news:
+                break
+            due = master.next_due_us()
+            wait_us = (ticks.due_us if due is None else min(due, ticks.due_us)) - self._clock.now_us()
+            if wait_us > 0 and not master.has_news and not self._leaves:
+                self._news.wait(wait_us / 1e6)
+        ticks.end()
+        self.master.forget()
+        self._work.put(None)
+
+    def _tick(self, master: Master) -> None:
+        """Let telemetry look; when that fails, the job goes on unseen and its log says so once."""
+        if self._unseen:
+            return
+        try:
+            self._on_tick()
+        except Exception as error:  # noqa: BLE001  what looks at a job must not end it
+            self._unseen = True
+            master.life.tell("notice", f"telemetry stopped: {sentence_of(error)}")
+
+    def _write(self) -> None:
+        while (job := self._work.get()) is not None:
+            self._writing_since_us = self._clock.now_us()
+            lane = WRITERS.enter()
+            job()
+            if lane is not None:
+                lane.release()
+            self._writing_since_us = None
+        self.ended.set()  # last of all: nothing of this job touches its files any more

@@ -1,0 +1,398 @@
+"""The threads of one attempt's slots, and how they help each other while there is little to do.
+
+Each slot has a thread that steps its tasks, those behind before those in front, and sleeps when none has anything to
+do. Waking another thread takes longer than handling a few records, and two that are awake hand the interpreter lock to
+and fro. So as long as wakings are short, one thread does it all: when it pushes to a slot that sleeps, it takes that
+slot's tasks over for a moment instead of waking its thread, and it keeps watch for the others' due times as well. One
+thread at a time steps a slot: whoever does holds the slot's lock. As soon as a waking becomes long there is something
+to share, and everybody steps its own slot.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from workbench.drivers.contract.crowd import CROWD
+from workbench.drivers.contract.stalls import LeftBehind, interrupt
+from workbench.drivers.contract.turns import Turn, Turnstile
+from workbench.drivers.live.looking import Looking
+from workbench.drivers.live.precise_timers import wake_precisely
+from workbench.durations import MAX_TIME
+from workbench.errors import as_error
+from workbench.runtime.messages.messages import Failed
+from workbench.runtime.tasks.deployment import Slot
+from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.task import Outcome, Task
+
+_LONGEST_WAIT = 16
+"""Rounds of a slot's operators in which its sources may be kept waiting."""
+_LATE_US = 5_000
+"""A slot that another thread takes care of wakes up when it is so late."""
+_LONGEST_SLEEP_US = 50_000
+"""A sleeping slot looks around this often, whatever happens, and asks a source that waits for a time again; where many
+slots sleep, less often (`Crowd`)."""
+
+
+class Bell:
+    """Wakes one sleeping thread; a bare lock, because an Event costs more than a small step does."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def ring(self) -> None:
+        """End the wait of this moment, or the next one; callable from any thread."""
+        with suppress(RuntimeError):  # it rings already
+            self._lock.release()
+
+    def hush(self) -> None:
+        """Forget that it rang."""
+        self._lock.acquire(blocking=False)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until it rings, at most so long; whether it rang."""
+        return self._lock.acquire(timeout=seconds)
+
+
+class Crew:
+    """What the threads of one attempt share.
+
+    Args:
+        turnstile: of their turns, the same for all jobs.
+        looking: how often sources look for records.
+        now_us: reads the clock.
+        halt: set when all have to end.
+
+    Attributes:
+        threads: of all slots that have tasks.
+        helpers: the threads that are awake and have had little to do so far, by their identity.
+        watch: who sleeps until anything is due, for all of them.
+    """
+
+    __slots__ = ("halt", "helpers", "looking", "now_us", "threads", "turnstile", "watch")
+
+    def __init__(
+        self, turnstile: Turnstile, looking: Looking, now_us: Callable[[], int], halt: threading.Event
+    ) -> None:
+        self.turnstile = turnstile
+        self.looking = looking
+        self.now_us = now_us
+        self.halt = halt
+        self.threads: tuple[SlotThread, ...] = ()
+        self.helpers: set[int] = set()
+        self.watch: SlotThread | None = None
+
+    def disband(self) -> None:
+        """All threads have ended: untie what refers to itself, so that the tasks and their state are free at once."""
+        for thread in self.threads:
+            thread.leave()
+        self.threads = ()
+        self.watch = None
+
+    def first_due_us(self) -> int:
+        """When the first of all sleeping slots that can be helped has something to do; MAX_TIME: none."""
+        dues = [due for thread in self.threads if thread.can_be_helped and (due := thread.due_us) is not None]
+        return min(dues, default=MAX_TIME)
+
+
+class SlotThread:
+    """Steps the tasks of one slot, and now and then those of another.
+
+    Args:
+        slot: its own.
+        crew: what it shares with the others.
+
+    Attributes:
+        stepping: held by the thread that steps this slot's tasks.
+        bell: wakes its own thread.
+        brief: what there was to do last took little time.
+        napping: it sleeps.
+        due_us: while it sleeps: when one of its tasks has something to do; None: when something comes.
+        roused: while it sleeps: something has come from a thread that will see to it.
+        wakes_us: while it sleeps: until when.
+    """
+
+    def __init__(self, slot: Slot, crew: Crew) -> None:
+        self._slot = slot
+        self._crew = crew
+        self._operators = [task for task in reversed(slot.tasks) if isinstance(task, OperatorTask)]
+        self._sources = [task for task in slot.tasks if isinstance(task, SourceTask)]
+        self._resting_us = [0] * len(self._sources)  # until when each source has nothing to do; 0: not known
+        self.stepping = threading.Lock()
+        self.bell = Bell()
+        self._turn = Turn(crew.turnstile, crew.now_us)
+        self.brief = False
+        self._helping = False  # this thread, at present
+        self._kept_waiting = 0
+        self._spent_ns = 0
+        self.napping = False
+        self.due_us: int | None = None
+        self.roused = False
+        self.wakes_us = 0
+        for task in self._operators:
+            task.gathers = True
+        slot.waker.wake = self.wake
+        self._last_words = threading.Lock()
+        self._over = False
+        self._left: tuple[Task, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Those of its slot."""
+        return tuple(self._slot.tasks)
+
+    def leave_behind(self, thread: threading.Thread) -> tuple[Task, ...]:
+        """Nobody waits any longer for `thread`, which runs this slot: it ends as soon as it can, and closes its tasks
+        itself; these tasks. It does nothing that was still to be done: what it has been told to commit, the next run
+        commits."""
+        with self._last_words:
+            if self._over or thread.ident is None:
+                return ()
+            self._left = self.tasks
+            for task in self._left:
+                task.mailbox.clear()
+            interrupt(thread.ident)
+            return self._left
+
+    def leave(self) -> None:
+        """The thread has ended; a late ring wakes nobody."""
+        self._slot.waker.wake = self.bell.ring
+
+    @property
+    def can_be_helped(self) -> bool:
+        """Whether it sleeps, and what it had to do last took little time."""
+        return self.napping and self.brief
+
+    def wake(self) -> None:
+        """Something has come for this slot, which sleeps; called by whoever brought it."""
+        if self.brief and threading.get_ident() in self._crew.helpers:
+            self.roused = True
+        else:
+            self.bell.ring()
+
+    def run(self) -> None:
+        """The thread's life."""
+        for part in (self._live, self._say_over, self._say_over):  # an interrupt may come late, but comes only once
+            try:  # noqa: SIM105  one that comes while suppress() itself ends would be let through
+                part()
+            except LeftBehind:
+                pass
+        for task in self._left:
+            with suppress(Exception):  # nobody is left to hear of it
+                task.close()
+
+    def _say_over(self) -> None:
+        """From now on it is too late to leave this thread behind."""
+        with self._last_words:
+            self._over = True
+
+    def _live(self) -> None:
+        wake_precisely()
+        crew, turn = self._crew, self._turn
+        self._begin()
+        while not crew.halt.is_set():
+            turn.go_on()
+            if self._helping and not turn.short:
+                self._let_others_go()
+            if self._step() or (turn.short and self.help()):
+                if CROWD.jobs > 1 and turn.stays_awake():
+                    self._choose_look(turn.lasted_us)
+                continue
+            self._rest()
+        self._end()
+
+    def _begin(self) -> None:
+        """Be awake: nobody else steps this slot now."""
+        self._turn.begin()
+        self.stepping.acquire()
+        self._slot.waker.parked = False
+        if self._turn.short:
+            self._helping = True
+            self._crew.helpers.add(threading.get_ident())
+
+    def _end(self) -> None:
+        if self._helping:
+            self._help_no_more()
+        self.stepping.release()
+        self._turn.end()
+
+    def _rest(self) -> None:
+        """Sleep until there is something to do, here or where this thread keeps watch."""
+        crew, tasks = self._crew, self._slot.tasks
+        # Say that this slot sleeps, then look once more: whoever pushes from now on rings the bell.
+        self.bell.hush()
+        self.roused = False
+        self._slot.waker.parked = True
+        if any(task.has_news for task in tasks):
+            self._slot.waker.parked = False
+            return
+        self._look_out()
+        self._end()
+        self.brief = self._turn.short
+        self.napping = True
+        self._choose_look(self._turn.lasted_us)
+        rung = False
+        now_us = crew.now_us()
+        look_around_us = now_us + _longest_sleep_us()
+        while not rung and not crew.halt.is_set():
+            self.wakes_us = until_us = min(look_around_us, self._due_us())
+            if until_us <= now_us:
+                break
+            rung = self.bell.wait((until_us - now_us) / 1e6)
+            now_us = crew.now_us()
+        self.napping = False
+        self._begin()
+        if rung:
+            self._ask_again()
+        elif self._helping:
+            self._look_together()
+
+    def _due_us(self) -> int:
+        """When this thread has to wake up, if nobody wakes it before."""
+        crew, due_us = self._crew, self.due_us
+        own_us = MAX_TIME if due_us is None else due_us
+        if not self.brief:
+            return own_us
+        watch = crew.watch
+        if watch is None or not watch.napping or own_us < watch.wakes_us:
+            crew.watch = watch = self
+        return crew.first_due_us() if watch is self else own_us + _LATE_US
+
+    def _look_out(self) -> None:
+        dues = [due for task in self._operators if (due := task.next_due_us()) is not None]
+        for source, resting_us in zip(self._sources, self._resting_us, strict=True):
+            due = resting_us or source.next_due_us()
+            if due is not None:
+                dues.append(due)
+        self.due_us = min(dues, default=None)
+
+    def _ask_again(self) -> None:
+        """Something may have changed for the sources."""
+        self._resting_us = [0] * len(self._sources)
+
+    def _choose_look(self, busy_us: int) -> None:
+        """Let sources look as often as there is time for it; this slot was busy for so long."""
+        looking, ship_after_us = self._crew.looking, self._slot.tasks[0].settings.ship_after_us
+        before_us = looking.interval_us
+        spent_ns, self._spent_ns = self._spent_ns, time.thread_time_ns()
+        if looking.rested(busy_us, ship_after_us, (self._spent_ns - spent_ns) // 1_000) != before_us:
+            for thread in self._crew.threads:
+                for source in thread._sources:
+                    source.look_every(looking.interval_us)
+
+    # work ----------------------------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        """Step each operator, or else each source, once; whether anything progressed.
+
+        What has been read is worked off before more is read: so queues stay short, and what they hold is still in the
+        processor's cache. Sources get their turn now and then all the same.
+        """
+        if self._step_all(self._operators) and self._kept_waiting < _LONGEST_WAIT:
+            self._kept_waiting += 1
+            return True
+        self._kept_waiting = 0
+        return self._step_sources()
+
+    def _step_all(self, tasks: Sequence[Task]) -> bool:
+        progressed = False
+        for task in tasks:
+            outcome = self._outcome(task)
+            if outcome is None:
+                return False
+            progressed |= outcome is Outcome.PROGRESSED
+        return progressed
+
+    def _step_sources(self) -> bool:
+        progressed = False
+        for at, source in enumerate(self._sources):
+            resting_us = self._resting_us[at]
+            if resting_us and not source.mailbox and self._crew.now_us() < resting_us:
+                continue
+            outcome = self._outcome(source)
+            if outcome is None:
+                return False
+            progressed |= outcome is Outcome.PROGRESSED
+            resting_us = 0 if outcome is Outcome.NO_CREDIT else source.rests_until_us
+            self._resting_us[at] = min(resting_us, self._crew.now_us() + _longest_sleep_us())
+        return progressed
+
+    def _outcome(self, task: Task) -> Outcome | None:
+        try:
+            return task.step()
+        except BaseException as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
+            task.host.report(Failed(task.name, as_error(error)))
+            self._crew.halt.wait()  # until the master has decided what goes on
+            return None
+
+    # help ----------------------------------------------------------------------------------------------------------
+
+    def help(self) -> bool:
+        """Step the tasks of slots that sleep and have something to do; whether there was one."""
+        helped = False
+        now_us = self._crew.now_us()
+        for other in self._crew.threads:
+            due_us = other.due_us
+            due = other.can_be_helped and due_us is not None and due_us <= now_us
+            if other is not self and (other.roused or due):
+                helped |= other._be_helped(self._turn)
+        return helped
+
+    def _look_together(self) -> None:
+        """Have all sources that are due look before anything is worked off: receivers then take it all in one step."""
+        self._step_sources()
+        now_us = self._crew.now_us()
+        for other in self._crew.threads:
+            due_us = other.due_us
+            due = other.can_be_helped and due_us is not None and due_us <= now_us
+            if other is not self and due and other.stepping.acquire(blocking=False):
+                try:
+                    other._step_sources()
+                finally:
+                    other.stepping.release()
+
+    def _be_helped(self, turn: Turn) -> bool:
+        """Another thread steps this slot for its own; whether anything progressed."""
+        self.roused = False
+        if not self.stepping.acquire(blocking=False):
+            self.bell.ring()  # the one who steps it may have looked already
+            return False
+        progressed = False
+        try:
+            while not self._crew.halt.is_set() and self._step():
+                progressed = True
+                if turn.go_on():
+                    self.brief = False
+                    self.bell.ring()  # its own thread goes on
+                    break
+            self._look_out()
+        finally:
+            self.stepping.release()
+        return progressed
+
+    def _let_others_go(self) -> None:
+        """There is much to do: whoever has been waiting for this thread's help goes on without it."""
+        crew = self._crew
+        if crew.watch is self:
+            crew.watch = None
+        self._help_no_more()
+        for other in crew.threads:
+            if other is not self and other.napping and other.due_us is not None:
+                other.bell.ring()
+
+    def _help_no_more(self) -> None:
+        self._helping = False
+        self._crew.helpers.discard(threading.get_ident())
+        for other in self._crew.threads:
+            if other.roused and other is not self:
+                other.bell.ring()
+
+
+def _longest_sleep_us() -> int:
+    return int(_LONGEST_SLEEP_US * CROWD.patience)

@@ -1,0 +1,98 @@
+"""Standing by: a process that waits for the checkpoint directory of a job that another process runs (F2-16).
+
+The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
+whoever gets it may go on from the last complete checkpoint, and nobody runs beside the owner.
+
+Storage that does not answer for a moment, or a database that is locked, does not end the waiting: there is no job yet
+that could fail.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from workbench.errors import SinkError, UnreadableCheckpointError
+from workbench.runtime.job.restarts import is_final
+from workbench.runtime.storage import HeldError, Holder
+
+POLL_S = 0.2
+"""How often it is tried: a fifth of a second is soon enough, and costs next to nothing."""
+
+PAUSE_MOST_S = 5.0
+"""The pause doubles with every try in a row that fails, up to this."""
+TRIES_MAX = 20
+"""So many tries in a row may fail, in more than a minute, before the waiting ends."""
+
+T = TypeVar("T")
+
+
+class Standby(Generic[T]):
+    """Tries in a thread of its own to get something that another process has, until it is there or nobody wants it.
+
+    Args:
+        name: of the job; the thread is named after it.
+        holder: who has it now, if that is known.
+        claim: gets it, or raises a HeldError as long as somebody has it.
+        won: called with it, once.
+        failed: called with an error of `claim` that ends the waiting.
+        later: called with the first error in a row because of which it is tried again later: the storage does not
+            answer now (an OSError or an UnreadableCheckpointError), or a sink's database is locked (a SinkError that
+            is not final).
+
+    Attributes:
+        holder: who has it, as far as is known.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        holder: Holder | None,
+        claim: Callable[[], T],
+        won: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        later: Callable[[Exception], None],
+    ) -> None:
+        self._claim = claim
+        self._won = won
+        self._failed = failed
+        self._later = later
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._wait, name=f"{name} standby", daemon=True)
+        self.holder = holder
+
+    def start(self) -> None:
+        """Wait from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Nobody wants it any more."""
+        self._stopped.set()
+
+    def _wait(self) -> None:
+        failures = 0
+        while not self._stopped.wait(pause_s(failures)):
+            try:
+                claimed = self._claim()
+            except HeldError as error:
+                self.holder = error.holder
+                failures = 0
+            except (OSError, UnreadableCheckpointError, SinkError) as error:
+                failures += 1
+                if failures == TRIES_MAX or is_final(error):
+                    self._failed(error)
+                    return
+                if failures == 1:
+                    self._later(error)
+            except Exception as error:  # noqa: BLE001  whatever it is, the job's handle says so
+                self._failed(error)
+                return
+            else:
+                self._won(claimed)
+                return
+
+
+def pause_s(failures: int) -> float:
+    """How long to wait before the next try, behind so many in a row that failed."""
+    return min(POLL_S * 2.0**failures, PAUSE_MOST_S)

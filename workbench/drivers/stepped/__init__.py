@@ -1,0 +1,5 @@
+"""Drivers with virtual time.
+
+Belongs here: stepping by hand, and the seeded simulation.
+Does not: threads.
+"""

@@ -1,0 +1,49 @@
+"""Snapshot pieces that take their time: encoding, hashing and fsync happen off the data path.
+
+A value of a snapshot may be a *deferred* piece: a function without arguments. The task hands the snapshot over at
+once; the checkpoint's background writer calls the piece, stores what it returns, and acknowledges the checkpoint only
+then. Of state that is larger than memory it returns a reader, whose batches are written one by one. A piece may be
+called more than once and from another thread than the operator's, so it touches only what it owns; when it or its
+reader raises, the checkpoint fails and the operator goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from workbench.from_json import Json
+
+Deferred = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
+"""Computes a snapshot's value when the background writer calls it."""
+
+FILES = "$files"
+"""Name of a snapshot's piece that lists the files which the snapshot needs besides itself: paths relative to
+``OperatorContext.data_dir``. The runtime deletes a file when the last complete checkpoint that lists it is gone; the
+operator never does. A restore does not get this piece back."""
+
+GONE = pa.field("$gone", pa.bool_())
+"""A column of rows that have changed: true where the key has no state any more. Of several rows of a key the last one
+counts."""
+
+
+@runtime_checkable
+class ChangingRows(Protocol):
+    """A deferred piece that can also give what has changed since an earlier snapshot's piece.
+
+    Attributes:
+        moment: of the snapshot; equal to no other's.
+    """
+
+    @property
+    def moment(self) -> object: ...
+
+    def __call__(self) -> pa.RecordBatchReader:
+        """All rows."""
+        ...
+
+    def since(self, moment: object) -> pa.RecordBatchReader | None:
+        """The rows that have changed since that moment, with the column `GONE`; None where that is not known."""
+        ...

@@ -1,0 +1,167 @@
+"""Arithmetic; what has no result, such as a division by zero or an overflow, is null (Spark's ``try_`` functions)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.expressions.evaluation.casts import widen
+from workbench.expressions.evaluation.dividing import by_constant, constant_divisor
+from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
+from workbench.expressions.tree.scope import Scope
+from workbench.expressions.tree.sql import Tree, render
+from workbench.expressions.tree.types import common_type
+
+_DOUBLE = pa.float64()
+_INTERVAL_US = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+
+def _numbers(scope: Scope, tree: Tree, symbol: str) -> tuple[Node, Node]:
+    left, right = scope.number(tree.this, symbol), scope.number(tree.expression, symbol)
+    type_ = common_type(left.type, right.type)
+    assert type_ is not None, "two numbers always meet"
+    return widen(left, type_), widen(right, type_)
+
+
+def _checked(kernel: str, symbol: str) -> Callable[[Scope, Tree], Node]:
+    def build(scope: Scope, tree: Tree) -> Node:
+        if isinstance(tree.expression, exp.Interval):
+            return _shift(scope, kernel, scope.node(tree.this), tree.expression, render(tree))
+        if isinstance(tree.this, exp.Interval) and symbol == "+":
+            return _shift(scope, kernel, scope.node(tree.expression), tree.this, render(tree))
+        left, right = _numbers(scope, tree, symbol)
+        if pa.types.is_floating(left.type):
+            return apply(kernel, [left, right], left.type, render(tree))
+        return apply_or_null(f"{kernel}_checked", [left, right], left.type, render(tree))
+
+    return build
+
+
+def _shift(scope: Scope, kernel: str, time: Node, interval: Tree, text: str) -> Node:
+    """A time moved by a fixed interval."""
+    unit = str(interval.args.get("unit") or "").upper().rstrip("S")
+    if unit not in _INTERVAL_US:
+        raise scope.error(
+            f"{render(interval)} is not supported: write INTERVAL '1' HOUR with one of {', '.join(_INTERVAL_US)}"
+        )
+    try:
+        amount = int(interval.name)
+    except ValueError:
+        raise scope.error(
+            f"{render(interval)} is not supported: an interval is a constant whole number and a unit"
+        ) from None
+    if not pa.types.is_timestamp(time.type):
+        raise scope.needs(render(interval), "a timestamp", time, "timestamp")
+    length = constant(pa.scalar(amount * _INTERVAL_US[unit], pa.duration("us")), render(interval))
+    return apply_or_null(f"{kernel}_checked", [time, length], time.type, text)
+
+
+def _without_zero(divisor: Node) -> Node:
+    """The divisor with null for zero."""
+    zero = constant(pa.scalar(0, divisor.type), "0")
+    test = apply("equal", [divisor, zero], pa.bool_(), "")
+    if divisor.constant is not None and test.constant is not None and test.constant.as_py() is not True:
+        return divisor
+    return apply("if_else", [test, null_of(divisor.type), divisor], divisor.type, divisor.text)
+
+
+def _divide(scope: Scope, tree: Tree) -> Node:
+    left, right = scope.number(tree.this, "/"), scope.number(tree.expression, "/")
+    operands = [widen(left, _DOUBLE), _without_zero(widen(right, _DOUBLE))]
+    return apply("divide", operands, _DOUBLE, render(tree))
+
+
+def _whole_divide(scope: Scope, tree: Tree) -> Node:
+    nodes = [scope.number(tree.this, "DIV"), scope.number(tree.expression, "DIV")]
+    for node in nodes:
+        if not pa.types.is_integer(node.type):
+            raise scope.needs("DIV", "whole numbers", node, "bigint")
+    left, right = (widen(node, pa.int64()) for node in nodes)
+    if (divisor := constant_divisor(right)) is not None:
+        quotient = by_constant(divisor, remainder=False, otherwise=lambda value: pc.divide(value, divisor))
+        return call(quotient, [left], pa.int64(), render(tree))
+    return apply_or_null("divide_checked", [left, _without_zero(right)], pa.int64(), render(tree))
+
+
+def _remainder(scope: Scope, tree: Tree) -> Node:
+    left, right = _numbers(scope, tree, "%")
+    if (divisor := constant_divisor(right)) is not None:
+        constant_right = right.constant
+        rest = by_constant(divisor, remainder=True, otherwise=lambda value: _whole_remainder(value, constant_right))
+        return call(rest, [left], left.type, render(tree))
+    right = _without_zero(right)
+    function = _float_remainder if pa.types.is_floating(left.type) else _whole_remainder
+    return call(function, [left, right], left.type, render(tree))
+
+
+def _whole_remainder(dividend: Datum, divisor: Datum) -> Datum:
+    # The sign of the divisor does not matter, and without it the smallest number over -1 cannot overflow.
+    divisor = pc.abs(divisor)
+    return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor))
+
+
+def _float_remainder(dividend: Datum, divisor: Datum) -> Datum:
+    # Exact, unlike a - trunc(a / b) * b; Arrow has no such kernel.
+    valid = pc.and_(pc.is_valid(dividend), pc.is_valid(divisor))
+    with np.errstate(invalid="ignore"):
+        values = np.fmod(_floats(dividend), _floats(divisor))
+    if isinstance(valid, pa.Scalar):
+        return pa.scalar(float(values) if valid.as_py() else None, dividend.type)
+    return pa.array(values, dividend.type, mask=np.logical_not(valid.to_numpy(zero_copy_only=False)))
+
+
+def _floats(value: Datum) -> np.ndarray | float:
+    if isinstance(value, pa.Scalar):
+        return np.nan if value.as_py() is None else float(value.as_py())
+    values: np.ndarray = value.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _negate(scope: Scope, tree: Tree) -> Node:
+    text = render(tree)
+    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        return _number(scope, f"-{tree.this.name}")
+    node = scope.number(tree.this, "-")
+    return apply_or_null("negate_checked", [node], node.type, text)
+
+
+def _literal(scope: Scope, tree: Tree) -> Node:
+    return constant(pa.scalar(tree.name), render(tree)) if tree.is_string else _number(scope, tree.name)
+
+
+def _number(scope: Scope, digits: str) -> Node:
+    """A whole number (int, or bigint where it is large) or a double."""
+    try:
+        value = int(digits)
+    except ValueError:
+        return constant(pa.scalar(float(digits)), digits)
+    if -(2**31) <= value < 2**31:
+        return constant(pa.scalar(value, pa.int32()), digits)
+    if -(2**63) <= value < 2**63:
+        return constant(pa.scalar(value, pa.int64()), digits)
+    raise scope.error(f"{digits} is too large for a bigint: write it as a double, {digits}.0")
+
+
+BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
+    exp.Add: _checked("add", "+"),
+    exp.Sub: _checked("subtract", "-"),
+    exp.Mul: _checked("multiply", "*"),
+    exp.Div: _divide,
+    exp.IntDiv: _whole_divide,
+    exp.Mod: _remainder,
+    exp.Neg: _negate,
+    exp.Literal: _literal,
+    exp.SafeDivide: _divide,
+}

@@ -1,0 +1,198 @@
+"""Comparisons, membership and three-valued logic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.expressions.evaluation.casts import cast, widen
+from workbench.expressions.evaluation.float_order import compare_floats, may_be_nan, with_both_zeros
+from workbench.expressions.tree.node import Datum, Node, apply, call, constant
+from workbench.expressions.tree.scope import Scope
+from workbench.expressions.tree.sql import Tree, render
+from workbench.expressions.tree.types import common_type, is_number, is_time, type_name
+
+_BOOL = pa.bool_()
+
+
+def unify(scope: Scope, nodes: Sequence[Node], problem: str) -> list[Node]:
+    """All nodes in the one type that they meet in; constant text becomes a time where it meets one.
+
+    Args:
+        scope: of the compilation.
+        nodes: the operands.
+        problem: what cannot be done when they do not meet, for example ``cannot compare``.
+    """
+    nodes = _read_times(scope, nodes)
+    target, holder = nodes[0].type, nodes[0]
+    for node in nodes[1:]:
+        common = common_type(target, node.type)
+        if common is None:
+            raise _mismatch(scope, holder, node, problem)
+        if common != target:
+            target, holder = common, node
+    return [widen(node, target) for node in nodes]
+
+
+def _read_times(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
+    time = next((node for node in nodes if is_time(node.type)), None)
+    if time is None:
+        return list(nodes)
+    read = []
+    for node in nodes:
+        if node.constant is not None and pa.types.is_string(node.type) and node.constant.is_valid:
+            wanted = pa.timestamp("us", getattr(time.type, "tz", None))
+            converted = cast(node, wanted, node.text)
+            if converted is None or converted.constant is None or not converted.constant.is_valid:
+                raise scope.error(
+                    f"{node.text} is compared with {time.text} ({type_name(time.type)}) but is not a time: "
+                    "write it as '2013-01-31 06:00:00'"
+                )
+            node = converted
+        read.append(node)
+    return read
+
+
+def _mismatch(scope: Scope, left: Node, right: Node, problem: str) -> Exception:
+    # The likely slip is on the side that is text: it holds numbers, or should have been quoted.
+    odd, other = (left, right) if pa.types.is_string(left.type) else (right, left)
+    return scope.error(
+        f"{problem} {left.text} ({type_name(left.type)}) and {right.text} ({type_name(right.type)}): "
+        f"convert one, for example CAST({odd.text} AS {type_name(other.type)})"
+    )
+
+
+def _comparison(kernel: str) -> Callable[[Scope, Tree], Node]:
+    def build(scope: Scope, tree: Tree) -> Node:
+        return _compare(scope, kernel, scope.node(tree.this), scope.node(tree.expression), render(tree))
+
+    return build
+
+
+def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> Node:
+    nan = may_be_nan(left), may_be_nan(right)
+    left, right = unify(scope, [left, right], "cannot compare")
+    if not (
+        is_number(left.type)
+        or is_time(left.type)
+        or pa.types.is_string(left.type)
+        or pa.types.is_boolean(left.type)
+        or pa.types.is_binary(left.type)
+        or pa.types.is_null(left.type)
+    ):
+        raise scope.error(
+            f"cannot compare values of type {type_name(left.type)} in {text}: use map to take values out of them first"
+        )
+    if pa.types.is_null(left.type):
+        return constant(pa.scalar(None, _BOOL), text)
+    if pa.types.is_floating(left.type):
+        return compare_floats(kernel, left, right, nan, text)
+    return apply(kernel, [left, right], _BOOL, text)
+
+
+def _null_safe(scope: Scope, tree: Tree) -> Node:
+    left, right = scope.node(tree.this), scope.node(tree.expression)
+    equal = _compare(scope, "equal", left, right, render(tree))
+    known = apply("coalesce", [equal, constant(pa.scalar(False), "")], _BOOL, "")
+    both_null = apply("and", [apply("is_null", [left], _BOOL, ""), apply("is_null", [right], _BOOL, "")], _BOOL, "")
+    return apply("or", [known, both_null], _BOOL, render(tree))
+
+
+def _null_safe_unequal(scope: Scope, tree: Tree) -> Node:
+    return apply("invert", [_null_safe(scope, tree)], _BOOL, render(tree))
+
+
+def _between(scope: Scope, tree: Tree) -> Node:
+    value, text = scope.node(tree.this), render(tree)
+    low = _compare(scope, "greater_equal", value, scope.node(tree.args["low"]), text)
+    high = _compare(scope, "less_equal", value, scope.node(tree.args["high"]), text)
+    return apply("and_kleene", [low, high], _BOOL, text)
+
+
+def _in(scope: Scope, tree: Tree) -> Node:
+    text = render(tree)
+    if tree.args.get("query") or tree.args.get("unnest") or tree.args.get("field"):
+        raise scope.error(f"{text} asks a query, which is not supported: give a list of values, or use join")
+    value, *items = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot compare")
+    if pa.types.is_null(value.type):
+        return constant(pa.scalar(None, _BOOL), text)
+    listed = [item.constant for item in items if item.constant is not None]
+    if len(listed) < len(items):
+        return _any_equal(scope, value, items, text)
+    return call(_membership(with_both_zeros(pa.array(listed, value.type))), [value], _BOOL, text)
+
+
+def _any_equal(scope: Scope, value: Node, items: Sequence[Node], text: str) -> Node:
+    result = constant(pa.scalar(False), text)
+    for item in items:
+        result = apply("or_kleene", [result, _compare(scope, "equal", value, item, text)], _BOOL, text)
+    return result
+
+
+def _membership(listed: pa.Array) -> Callable[[Datum], Datum]:
+    options = pc.SetLookupOptions(listed.drop_null())
+    has_null = listed.null_count > 0
+    unknown = pa.scalar(None, _BOOL)
+
+    def test(value: Datum) -> Datum:
+        found = pc.call_function("is_in", [value], options)
+        if has_null:
+            # Not in the list, but the list has an unknown value: unknown.
+            found = pc.if_else(found, found, unknown)
+        if isinstance(value, pa.Array) and not value.null_count:
+            return found
+        return pc.if_else(pc.is_valid(value), found, unknown)
+
+    return test
+
+
+def _logic(kernel: str, word: str) -> Callable[[Scope, Tree], Node]:
+    def build(scope: Scope, tree: Tree) -> Node:
+        operands = [scope.boolean(tree.this, word), scope.boolean(tree.expression, word)]
+        return apply(kernel, operands, _BOOL, render(tree))
+
+    return build
+
+
+def _not(scope: Scope, tree: Tree) -> Node:
+    return apply("invert", [scope.boolean(tree.this, "NOT")], _BOOL, render(tree))
+
+
+def _is(scope: Scope, tree: Tree) -> Node:
+    text = render(tree)
+    if isinstance(tree.expression, exp.Null):
+        return apply("is_null", [scope.node(tree.this)], _BOOL, text)
+    value = scope.boolean(tree.this, "IS")
+    wanted = scope.boolean(tree.expression, "IS")
+    equal = apply("equal", [value, wanted], _BOOL, text)
+    return apply("coalesce", [equal, constant(pa.scalar(False), "")], _BOOL, text)
+
+
+def _named(scope: Scope, tree: Tree) -> Node:
+    """Functions that the parser has no node for."""
+    kernel = {"isnull": "is_null", "isnotnull": "is_valid"}.get(tree.name.lower())
+    if kernel is None or len(tree.expressions) != 1:
+        raise scope.unsupported(tree)
+    return apply(kernel, [scope.node(tree.expressions[0])], _BOOL, render(tree))
+
+
+BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
+    exp.EQ: _comparison("equal"),
+    exp.NEQ: _comparison("not_equal"),
+    exp.LT: _comparison("less"),
+    exp.LTE: _comparison("less_equal"),
+    exp.GT: _comparison("greater"),
+    exp.GTE: _comparison("greater_equal"),
+    exp.NullSafeEQ: _null_safe,
+    exp.NullSafeNEQ: _null_safe_unequal,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.And: _logic("and_kleene", "AND"),
+    exp.Or: _logic("or_kleene", "OR"),
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Anonymous: _named,
+}

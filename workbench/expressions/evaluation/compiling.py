@@ -1,0 +1,164 @@
+"""From an expression and a schema to Arrow kernels: everything is checked here, nothing is looked up per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.errors import ExpressionError
+from workbench.expressions.evaluation import arithmetic, comparing, conditional, functions, times
+from workbench.expressions.evaluation.casts import cast
+from workbench.expressions.evaluation.choice import Choice, Codes, accepted_codes
+from workbench.expressions.tree.expression import Expression
+from workbench.expressions.tree.node import Coded, Node, constant
+from workbench.expressions.tree.scope import Scope, column_node
+from workbench.expressions.tree.sql import TOO_DEEP, Tree, parse_sql, refuse_half_pairs, render
+from workbench.expressions.tree.types import CAST_TYPES, type_name
+from workbench.origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression that is ready to run on batches of one schema.
+
+    Attributes:
+        type: of the result.
+        sql: the expression as Spark SQL text.
+        column: the index of the column that it is, None where it is computed.
+    """
+
+    type: pa.DataType
+    sql: str
+    _node: Node
+    _accepted: Coded | None = None
+    column: int | None = None
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        """The value of every row of `batch`, which has the schema compiled for; releases the GIL in the kernels."""
+        value = self._node.evaluate(batch)
+        return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
+
+    def choose(self, batch: pa.RecordBatch) -> Choice:
+        """The rows of `batch` for which this condition is true, in the form in which that is known soonest.
+
+        Example:
+            >>> late = compile_expression("delay > 15", pa.schema({"delay": pa.int64()}))
+            >>> late.choose(pa.RecordBatch.from_pydict({"delay": [3, None, 20]})).to_pylist()
+            [False, None, True]
+        """
+        if self._node.rows is not None:
+            return self._node.rows(batch)
+        if self._accepted is not None:
+            column = batch.column(self._accepted.column)
+            accepted = self._accepted.values(column)
+            if accepted is not None:
+                return Codes(column, accepted)
+        return self(batch)
+
+
+def compile_expression(expression: Expression | str, schema: pa.Schema, origin: Origin | None = None) -> Compiled:
+    """Check an expression against a schema and compile it.
+
+    Results are those of Spark SQL, with two rules. What has no result (division by zero, an overflow, text that is not
+    a number in a cast) is null, as in Spark's ``try_`` functions, so that one bad record never stops a stream; Spark 4
+    in its ANSI mode fails there instead. Numbers with a point are doubles, where Spark has exact decimals. An instant's
+    parts (hour, day) are those of UTC. NaN equals NaN and is larger than any number.
+
+    Args:
+        expression: built with `col`, or Spark SQL text.
+        schema: of the batches to come; names are case-sensitive.
+        origin: the user's line, for errors.
+
+    Raises:
+        ExpressionError: unknown column, unsupported function, or types that do not fit.
+
+    Example:
+        >>> late = compile_expression("delay > 15", pa.schema({"delay": pa.int64()}))
+        >>> late(pa.RecordBatch.from_pydict({"delay": [3, None, 20]})).to_pylist()
+        [False, None, True]
+    """
+    try:
+        text = expression if isinstance(expression, str) else expression.sql
+        compiled = _COMPILED.get((text, schema))
+        return _compile(expression, text, schema, origin) if compiled is None else compiled
+    except RecursionError:
+        raise ExpressionError(TOO_DEEP, origin=origin) from None
+
+
+_COMPILED: dict[tuple[str, pa.Schema], Compiled] = {}
+"""What was compiled last: a plan asks for the same expression when it is built, narrowed and run in each subtask. What
+reads dictionaries is not kept, because it remembers the one that it met last, and each subtask meets others."""
+_COMPILED_MAX = 512
+
+
+def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin: Origin | None) -> Compiled:
+    refuse_half_pairs(text, origin)
+    tree = parse_sql(expression, origin) if isinstance(expression, str) else expression.tree
+    while isinstance(tree, exp.Alias | exp.Paren):
+        tree = tree.this
+    scope = Scope(schema, text, _BUILDERS, _SUPPORTED, origin)
+    if isinstance(tree, exp.Column) and not tree.table:
+        # A bare column keeps its stored type (a dictionary, for example) and is not copied.
+        index, type_ = scope.column(tree.name)
+        bare = Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text), column=index)
+        return _keep(bare, schema)
+    try:
+        node = scope.node(tree)
+        # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
+        node.evaluate(pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema))
+    except pa.ArrowNotImplementedError:
+        kinds = {name: type_name(scope.column(name)[1]) for name in Expression(tree).columns}
+        listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+        raise scope.error(
+            f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
+        ) from None
+    accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
+    return _keep(Compiled(node.type, text, node, accepted), schema)
+
+
+def _keep(compiled: Compiled, schema: pa.Schema) -> Compiled:
+    if not any(pa.types.is_dictionary(item.type) for item in schema):
+        while len(_COMPILED) >= _COMPILED_MAX:
+            _COMPILED.pop(next(iter(_COMPILED)), None)
+        _COMPILED[compiled.sql, schema] = compiled
+    return compiled
+
+
+def _cast(scope: Scope, tree: Tree) -> Node:
+    node, name = scope.node(tree.this), render(tree.args["to"]).lower()
+    if name not in CAST_TYPES:
+        raise scope.error(f"{render(tree)} converts to the unsupported type {name}: valid are {', '.join(CAST_TYPES)}")
+    result = cast(node, CAST_TYPES[name], render(tree))
+    if result is None:
+        raise scope.error(f"{node.text} ({type_name(node.type)}) cannot be converted to {name}")
+    return result
+
+
+def _inner(scope: Scope, tree: Tree) -> Node:
+    return replace(scope.node(tree.this), text=render(tree))
+
+
+_BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
+    exp.Column: column_node,
+    exp.Paren: _inner,
+    exp.Boolean: lambda scope, tree: constant(pa.scalar(bool(tree.this)), render(tree)),
+    exp.Null: lambda scope, tree: constant(pa.scalar(None), "NULL"),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    **arithmetic.BUILDERS,
+    **comparing.BUILDERS,
+    **conditional.BUILDERS,
+    **functions.BUILDERS,
+    **times.BUILDERS,
+}
+
+_SUPPORTED = (
+    "arithmetic (+ - * / % DIV, INTERVAL), comparisons (= <> < <= > >= <=>, IS NULL, IN, BETWEEN, LIKE, ILIKE, RLIKE), "
+    "AND, OR, NOT, CASE, CAST and the functions abs, ceil, coalesce, concat, contains, date_trunc, day, dayofmonth, "
+    "dayofweek, dayofyear, endswith, exp, floor, greatest, hour, if, ifnull, isnan, isnotnull, isnull, least, "
+    "length, ln, lower, ltrim, minute, mod, month, nullif, nvl, power, quarter, replace, round, rtrim, second, sqrt, "
+    "startswith, substring, to_date, trim, try_divide, unix_timestamp, upper, year"
+)

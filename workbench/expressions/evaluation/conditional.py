@@ -1,0 +1,75 @@
+"""Choices between values: CASE, IF, COALESCE, NULLIF, GREATEST and LEAST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.expressions.evaluation.comparing import unify
+from workbench.expressions.evaluation.float_order import greatest
+from workbench.expressions.tree.node import Datum, Node, apply, call, null_of
+from workbench.expressions.tree.scope import Scope
+from workbench.expressions.tree.sql import Tree, render
+
+
+def _case(scope: Scope, tree: Tree) -> Node:
+    tests = [branch.this for branch in tree.args["ifs"]]
+    if tree.this is not None:
+        tests = [exp.EQ(this=tree.this.copy(), expression=test.copy()) for test in tests]
+    values = [branch.args["true"] for branch in tree.args["ifs"]]
+    return _choose(scope, tests, values, tree.args.get("default"), render(tree))
+
+
+def _if(scope: Scope, tree: Tree) -> Node:
+    return _choose(scope, [tree.this], [tree.args["true"]], tree.args.get("false"), render(tree))
+
+
+def _choose(scope: Scope, tests: Sequence[Tree], values: Sequence[Tree], default: Tree | None, text: str) -> Node:
+    conditions = [scope.boolean(test, "WHEN") for test in tests]
+    nodes = [scope.node(value) for value in values]
+    nodes.append(scope.node(default) if default is not None else null_of(pa.null()))
+    nodes = unify(scope, nodes, "cannot choose between")
+    result = nodes[-1]
+    for condition, value in zip(reversed(conditions), reversed(nodes[:-1]), strict=True):
+        result = call(_if_true, [condition, value, result], value.type, text)
+    return result
+
+
+def _if_true(condition: Datum, value: Datum, other: Datum) -> Datum:
+    # A null condition counts as false, whereas the kernel would make the result null.
+    if isinstance(condition, pa.Scalar) or condition.null_count:
+        condition = pc.fill_null(condition, False)
+    return pc.if_else(condition, value, other)
+
+
+def _first_known(scope: Scope, tree: Tree) -> Node:
+    nodes = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot coalesce")
+    return apply("coalesce", nodes, nodes[0].type, render(tree))
+
+
+def _null_if(scope: Scope, tree: Tree) -> Node:
+    test = exp.EQ(this=tree.this.copy(), expression=tree.expression.copy())
+    return _choose(scope, [test], [exp.Null()], tree.this, render(tree))
+
+
+def _extreme(kernel: str) -> Callable[[Scope, Tree], Node]:
+    def build(scope: Scope, tree: Tree) -> Node:
+        nodes = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot compare")
+        if kernel == "max_element_wise" and pa.types.is_floating(nodes[0].type):
+            return call(greatest, nodes, nodes[0].type, render(tree))
+        return apply(kernel, nodes, nodes[0].type, render(tree), pc.ElementWiseAggregateOptions(skip_nulls=True))
+
+    return build
+
+
+BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _first_known,
+    exp.Nullif: _null_if,
+    exp.Greatest: _extreme("max_element_wise"),
+    exp.Least: _extreme("min_element_wise"),
+}

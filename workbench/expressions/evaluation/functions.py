@@ -1,0 +1,233 @@
+"""Functions of numbers and text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.expressions.evaluation.casts import cast, widen
+from workbench.expressions.evaluation.searching import contains, matches, required_literal, search
+from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
+from workbench.expressions.tree.scope import Scope
+from workbench.expressions.tree.sql import Tree, render
+
+_BOOL, _DOUBLE, _INT, _TEXT = pa.bool_(), pa.float64(), pa.int32(), pa.string()
+_LONGEST_TEXT = 2**31 - 1
+
+Builder = Callable[[Scope, Tree], Node]
+
+
+def _abs(scope: Scope, tree: Tree) -> Node:
+    node = scope.number(tree.this, "abs")
+    return apply_or_null("abs_checked", [node], node.type, render(tree))
+
+
+def _round(scope: Scope, tree: Tree) -> Node:
+    node, places = scope.number(tree.this, "round"), tree.args.get("decimals")
+    decimals = 0 if places is None else scope.constant_int(places, "round")
+    options = pc.RoundOptions(decimals, round_mode="half_towards_infinity")
+    return apply_or_null("round", [node], node.type, render(tree), options)
+
+
+def _whole(kernel: str) -> Builder:
+    """FLOOR and CEIL: a bigint."""
+
+    def build(scope: Scope, tree: Tree) -> Node:
+        text = render(tree)
+        if tree.args.get("decimals") is not None:
+            raise scope.error(f"{text} is not supported with decimals: use round")
+        node = scope.number(tree.this, kernel)
+        if pa.types.is_integer(node.type):
+            return widen(node, pa.int64())
+        whole = cast(apply(kernel, [node], node.type, text), pa.int64(), text)
+        assert whole is not None, "doubles convert to bigint"
+        return whole
+
+    return build
+
+
+def _of_double(kernel: str, name: str) -> Builder:
+    def build(scope: Scope, tree: Tree) -> Node:
+        return apply(kernel, [widen(scope.number(tree.this, name), _DOUBLE)], _DOUBLE, render(tree))
+
+    return build
+
+
+def _logarithm(scope: Scope, tree: Tree) -> Node:
+    """The natural logarithm; null of zero and below, as in Spark."""
+    node = widen(scope.number(tree.this, "ln"), _DOUBLE)
+    positive = apply("greater", [node, constant(pa.scalar(0.0), "0")], _BOOL, "")
+    kept = apply("if_else", [positive, node, null_of(_DOUBLE)], _DOUBLE, "")
+    return apply("ln", [kept], _DOUBLE, render(tree))
+
+
+def _power(scope: Scope, tree: Tree) -> Node:
+    operands = [widen(scope.number(part, "power"), _DOUBLE) for part in (tree.this, tree.expression)]
+    return apply("power", operands, _DOUBLE, render(tree))
+
+
+def _is_nan(scope: Scope, tree: Tree) -> Node:
+    node = widen(scope.number(tree.this, "isnan"), _DOUBLE)
+    test = apply("is_nan", [node], _BOOL, "")
+    return apply("coalesce", [test, constant(pa.scalar(False), "")], _BOOL, render(tree))
+
+
+def _of_text(kernel: str, name: str) -> Builder:
+    def build(scope: Scope, tree: Tree) -> Node:
+        return apply(kernel, [scope.string(tree.this, name)], _TEXT, render(tree))
+
+    return build
+
+
+def _length(scope: Scope, tree: Tree) -> Node:
+    return apply("utf8_length", [scope.string(tree.this, "length")], _INT, render(tree))
+
+
+def _contains(scope: Scope, tree: Tree) -> Node:
+    node = scope.string(tree.this, "contains")
+    return search(contains(scope.constant_text(tree.expression, "contains")), node, render(tree))
+
+
+def _find(kernel: str, name: str) -> Builder:
+    """A test of text against constant text."""
+
+    def build(scope: Scope, tree: Tree) -> Node:
+        node = scope.string(tree.this, name)
+        wanted = scope.constant_text(tree.expression, name)
+        return apply(kernel, [node], _BOOL, render(tree), pc.MatchSubstringOptions(wanted))
+
+    return build
+
+
+def _like(ignore_case: bool) -> Builder:
+    def build(scope: Scope, tree: Tree) -> Node:
+        node = scope.string(tree.this, "LIKE")
+        pattern = like_pattern(scope, scope.constant_text(tree.expression, "LIKE"), "\\")
+        return _match(node, pattern, render(tree), ignore_case)
+
+    return build
+
+
+def _escape(scope: Scope, tree: Tree) -> Node:
+    like, escape = tree.this, scope.constant_text(tree.expression, "ESCAPE")
+    if len(escape) != 1 or not isinstance(like, exp.Like | exp.ILike):
+        raise scope.error(f"{render(tree)}: ESCAPE takes one character after LIKE")
+    node = scope.string(like.this, "LIKE")
+    pattern = like_pattern(scope, scope.constant_text(like.expression, "LIKE"), escape)
+    result = _match(node, pattern, render(tree), isinstance(like, exp.ILike))
+    return apply("invert", [result], _BOOL, render(tree)) if like.args.get("negate") else result
+
+
+def like_pattern(scope: Scope, pattern: str, escape: str) -> str:
+    """A LIKE pattern as an anchored regular expression."""
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, None)
+            if following not in ("%", "_", escape):
+                raise scope.error(
+                    f"the LIKE pattern {pattern!r} has {escape!r} before neither % nor _: "
+                    f"write {escape * 2} for the character itself"
+                )
+            parts.append(re.escape(following))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+    return f"(?s)^{''.join(parts)}$"
+
+
+def _match(node: Node, pattern: str, text: str, ignore_case: bool = False) -> Node:
+    if ignore_case:
+        options = pc.MatchSubstringOptions(pattern, ignore_case=True)
+        return apply("match_substring_regex", [node], _BOOL, text, options)
+    return search(matches(pattern, required_literal(pattern.removeprefix("(?s)"))), node, text)
+
+
+def _rlike(scope: Scope, tree: Tree) -> Node:
+    node, pattern = scope.string(tree.this, "RLIKE"), scope.constant_text(tree.expression, "RLIKE")
+    try:
+        pc.match_substring_regex(pa.scalar(""), pattern)
+    except pa.ArrowInvalid:
+        raise scope.error(
+            f"the regular expression {pattern!r} is not valid: write it in RE2's syntax, without look-around"
+        ) from None
+    return _match(node, pattern, render(tree))
+
+
+def _concat(scope: Scope, tree: Tree) -> Node:
+    nodes = []
+    for part in tree.expressions or [tree.this, tree.expression]:
+        node = scope.node(part)
+        text = cast(node, _TEXT, node.text)
+        if text is None:
+            raise scope.needs("concat", "text", node, "string")
+        nodes.append(text)
+    separator = constant(pa.scalar(""), "''")
+    return apply("binary_join_element_wise", [*nodes, separator], _TEXT, render(tree))
+
+
+def _substring(scope: Scope, tree: Tree) -> Node:
+    """Positions count from 1, and from the end when negative."""
+    node, text = scope.string(tree.this, "substring"), render(tree)
+    if tree.args.get("start") is None:
+        raise scope.error(f"{text} needs the position of the first character: substring(text, position, length)")
+    start = scope.constant_int(tree.args["start"], "substring")
+    length = tree.args.get("length")
+    count = _LONGEST_TEXT if length is None else max(0, scope.constant_int(length, "substring"))
+    return call(_slice(start, count), [node], _TEXT, text)
+
+
+def _slice(start: int, count: int) -> Callable[[Datum], Datum]:
+    if start >= 0:
+        first = max(0, start - 1)
+        options = pc.SliceOptions(first, min(first + count, _LONGEST_TEXT))
+        return lambda value: pc.call_function("utf8_slice_codeunits", [value], options)
+    return lambda value: pc.utf8_slice_codeunits(value, start, start + count if start + count < 0 else None)
+
+
+def _trim(scope: Scope, tree: Tree) -> Node:
+    if tree.expression is not None:
+        raise scope.error(f"{render(tree)} is not supported: trim removes blanks only")
+    node = scope.string(tree.this, "trim")
+    kernel = {"LEADING": "utf8_ltrim", "TRAILING": "utf8_rtrim"}.get(
+        str(tree.args.get("position") or "").upper(), "utf8_trim"
+    )
+    return apply(kernel, [node], _TEXT, render(tree), pc.TrimOptions(" "))
+
+
+def _replace(scope: Scope, tree: Tree) -> Node:
+    old = scope.constant_text(tree.expression, "replace")
+    new = tree.args.get("replacement")
+    options = pc.ReplaceSubstringOptions(old, "" if new is None else scope.constant_text(new, "replace"))
+    return apply("replace_substring", [scope.string(tree.this, "replace")], _TEXT, render(tree), options)
+
+
+BUILDERS: dict[type, Builder] = {
+    exp.Abs: _abs,
+    exp.Round: _round,
+    exp.Floor: _whole("floor"),
+    exp.Ceil: _whole("ceil"),
+    exp.Sqrt: _of_double("sqrt", "sqrt"),
+    exp.Exp: _of_double("exp", "exp"),
+    exp.Ln: _logarithm,
+    exp.Pow: _power,
+    exp.IsNan: _is_nan,
+    exp.Lower: _of_text("utf8_lower", "lower"),
+    exp.Upper: _of_text("utf8_upper", "upper"),
+    exp.Length: _length,
+    exp.Trim: _trim,
+    exp.Substring: _substring,
+    exp.Replace: _replace,
+    exp.Concat: _concat,
+    exp.DPipe: _concat,
+    exp.Contains: _contains,
+    exp.StartsWith: _find("starts_with", "startswith"),
+    exp.EndsWith: _find("ends_with", "endswith"),
+    exp.Like: _like(ignore_case=False),
+    exp.ILike: _like(ignore_case=True),
+    exp.Escape: _escape,
+    exp.RegexpLike: _rlike,
+}

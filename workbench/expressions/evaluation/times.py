@@ -1,0 +1,91 @@
+"""Functions of dates and times; parts of an instant are those of UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from workbench.expressions.evaluation.casts import cast, widen
+from workbench.expressions.tree.node import Node, apply, constant
+from workbench.expressions.tree.scope import Scope
+from workbench.expressions.tree.sql import Tree, render
+from workbench.expressions.tree.types import INSTANT, LOCAL, is_time
+
+_INT = pa.int32()
+_UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
+
+Builder = Callable[[Scope, Tree], Node]
+
+
+def _time(scope: Scope, tree: Tree, what: str) -> Node:
+    """An operand that must be a timestamp, a date or text that is a constant time."""
+    if isinstance(tree, exp.TsOrDsToDate):  # the parser's own addition
+        tree = tree.this
+    node = scope.node(tree)
+    if pa.types.is_null(node.type):
+        return widen(node, LOCAL)
+    if not is_time(node.type):
+        raise scope.needs(what, "a timestamp or date", node, "timestamp")
+    return node
+
+
+def _part(kernel: str, name: str, options: Any = None) -> Builder:
+    def build(scope: Scope, tree: Tree) -> Node:
+        text = render(tree)
+        local = widen(_time(scope, tree.this, name), LOCAL)
+        part = apply(kernel, [local], pa.int64(), text, options)
+        return apply("cast", [part], _INT, text, pc.CastOptions.unsafe(_INT))
+
+    return build
+
+
+def _truncate(scope: Scope, tree: Tree) -> Node:
+    unit = str(tree.args["unit"].name).lower()
+    if unit not in _UNITS:
+        raise scope.error(f"{render(tree)} truncates to the unknown unit {unit!r}: valid are {', '.join(_UNITS)}")
+    node = _time(scope, tree.this, "date_trunc")
+    target = INSTANT if pa.types.is_date(node.type) else node.type
+    floored = apply(
+        "floor_temporal",
+        [widen(node, LOCAL)],
+        LOCAL,
+        render(tree),
+        pc.RoundTemporalOptions(1, unit, week_starts_monday=True),
+    )
+    return widen(floored, target)
+
+
+def _to_date(scope: Scope, tree: Tree) -> Node:
+    node = scope.node(tree.this)
+    day = cast(node, pa.date32(), render(tree))
+    if day is None:
+        raise scope.needs("to_date", "a timestamp or text", node, "timestamp")
+    return day
+
+
+def _seconds(scope: Scope, tree: Tree) -> Node:
+    """Whole seconds since 1970, cut off towards zero as Spark does (a CAST to bigint rounds down)."""
+    instant, text = widen(_time(scope, tree.this, "unix_timestamp"), INSTANT), render(tree)
+    micros = apply("cast", [instant], pa.int64(), text, pc.CastOptions.unsafe(pa.int64()))
+    return apply("divide", [micros, constant(pa.scalar(1_000_000, pa.int64()), "")], pa.int64(), text)
+
+
+BUILDERS: dict[type, Builder] = {
+    exp.Year: _part("year", "year"),
+    exp.Quarter: _part("quarter", "quarter"),
+    exp.Month: _part("month", "month"),
+    exp.Day: _part("day", "day"),
+    exp.DayOfMonth: _part("day", "dayofmonth"),
+    exp.DayOfYear: _part("day_of_year", "dayofyear"),
+    exp.DayOfWeek: _part("day_of_week", "dayofweek", pc.DayOfWeekOptions(count_from_zero=False, week_start=7)),
+    exp.Hour: _part("hour", "hour"),
+    exp.Minute: _part("minute", "minute"),
+    exp.Second: _part("second", "second"),
+    exp.TimestampTrunc: _truncate,
+    exp.TsOrDsToDate: _to_date,
+    exp.StrToUnix: _seconds,
+}

@@ -1,0 +1,66 @@
+"""Columns where only a name will do: as text, or as `col` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from workbench.errors import ExpressionError
+from workbench.expressions.tree.expression import Expression
+from workbench.origin import caller
+
+ColumnName: TypeAlias = str | Expression
+"""``"origin"`` or ``col("origin")``."""
+
+
+def column_name(column: ColumnName, what: str) -> str:
+    """The name of a column.
+
+    Args:
+        column: as a person wrote it; anything but an expression is given back as it is, for the caller to judge.
+        what: takes the name, for errors.
+
+    Raises:
+        ExpressionError: the expression computes something.
+
+    Example:
+        >>> from workbench.expressions import col
+        >>> column_name(col("origin"), "key_by"), column_name("origin", "key_by")
+        ('origin', 'origin')
+    """
+    if not isinstance(column, Expression):
+        return column
+    if (name := plain_name(column)) is None:
+        raise ExpressionError(
+            f"{what} takes columns, and {column.sql!r} computes one: give it a name before, as in "
+            f"with_columns(computed={column.sql!r})",
+            origin=caller(),
+        )
+    return name
+
+
+def plain_name(expression: Expression) -> str | None:
+    """The name of the column that an expression is; None where it computes something or gives another name.
+
+    Example:
+        >>> from workbench.expressions import col
+        >>> plain_name(col("n")), plain_name(col("n") + 1)
+        ('n', None)
+    """
+    return expression.name if isinstance(expression.tree, exp.Column) else None
+
+
+def column_names(columns: ColumnName | Sequence[ColumnName], what: str) -> tuple[str, ...]:
+    """The names of one column or several.
+
+    Raises:
+        ExpressionError: an expression that computes something.
+
+    Example:
+        >>> column_names(["origin", "day"], "key_by")
+        ('origin', 'day')
+    """
+    several = (columns,) if isinstance(columns, str | Expression) else columns
+    return tuple(column_name(column, what) for column in several)

@@ -1,0 +1,158 @@
+"""Tab completion for ``%stream`` and ``%%stream``: verbs, jobs, options, and the words and values that they take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, get_args
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+import workbench as wb
+from workbench.api.launching.refusals import DRIVERS
+from workbench.connectors.contract.base import Guarantee
+from workbench.elements import CheckpointMode
+from workbench.jupyter.magics import OPTIONS
+from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.runtime.settings.restart_strategies import STRATEGIES
+
+VIEWS = (
+    "graph", "subtasks", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls",
+    "stepper",
+)  # fmt: skip
+"""What ``%stream show JOB`` takes; the dashboard itself is not imported to complete a word."""
+VALUES: Mapping[str, Sequence[str]] = {
+    "speed": ("max",),
+    "checkpoint_mode": get_args(CheckpointMode),
+    "guarantee": get_args(Guarantee),
+    "driver": DRIVERS,
+    "restart": STRATEGIES,
+    **dict.fromkeys(("buffer_timeout", "checkpoint_interval", "aligned_checkpoint_timeout"), ("disabled",)),
+}
+"""The values that are words, of settings and options."""
+_LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream)\s(.*)")
+
+
+@context_matcher(identifier="workbench.stream", priority=100)
+def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
+    """What may stand at the cursor of a ``%stream`` line; nothing anywhere else."""
+    line = _LINE.fullmatch(context.text_until_cursor)
+    if line is None:
+        return {"completions": []}
+    *before, token = line[2].replace("=", " ").split(" ")
+    before = [word for word in before if word]
+    names = options(before) if line[1] == "%%stream" else candidates(before)
+    begins = token, token.replace("-", "_")  # a setting may be written in both ways
+    found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(begins)]
+    return {"completions": found, "suppress": bool(found), "matched_fragment": token}
+
+
+def options(before: Sequence[str]) -> Iterable[str]:
+    """What may follow ``%%stream`` and the words in `before`: the values of the last option, else options; first a
+    job's name, which may be new or that of a job to replace."""
+    if not before:
+        return list(wb.jobs())
+    last = before[-1]
+    takes_value = any(last in flags and "action" not in details for flags, details in OPTIONS)
+    if last == "--restore":
+        directory = dict(pairwise(before)).get("--checkpoint-dir")
+        return () if directory is None else _names_of(lambda: (found.name for found in wb.savepoints(directory)))
+    if takes_value:
+        return VALUES.get(last.lstrip("-").replace("-", "_"), ())
+    return [flag for flags, _ in OPTIONS for flag in flags]
+
+
+def candidates(before: Sequence[str]) -> Iterable[str]:
+    """The words that may follow ``%stream`` and the words in `before`."""
+    if not before:
+        return sorted([*VERBS, *WITHOUT_JOB])
+    jobs = wb.jobs()
+    verb, *rest = before
+    if verb == "help":
+        return () if rest else sorted([*VERBS, *WITHOUT_JOB])
+    named = bool(rest) and rest[0] in jobs
+    meant, own = ([jobs[rest[0]]], rest[1:]) if named else (list(jobs.values()), rest)
+    found = [] if rest or verb == "list" else list(jobs)
+    if verb == "resume" and not rest:
+        found += [job.name for job in wb.found_jobs() if job.resumable and job.name not in jobs]
+    if verb == "resume" and RUN not in rest:
+        found.append(RUN)
+    if verb in _WORDS:
+        found += _WORDS[verb](meant, own)
+    if verb in VERBS and VERBS[verb].flag and VERBS[verb].flag not in own:
+        found.append(VERBS[verb].flag)
+    return dict.fromkeys(found)
+
+
+def _settings(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    """Settings, and behind one its values."""
+    if len(own) % 2:
+        return VALUES.get(own[-1].replace("-", "_"), ())
+    return [f"{setting}=" for setting in sorted(wb.SETTINGS)]
+
+
+def _fork(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    return _settings(meant, own[1:] if own and own[0].isdecimal() else own)
+
+
+def _savepoints(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    return () if own else _names_of(lambda: (name for job in meant for name in job.savepoints()))
+
+
+def _names_of(read: Callable[[], Iterable[str]]) -> list[str]:
+    """None where they cannot be read."""
+    with suppress(wb.WorkbenchError):
+        return list(read())
+    return []
+
+
+def _operators(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    if own:
+        return ()
+    return [uid for frame in _frames(meant) for vertex in frame.vertices for uid, _, _ in vertex.operators]
+
+
+def _stall(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    return ("on", "off") if len(own) == 1 else _operators(meant, own)
+
+
+def _fail(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    if own:
+        return ()
+    frames = _frames(meant)
+    slots = dict.fromkeys(task.slot for frame in frames for task in frame.tasks)
+    managers = dict.fromkeys(slot.partition("/")[0] for slot in slots)
+    return [*(task.name for frame in frames for task in frame.tasks), *slots, *managers, "coordinator"]
+
+
+def _others(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    return () if own else [name for name, job in wb.jobs().items() if job not in meant]
+
+
+def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    if len(own) == 2 and own[0] == "until":
+        return _operators(meant, ())
+    return () if own else (*UNTIL, "back", "until")
+
+
+def _frames(meant: Sequence[Any]) -> list[Any]:
+    return [frame for job in meant if (frame := job.recorder.latest()) is not None]
+
+
+_WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = {
+    "show": lambda meant, own: () if own else VIEWS,
+    "set": _settings,
+    "fork": _fork,
+    "restore": _savepoints,
+    "delete-savepoint": _savepoints,
+    "state": _operators,
+    "late": _operators,
+    "slow-down": _operators,
+    "stall": _stall,
+    "fail": _fail,
+    "compare": _others,
+    "step": _step,
+}
+"""What each verb takes behind the job's name: called with the jobs that may be meant and the words there so far."""

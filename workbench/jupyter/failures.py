@@ -1,0 +1,56 @@
+"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, with no traceback."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from traceback import walk_tb
+from types import TracebackType
+from typing import Any
+
+from workbench.errors import WorkbenchError, sentence_of
+from workbench.jupyter.cell import BodySyntaxError
+from workbench.origin import Origin, line_text
+
+
+def show_failure(
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+    tb_offset: int | None = None,
+) -> list[str]:
+    """Print a WorkbenchError as a sentence, and a mistake in the syntax of a ``%%stream`` cell as that of any cell;
+    ``%tb`` still shows the whole story. For ``set_custom_exc``."""
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    if isinstance(error, BodySyntaxError):
+        marked: list[str] = shell.SyntaxTB.structured_traceback(error.kind, error, [])
+        shell._showtraceback(error.kind, error, marked)
+        return marked
+    lines = [f"{kind.__name__}: {sentence(error, trace)}"]
+    shell._showtraceback(kind, error, lines)
+    return lines
+
+
+def sentence(error: BaseException, trace: TracebackType | None) -> str:
+    """The message, with the line of the cell that led to it unless the error itself knows where the mistake stands."""
+    if isinstance(error, WorkbenchError) and error.origin is None and (origin := cell_line(trace)) is not None:
+        return f"{sentence_of(error)} ({origin})"
+    return sentence_of(error)
+
+
+def cell_line(trace: TracebackType | None) -> Origin | None:
+    """The innermost line of a cell in a traceback; None where there is none or the cell has only one line."""
+    found = None
+    for frame, line in walk_tb(trace):
+        file = frame.f_code.co_filename
+        if is_cell(file) and len(linecache.getlines(file)) > 1:
+            text = line_text(file, line)
+            found = Origin(file, line, "" if text.startswith("get_ipython().run_") else text)
+    return found
+
+
+def is_cell(file: str) -> bool:
+    """Whether a code object's file name is that of a cell, in a kernel or in a terminal."""
+    return file.startswith("<ipython-input") or Path(file).parent.name.startswith("ipykernel_")

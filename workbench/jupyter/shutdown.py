@@ -1,0 +1,81 @@
+"""Stopping every job when the kernel goes away, without letting any of them hold it back.
+
+A kernel that is killed never comes here and loses nothing: recovery starts from the last completed checkpoint either
+way. So a job that does not stop in time is left behind.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+import workbench.drivers.contract.leaving  # noqa: F401  what is registered first comes last: jobs are stopped before it
+from workbench.errors import WorkbenchError
+
+PATIENCE_S = 5.0
+
+
+class Stoppable(Protocol):
+    """The part of a job that a shutdown needs."""
+
+    @property
+    def over(self) -> bool: ...
+
+    def stop(self, *, wait: bool) -> object: ...
+
+    def wait(self, timeout: str) -> object: ...
+
+
+def end(jobs: Iterable[Stoppable], patience_s: float) -> bool:
+    """Stop jobs, each with its last checkpoint, and wait for them together; False when they took too long."""
+    ending = [job for job in jobs if not job.over]
+    for job in ending:
+        job.stop(wait=False)  # all at once
+    until_s = time.monotonic() + patience_s
+    for job in ending:
+        with suppress(WorkbenchError):  # it failed while it was stopping, or is not over yet
+            job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
+    return all(job.over for job in ending)
+
+
+class Caretaker:
+    """Waits in a thread of its own for the end of the process, then stops the jobs that still run.
+
+    The thread is there from the start because a process that is ending cannot start one any more (Python 3.12).
+
+    Args:
+        jobs: tells which jobs there are, by name.
+        patience_s: how long the end of the process may wait for all of them together, in seconds.
+    """
+
+    def __init__(self, jobs: Callable[[], Mapping[str, Stoppable]], patience_s: float = PATIENCE_S) -> None:
+        self._jobs = jobs
+        self._patience_s = patience_s
+        self._called = threading.Event()
+        self._dismissed = False
+        self._thread = threading.Thread(target=self._attend, name="workbench-caretaker", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop_all)
+
+    def stop_all(self) -> bool:
+        """Stop every running job; False when they took longer than the patience."""
+        self._called.set()
+        self._thread.join(self._patience_s)
+        return not self._thread.is_alive()
+
+    def dismiss(self) -> None:
+        """Leave the jobs alone and end the thread."""
+        atexit.unregister(self.stop_all)
+        self._dismissed = True
+        self._called.set()
+        self._thread.join()
+
+    def _attend(self) -> None:
+        self._called.wait()
+        if self._dismissed:
+            return
+        end(self._jobs().values(), self._patience_s)

@@ -1,0 +1,361 @@
+"""The verbs of ``%stream``: a table of what each takes, and the twin on ``Job`` that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import workbench as wb
+from workbench.api.kept.job_record import Cell
+from workbench.api.running.found_jobs import FoundJob
+from workbench.errors import JobError, SettingError, told_by, unknown
+from workbench.jupyter.advice import Advice
+from workbench.jupyter.job_list import JobList
+from workbench.jupyter.verb_help import one_verb, overview
+from workbench.printable import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb.
+
+    Attributes:
+        run: called with the job and the words after its name; what it returns is displayed.
+        about: one line of help.
+        takes: the words after the job's name, as help shows them.
+        least, most: how many of them there are.
+        flag: a word that may stand anywhere among them; the verb gets it behind them. Empty: there is none.
+        last: words that may stand last, behind those that there must be: what is before them is no job's name then.
+    """
+
+    run: Callable[[Any, Sequence[str]], Any]
+    about: str
+    takes: str = ""
+    least: int = 0
+    most: int = 0
+    flag: str = ""
+    last: tuple[str, ...] = ()
+
+    def split(self, verb: str, words: Sequence[str], jobs: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
+        """The job that is meant and the verb's own words; the job's name may be left out.
+
+        Raises:
+            JobError: too many words, too few, no such job, or no way to tell which job is meant.
+        """
+        flags = [word for word in words if word and word == self.flag]
+        words = [word for word in words if word not in flags]
+        if len(words) > self.most + 1:
+            raise JobError(f"%stream {verb} takes {self.usage(verb)}, not {len(words)} words")
+        least = self.least + (len(words) > 0 and words[-1].lower() in self.last)
+        named = len(words) > self.most or (len(words) > least and words[0] in jobs)
+        name, rest = (words[0], words[1:]) if named else (None, words)
+        if len(rest) < self.least:
+            raise JobError(f"%stream {verb} needs {self.takes}: write '%stream {self.usage(verb)}'")
+        return (wb.job(name) if name is not None else default_job(verb, jobs)), [*rest, *flags[:1]]
+
+    def usage(self, verb: str) -> str:
+        """How it is written, for example ``seek [NAME] TIME``."""
+        return " ".join(filter(None, [verb, "[NAME]", self.takes, f"[{self.flag}]" if self.flag else ""]))
+
+
+def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
+    """The job that is meant when none is named: the only one, or else the newest that still runs.
+
+    Raises:
+        JobError: there is no job, or several have ended and none runs.
+    """
+    if not jobs:
+        raise JobError("there is no job yet: start one with '%%stream NAME' above a cell that ends in a stream")
+    running = [job for job in jobs.values() if not job.over]
+    if running:
+        return running[-1]  # jobs() is in the order of their start
+    if len(jobs) == 1:
+        return next(iter(jobs.values()))
+    raise JobError(f"no job is running: name the one you mean, '%stream {verb} NAME', out of {', '.join(jobs)}")
+
+
+def settings(words: Sequence[str]) -> dict[str, str]:
+    """Settings and their values in ``name=value`` or ``name value`` form; ``-`` may stand for ``_``.
+
+    Raises:
+        SettingError: an unknown setting, or one without a value.
+    """
+    flat = _flat(words)
+    found: dict[str, str] = {}
+    for name, value in zip(flat[::2], [*flat[1::2], ""], strict=False):
+        setting = name.lstrip("-").replace("-", "_")
+        if setting not in wb.SETTINGS:
+            raise SettingError(unknown("setting", name, wb.SETTINGS))
+        if not value:
+            raise SettingError(f"{setting} has no value: write for example '%stream set {setting}=VALUE'")
+        if setting in found:
+            raise SettingError(f"{setting} is both {found[setting]!r} and {value!r}: write it once")
+        found[setting] = value
+    return found
+
+
+def set_settings(words: Sequence[str]) -> Any:
+    """``%stream set``: an odd number of words after splitting at ``=`` begins with the job's name."""
+    jobs = wb.jobs()
+    named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in wb.SETTINGS
+    job = wb.job(words[0]) if named else default_job("set", jobs)
+    changes = settings(words[1:] if named else words)
+    if changes:
+        job.tune(**changes)
+    return job.status()
+
+
+def list_jobs() -> JobList:
+    """``%stream list``: every job of this kernel."""
+    return JobList.of(wb.jobs())
+
+
+def _flat(words: Sequence[str]) -> list[str]:
+    """Names and values in turn, of ``name=value``, ``name value`` and ``name = value``."""
+    flat: list[str] = []
+    is_value = False  # there was an equals sign, and what belongs to it is still to come
+    for word in words:
+        name, equals, value = word.partition("=")
+        if is_value and not (equals and name):
+            flat[-1] = word
+            is_value = False
+            continue
+        if name:
+            flat.append(name)
+        if equals:
+            flat.append(value)
+        is_value = bool(equals) and not value
+    return flat
+
+
+UNTIL: dict[str, Callable[[Any], Any]] = {
+    "record": lambda job: job.next_record(),
+    "buffer": lambda job: job.next_buffer(),
+    "barrier": lambda job: job.next_barrier(),
+    "watermark": lambda job: job.next_watermark(),
+    "aligned": lambda job: job.until_aligned(),
+    "checkpoint": lambda job: job.until_checkpoint(),
+    "window": lambda job: job.until_window_fires(),
+}
+"""What ``%stream step`` goes on to."""
+
+
+def _step(job: Any, words: Sequence[str]) -> Any:
+    """``step``, ``step 5``, ``step barrier``, ``step back 3``, ``step until "total > 5" sum``; shows the picture."""
+    if not words:
+        return job.step()
+    what, *rest = words
+    if what in UNTIL and not rest:
+        return UNTIL[what](job)
+    if what == "until" and len(rest) == 2:
+        condition, operator = rest
+        return job.until(condition, operator)
+    if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
+        return job.back(*map(int, rest))
+    if not what.isdecimal() or rest:
+        raise SettingError(
+            f"%stream step cannot take {' '.join(words)!r}: write a number of steps, one of {', '.join(UNTIL)}, "
+            "'back STEPS', or 'until \"CONDITION\" OPERATOR'"
+        )
+    return job.step(int(what))
+
+
+def _fork(job: Any, words: Sequence[str]) -> Any:
+    """``fork``, ``fork 12``, ``fork 12 buffer_timeout=5ms``."""
+    at = int(words[0]) if words and words[0].isdecimal() else None
+    return job.fork(at, **settings(words if at is None else words[1:])).scene()
+
+
+def _report(job: Any, words: Sequence[str]) -> Any:
+    path = words[0] if words else f"{job.name}-report.html"
+    try:
+        return job.report(path)
+    except OSError as error:
+        why = told_by(error)
+        raise SettingError(f"the report cannot be written to {path!r}: {why}; name a file in another folder") from None
+
+
+def _fail(job: Any, words: Sequence[str]) -> Any:
+    """``aggregate[1]`` is a task, ``tm-0/slot-1`` a slot, ``tm-1`` a TaskManager, ``coordinator`` the job's master."""
+    what = words[0]
+    if what == "coordinator":
+        return job.fail(coordinator=True)
+    if what.startswith("tm-"):
+        return job.fail(slot=what) if "/" in what else job.fail(taskmanager=what)
+    return job.fail(task=what)
+
+
+def _show(job: Any, words: Sequence[str]) -> Any:
+    """``show delays`` shows the job, ``show delays graph`` one part of its dashboard."""
+    return job.view(words[0]) if words else job
+
+
+def _stall(job: Any, words: Sequence[str]) -> Any:
+    """``stall counts`` has a sink take nothing, ``stall counts off`` lets it go on."""
+    switch = words[1].lower() if len(words) > 1 else "on"
+    if switch not in ("on", "off"):
+        raise SettingError(f"%stream stall OPERATOR is switched 'on' or 'off', not {words[1]!r}")
+    return job.stall(words[0], switch == "on")
+
+
+def _state(job: Any, words: Sequence[str]) -> Any:
+    """``state aggregate JFK``: what the operator holds for a key; without a key, some of the keys."""
+    view = job.state(words[0])
+    return view.get(*words[1:]) if len(words) > 1 else view.keys()
+
+
+def _savepoint(job: Any, words: Sequence[str]) -> Any:
+    folder = job.savepoint(words[0])
+    if folder:
+        return folder
+    return Advice(
+        f"the savepoint {words[0]!r} is in memory, which goes with the kernel: start the job with --checkpoint-dir to "
+        "keep it, and to be able to restore it"
+    )
+
+
+def _restore(job: Any, words: Sequence[str]) -> Any:
+    savepoint, *flags = words
+    return job.restore(savepoint, allow_non_restored_state=True) if flags else job.restore(savepoint)
+
+
+VERBS: dict[str, Verb] = {
+    "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
+    "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
+    "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
+    "pause": Verb(lambda job, words: job.pause(), "stop reading; what is in flight is still processed"),
+    "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
+    "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
+    "step": Verb(_step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
+    "fork": Verb(
+        _fork, "another job that goes on from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
+    ),
+    "compare": Verb(
+        lambda job, words: wb.compare(job, wb.job(words[0])), "two stepping jobs, side by side", "OTHER", 1, 1
+    ),
+    "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
+    "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),
+    "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
+    "restore": Verb(
+        _restore,
+        "run it again from a savepoint; the flag drops state that no operator takes",
+        "SAVEPOINT",
+        1,
+        1,
+        flag="--allow-non-restored-state",
+    ),
+    "delete-savepoint": Verb(
+        lambda job, words: job.delete_savepoint(words[0]),
+        "delete a savepoint that is not needed any more",
+        "SAVEPOINT",
+        1,
+        1,
+    ),
+    "fail": Verb(_fail, "crash a task, slot, TaskManager or the coordinator; the job recovers", "WHAT", 1, 1),
+    "slow-down": Verb(
+        lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
+    ),
+    "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2, last=("on", "off")),
+    "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
+    "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
+    "late": Verb(
+        lambda job, words: job.late_records(*words), "the last records that were too late", "[OPERATOR]", 0, 1
+    ),
+    "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
+    "stop": Verb(lambda job, words: job.stop(), "end the job, with a last checkpoint"),
+    "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without one"),
+}
+
+RUN = "--run"
+"""Has ``%stream resume`` run the cell that it shows."""
+WITHOUT_JOB = {
+    "help": ("help [VERB]", "all verbs, or how one of them is written"),
+    "list": ("list", "every job"),
+    "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
+}
+"""How the verbs that read their words themselves are written, and one line about each."""
+
+
+def about_verbs(verb: str | None = None) -> str:
+    """The help of one verb, or of all.
+
+    Raises:
+        SettingError: no such verb.
+    """
+    known = {**WITHOUT_JOB, **{name: (found.usage(name), found.about) for name, found in VERBS.items()}}
+    if verb is None:
+        return overview(known.values())
+    if verb not in known:
+        raise SettingError(unknown("verb", verb, known))
+    return one_verb(verb, *known[verb])
+
+
+Offer = Callable[[FoundJob, Cell, bool], Any]
+"""Shows the cell of a job that was found, and runs it if that was asked for."""
+
+
+def show_cell(job: FoundJob, cell: Cell, run: bool) -> Any:
+    """The cell, where nothing can run it."""
+    return Advice(printable(str(cell)))
+
+
+def resume(words: Sequence[str], offer: Offer) -> Any:
+    """``%stream resume``: a paused job goes on, and one of an earlier kernel from its latest checkpoint.
+
+    The cell of a found job may come from somebody else, with the directory: it is shown, and runs when that is said.
+
+    Raises:
+        JobError: no such job, several that could be meant, or one that this kernel cannot continue.
+    """
+    jobs = wb.jobs()
+    run = RUN in words
+    words = [word for word in words if word != RUN]
+    if len(words) > 1:
+        raise JobError(f"%stream resume takes [NAME] [{RUN}], not {len(words)} words")
+    here = {name: job for name, job in jobs.items() if not job.over}
+    if (words and words[0] in here) or (here and not words):
+        job = here[words[0]] if words else default_job("resume", here)
+        return job.resume()
+    left = wb.found_jobs()
+    found = {job.name: job for job in left if job.resumable}
+    if not words and len(found) != 1:
+        if found:
+            raise JobError(f"name the job to resume, '%stream resume NAME', out of {', '.join(found)}")
+        raise JobError("there is no job to resume: none is paused here, and none was left behind by an earlier kernel")
+    name = words[0] if words else next(iter(found))
+    if name not in found:
+        for job in left:
+            if job.name == name:
+                raise JobError(f"{name!r} cannot be resumed: {job.facts[1]} ({job.facts[-1]})")
+        raise JobError(unknown("job to resume", name, [*here, *found]))
+    job = found[name]
+    if job.record.cell is None:
+        return Advice(f"{name!r} was started by Python: run its program again, and there\n    pipeline.{job.call}")
+    return offer(job, job.record.cell, run)
+
+
+def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
+    """Run ``%stream`` with these words, the verb first; without any, list the jobs.
+
+    Raises:
+        SettingError: no such verb, or a word that the verb cannot use.
+        JobError: no such job, or it cannot do this now.
+    """
+    verb, *rest = words or ["list"]
+    if verb == "set":
+        return set_settings(rest)
+    if verb == "resume":
+        return resume(rest, offer)
+    if verb == "help":
+        if len(rest) > 1:
+            raise SettingError(f"%stream help takes [VERB], not {len(rest)} words")
+        return Advice(about_verbs(*rest))
+    if verb == "list":
+        if rest:
+            raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")
+        return list_jobs()
+    if verb not in VERBS:
+        raise SettingError(unknown("verb", verb, [*VERBS, *WITHOUT_JOB]))
+    job, own = VERBS[verb].split(verb, rest, wb.jobs())
+    return VERBS[verb].run(job, own)

@@ -1,9 +1,0 @@
-"""The IPython shell of the workbench: ``%load_ext workbench``, the ``%stream`` and ``%%stream`` magics, the comms.
-
-What belongs here: everything that knows IPython, ipykernel or comms. What does not: what a verb *does*; each calls its
-Python twin on ``Job``, so whatever a magic can do, a program can do as well.
-"""
-
-from workbench.kernel.extension import load_ipython_extension, unload_ipython_extension
-
-__all__ = ["load_ipython_extension", "unload_ipython_extension"]

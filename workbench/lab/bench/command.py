@@ -1,0 +1,207 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from workbench.cli.command import Parser, count, new_file, one_of, refuse_given, say
+from workbench.lab.bench.looking import looking
+from workbench.lab.bench.measuring import chaos, starting
+from workbench.lab.bench.measuring.measure import Result
+from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
+from workbench.lab.bench.measuring.report import WIDTH, Report
+from workbench.lab.bench.measuring.suites import KEYS, SECONDS, SUITES, cases, run_round
+from workbench.lab.bench.measuring.sweep import Sweep
+from workbench.lab.bench.works import crowd, memory
+
+NAMES = (*SUITES, "chaos", "crowd", "dashboard", "start", "memory", "all")
+USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
+TAKEN = {
+    "start": ("repeats",),
+    "memory": ("seconds", "keys"),
+    "chaos": ("seconds", "html"),
+    "crowd": ("repeats", "seconds", "parallelism"),
+    "dashboard": ("repeats", "seconds", "page"),
+    "sweep": (*USUAL, "html"),
+    **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
+}
+"""The options that a benchmark heeds, where they differ from the usual ones."""
+OPTIONS = (*USUAL, "keys", "page", "html")
+REPEATS = 3
+_LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
+DETAILS = f"""\
+{_LIST}
+  {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
+  {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
+  {"dashboard":11}{"W5":7}what an open page costs forty tasks at full speed, and how live it is (needs Chromium)
+  {"start":18}from a new process to a job's first result, with and without cached kernels
+  {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
+  {"all":18}all of these but sweep, chaos, crowd, dashboard, start and memory
+
+Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
+wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
+compare events per CPU second (eps_cpu_s), as ratios of one run.
+"""
+
+
+def declare(parser: Parser) -> None:
+    """What ``workbench bench`` takes."""
+    parser.does(run, DETAILS)
+    parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
+    parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
+    parser.add_argument(
+        "--repeats", type=count("--repeats"), metavar="N", help=f"rounds over all runs (default: {REPEATS})"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=count("--seconds"),
+        metavar="N",
+        help="of each run (default: 6; checkpoint: 17; chaos: 30; crowd: 10; dashboard: 8; memory: 600)",
+    )
+    parser.add_argument(
+        "--keys",
+        type=int,
+        choices=KEYS,
+        metavar="N",
+        help=f"of grouping and checkpoint: only these, {KEYS[0]} or {KEYS[1]} (default: both; memory: {KEYS[0]})",
+    )
+    parser.add_argument(
+        "--parallelism",
+        type=count("--parallelism"),
+        metavar="N",
+        help=f"only these runs (default: all); of crowd: of the wide graph (default: {crowd.WIDE})",
+    )
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        metavar="DIR",
+        help="run the scripts of this folder for the same work, in every round (PEER_PY names their Python)",
+    )
+    parser.add_argument(
+        "--peer",
+        action="append",
+        metavar="PEER",
+        help=f"which script of the folder, repeatable (default: {', '.join(DEFAULT)})",
+    )
+    parser.add_argument(
+        "--page",
+        type=one_of("page", tuple(looking.PLACES)),
+        metavar="PAGE",
+        help="of dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (in nine panels)",
+    )
+    parser.add_argument(
+        "--html",
+        type=new_file("--html"),
+        metavar="FILE",
+        help="picture of sweep or chaos (default: sweep.html, chaos.html)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the benchmark; exit code 1 when a result is wrong, or memory grows.
+
+    Raises:
+        SettingError: an option that this benchmark does not heed, or that leaves no run of it.
+    """
+    taken = TAKEN.get(options.name, USUAL)
+    needless = [name for name in OPTIONS if name not in taken]
+    refuse_given(options, needless, f"does nothing for 'workbench bench {options.name}': leave it out")
+    if not options.peers:
+        refuse_given(options, ("peer",), "chooses out of the scripts of --peers: name their folder, too")
+    options.repeats = options.repeats or REPEATS
+    if options.name == "start":
+        return _start(options)
+    if options.name == "memory":
+        return _memory(options)
+    if options.name == "chaos":
+        return _chaos(options)
+    if options.name == "crowd":
+        return _crowd(options)
+    if options.name == "dashboard":
+        return _dashboard(options)
+    chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
+    results: list[Result] = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder(options.peers, options.peer or DEFAULT)) if options.peers else None
+        for number in range(options.repeats):
+            for result in run_round(chosen, f"round {number + 1} of {options.repeats}", quiet=options.json):
+                results.append(result)
+                if options.json:
+                    say(result.to_json())
+            if folder is not None:
+                results += _peers(folder, options)
+    report = Sweep(results) if options.name == "sweep" else Report(results)
+    out = sys.stderr if options.json else sys.stdout
+    Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
+    if isinstance(report, Sweep):
+        sys.stderr.write(f"The picture is in {report.save(options.html or 'sweep.html')}\n")
+    return 0 if report.exact else 1
+
+
+def _start(options: argparse.Namespace) -> int:
+    found: list[tuple[str, starting.Start]] = []
+    for kind, start in starting.starts(options.repeats):
+        found.append((kind, start))
+        if options.json:
+            say(json.dumps({"peer": "workbench", "workload": "start", "config": {"kernels": kind}, **asdict(start)}))
+    if not options.json:
+        starting.table(found, say)
+    return 0
+
+
+def _memory(options: argparse.Namespace) -> int:
+    def show(sample: memory.Sample) -> None:
+        (sys.stderr if options.json else sys.stdout).write(f"{sample.describe()}\n")
+
+    watched = memory.watch(options.seconds or memory.SECONDS, options.keys or KEYS[0], show)
+    say(watched.to_json() if options.json else watched.describe())
+    return 0 if watched.exact and watched.flat else 1
+
+
+def _chaos(options: argparse.Namespace) -> int:
+    runs: list[chaos.Chaos] = []
+    for snapshots in (True, False):
+        runs.append(chaos.run_chaos(snapshots=snapshots, seconds=options.seconds or chaos.SECONDS))
+        say(runs[-1].to_json() if options.json else runs[-1].describe())
+    sys.stderr.write(f"The picture is in {chaos.save(runs, options.html or Path('chaos.html'))}\n")
+    return 0 if all(run.as_told for run in runs) else 1
+
+
+def _crowd(options: argparse.Namespace) -> int:
+    exact = True
+    for _ in range(options.repeats):
+        for found in crowd.crowds(options.seconds or crowd.SECONDS, wide=options.parallelism or crowd.WIDE):
+            say(found.to_json() if options.json else found.describe())
+            exact &= found.checked
+    return 0 if exact else 1
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    exact = True
+    for _ in range(options.repeats):
+        looked = looking.look(options.page or "served", options.seconds or looking.SECONDS, on_phase=_tell)
+        say(looked.to_json() if options.json else looked.describe())
+        exact = exact and looked.checked
+    return 0 if exact else 1
+
+
+def _tell(phase: str) -> None:
+    sys.stderr.write(f"{phase} ...\n")
+
+
+def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:
+    names = [name for name in SUITES if name != "sweep"] if options.name == "all" else [options.name]
+    found: list[Result] = []
+    for work in dict.fromkeys(SUITES[name][0] for name in names):
+        for result in folder.run(work, options.seconds or SECONDS):
+            found.append(result)
+            if options.json:
+                say(result.to_json())
+    return found

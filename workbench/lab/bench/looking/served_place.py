@@ -1,0 +1,53 @@
+"""Looking at a job on its served page."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from workbench.lab.bench.looking.chromium import Chromium
+from workbench.lab.bench.looking.notebook_kernel import NotebookKernel
+from workbench.lab.bench.looking.watching import COUNT
+
+
+class ServedPlace:
+    """A kernel that runs the wide job and serves its dashboard; a browser while the dashboard is open.
+
+    Args:
+        program: the Chromium.
+    """
+
+    screen = (1440, 2400)
+    """All nine views are seen at once."""
+    views = 1
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._browser: Chromium | None = None
+        self.kernel = NotebookKernel()
+
+    def __enter__(self) -> ServedPlace:
+        self.kernel.__enter__()
+        self.kernel.run("from workbench.lab.bench.looking.shown_job import ShownJob; shown = ShownJob(served=True)")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self.kernel.__exit__(kind, error, trace)
+
+    def open(self) -> Chromium:
+        """Open the page in a browser of its own."""
+        self._browser = Chromium(self._program, self.screen)
+        self._browser.open(self.kernel.ask("shown.url"), COUNT)
+        return self._browser
+
+    def close(self) -> None:
+        """Close the browser."""
+        if self._browser is not None:
+            self._browser.close()
+            self._browser = None
+
+    def cell_seconds(self) -> float:
+        """From sending a cell to having its reply."""
+        return self.kernel.cell_seconds("1+1")

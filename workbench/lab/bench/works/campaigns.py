@@ -1,0 +1,75 @@
+"""W3 with a database (E6): ads are joined to their campaigns, and a table has each window's views, as they grow."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+
+import workbench as wb
+from workbench.elements import Int64s
+from workbench.lab.bench.works.ad_events import AdEvents, are_expected
+from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
+from workbench.lab.bench.works.latencies import Percentiles
+
+CAMPAIGN_OF = pa.table({"ad": np.arange(ADS), "campaign": np.arange(ADS) // (ADS // CAMPAIGNS)})
+TABLE = "views"
+
+
+class Campaigns:
+    """As `Windows`, but joined with a table of campaigns and written to an SQLite file: once a second what is counted
+    so far, and every window that is over.
+
+    Args:
+        rate: events per second; None for full speed.
+    """
+
+    workload = "W3"
+    fires_at_end = True
+
+    def __init__(self, rate: float | None = None) -> None:
+        self._events = AdEvents()
+        self._rate = rate
+        self.emitted = self._events.emitted
+        folder = tempfile.mkdtemp(prefix="workbench-bench-")
+        finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.path = Path(folder) / "campaigns.db"
+
+    def config(self) -> dict[str, object]:
+        return {"sink": "sqlite"}
+
+    def pipeline(self, limit: int | None) -> wb.Pipeline:
+        sink = wb.SqlSink(f"sqlite:///{self.path}", TABLE, mode="upsert", keys=["campaign", "window_start"])
+        return (
+            self._events.views(limit, self._rate)
+            .join(CAMPAIGN_OF, on="ad")
+            .key_by("campaign")
+            .window(wb.tumbling(f"{WINDOW_MS}ms"), trigger=wb.early("1s"))
+            .aggregate(views=wb.count())
+            .sink_to(sink)
+        )
+
+    def start_measuring(self) -> None:
+        """Nothing but events is measured."""
+
+    def counts(self) -> Int64s:
+        """Shape (windows, CAMPAIGNS): what another program finds in the table at this moment."""
+        query = f"SELECT CAST(strftime('%s', window_start) AS INTEGER), campaign, views FROM {TABLE}"
+        with closing(sqlite3.connect(self.path)) as database:
+            found: Int64s = np.array(database.execute(query).fetchall(), np.int64).reshape(-1, 3)
+        window = (found[:, 0] * 1_000 - BASE_MS) // WINDOW_MS
+        counts: Int64s = np.zeros((int(window.max(initial=0)) + 1, CAMPAIGNS), np.int64)
+        counts[window, found[:, 1]] = found[:, 2]
+        return counts
+
+    def exact(self) -> bool:
+        return are_expected(self.counts(), self.emitted)
+
+    def percentiles_ms(self) -> Percentiles:
+        return None, None, None

@@ -1,0 +1,68 @@
+"""W1, grep (E1): lines of text that match a regular expression, counted at the sink."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+
+import workbench as wb
+from workbench.elements import Int64s
+from workbench.lab.bench.works.blocks import BLOCK, Emitted, continued_text, events
+from workbench.lab.bench.works.latencies import Percentiles
+
+PATTERN = "error [0-9]{3}"
+CONDITION = f"line RLIKE '{PATTERN}'"
+SCHEMA = pa.schema([("line", pa.string())])
+
+
+class Grep:
+    """A source of strings, a filter, a sink that counts."""
+
+    workload = "W1"
+    fires_at_end = False
+
+    def __init__(self) -> None:
+        self.emitted = Emitted()
+        self._lines = continued_text()
+        self._found = 0
+        self._lock = Lock()
+
+    def config(self) -> dict[str, object]:
+        return {}
+
+    def pipeline(self, limit: int | None) -> wb.Pipeline:
+        lines, emitted = self._lines, self.emitted
+
+        def rows(first: int, count: int) -> pa.RecordBatch:
+            emitted.add(first, count)
+            return pa.RecordBatch.from_arrays([lines.slice(first % BLOCK, count)], schema=SCHEMA)
+
+        return (
+            wb.Stream.from_generator(rows, SCHEMA, limit=limit)
+            .filter(CONDITION)
+            .sink_to(wb.CallbackSink(self._count, name="count"))
+        )
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        with self._lock:
+            self._found += batch.num_rows
+
+    def start_measuring(self) -> None:
+        """Nothing but events is measured."""
+
+    def exact(self) -> bool:
+        return self._found == int(self.emitted.times()[matching_rows()].sum())
+
+    def percentiles_ms(self) -> Percentiles:
+        return None, None, None
+
+
+@cache
+def matching_rows() -> Int64s:
+    """The rows of the block that match, found by Python's own engine."""
+    search = re.compile(PATTERN.encode()).search
+    return np.flatnonzero([search(row.tobytes()) is not None for row in events().text])

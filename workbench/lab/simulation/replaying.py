@@ -1,0 +1,85 @@
+"""A simulation as a job that a person steps: at the step before a promise is broken."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+from workbench.api.job.job import Job
+from workbench.errors import JobError
+from workbench.lab.simulation.scenario import Scenario
+from workbench.lab.simulation.search import Search
+from workbench.lab.simulation.simulation import Simulation
+from workbench.observer import JobObserver
+from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.sampler import Sampler
+
+
+class _Both(JobObserver):
+    """Tells two observers."""
+
+    def __init__(self, first: JobObserver, second: JobObserver) -> None:
+        self._observers = (first, second)
+
+    def on_event(self, time_us: int, kind: str, text: str) -> None:
+        for observer in self._observers:
+            observer.on_event(time_us, kind, text)
+
+
+def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = (), steps: int | None = None) -> Job:
+    """The job of a simulation, standing still; ``job.step()`` goes on in the order that the seed draws.
+
+    Args:
+        seed: of the simulation, or a whole scenario.
+        pipeline: as after ``--pipeline``, a Python file or a name; empty: drawn by the seed.
+        faults: as after ``--fault``.
+        steps: where to stop, counting the starts of processes; None: right before a promise is broken, or at the start
+            where none is.
+
+    Example:
+        >>> job = replay(3, steps=20)
+        >>> len(job.step(2)), job.status()["state"]
+        (2, 'RUNNING')
+    """
+    scenario = seed if isinstance(seed, Scenario) else Search(pipeline, tuple(faults)).scenario(seed)
+    simulation = Simulation(scenario)
+    try:
+        _go(simulation, _steps_to_violation(scenario) if steps is None else steps)
+        return _job(simulation)
+    except BaseException:
+        simulation.close()
+        raise
+
+
+def _steps_to_violation(scenario: Scenario) -> int:
+    """How many steps lie before the one in which a promise is broken; 0: none is."""
+    with Simulation(scenario) as simulation:
+        taken = 0
+        while simulation.step():
+            taken += 1
+        return taken - 1 if simulation.violations else 0
+
+
+def _go(simulation: Simulation, steps: int) -> None:
+    for _ in range(steps):
+        simulation.step()
+    if not simulation.running:  # between two processes there is no job to look at
+        simulation.step()
+
+
+def _job(simulation: Simulation) -> Job:
+    recorder = Recorder()
+    sampler = Sampler(recorder)
+    master, driver = simulation.master, simulation.driver
+    sampler.watch(master)
+    master.life.observer = _Both(master.life.observer, sampler)
+    driver.watch(sampler.sample)
+    sampler.sample()
+
+    def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
+        raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
+
+    name = f"simulation-{simulation.scenario.seed}"
+    job = Job(name, master, driver, recorder, rerun, sampler.watch, lambda: None, "it replays a simulation")
+    weakref.finalize(job, simulation.close)
+    return job

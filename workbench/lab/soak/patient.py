@@ -1,0 +1,122 @@
+"""The job under soak: the same pipeline goes on under a new handle when it is stopped or taken back to a savepoint."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import workbench as wb
+from workbench.errors import JobError
+from workbench.lab.soak.work import Work
+
+NAME = "soak"
+PATIENCE_S = 60.0
+CHECKPOINT_INTERVAL = "1s"
+PARALLELISM = 2
+LOOK_S = 0.01
+
+
+class Patient:
+    """Runs the job, and does what takes more than one call.
+
+    Args:
+        work: its pipeline and notes.
+        folder: of its checkpoints.
+        meanwhile: is called again and again while it waits.
+
+    Attributes:
+        job: as it now runs.
+    """
+
+    def __init__(self, work: Work, folder: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self._work = work
+        self._pipeline = work.pipeline()
+        self._folder = folder
+        self._savepoints = 0
+        self._meanwhile = meanwhile
+        self._never = threading.Event()
+        self.job = self._run(resume=False, parallelism=PARALLELISM)
+
+    def wait(self, seconds: float) -> None:
+        """Do nothing to it for so long."""
+        end = time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            self._never.wait(min(left, LOOK_S))
+            self._meanwhile()
+
+    def tasks(self) -> Sequence[str]:
+        """Names of its tasks, sorted."""
+        return sorted(task for tasks in self.job.graph().slots.values() for task in tasks)
+
+    def slots(self) -> Sequence[str]:
+        """Names of its slots that have tasks, sorted."""
+        return sorted(slot for slot, tasks in self.job.graph().slots.items() if tasks)
+
+    def parallelism(self) -> int:
+        """Subtasks of each operator."""
+        return int(self.job.status()["parallelism"])
+
+    def expect_restart(self, fail: Callable[[wb.Job], None]) -> None:
+        """Make it fail, and wait until it has started again.
+
+        Raises:
+            JobError: it has not, within a minute.
+        """
+        before = int(self.job.status()["restarts"])
+        fail(self.job)
+        self.until(lambda: int(self.job.status()["restarts"]) > before and self.job.state == "RUNNING", "run again")
+
+    def go_on_from_a_savepoint(self) -> str:
+        """Take a savepoint and go on from it; the one before it is deleted. The name of the savepoint.
+
+        No checkpoint is taken between the two, because what it commits would be behind the savepoint.
+        """
+        interval = self.job.status()["checkpoint_interval"]
+        self.job.tune(checkpoint_interval="disabled")
+        self._savepoints += 1
+        name = f"soak-{self._savepoints}"
+        self.job.savepoint(name)
+        self.job = self.job.restore(name)
+        self.job.tune(checkpoint_interval=interval)
+        for older in self.job.savepoints():
+            if older != name:
+                self.job.delete_savepoint(older)
+        return name
+
+    def stop_and_resume(self) -> None:
+        """End with a last checkpoint, and continue from it."""
+        parallelism = self.parallelism()
+        self.end()
+        self.job = self._run(resume=True, parallelism=parallelism)
+
+    def end(self) -> None:
+        """End with a last checkpoint; in the middle of a restart there is none, so that is waited for."""
+        self.until(lambda: self.job.state == "RUNNING", "run")
+        self.job.stop(wait=False)
+        self.job.wait(f"{PATIENCE_S:g}s")
+
+    def until(self, reached: Callable[[], bool], what: str) -> None:
+        """Wait until something is so.
+
+        Raises:
+            JobError: it failed, or it is not so within a minute.
+        """
+        for _ in range(round(PATIENCE_S / LOOK_S)):  # counted, so that nothing is said of a machine that slept
+            if reached():
+                return
+            if self.job.over:
+                self.job.wait("1s")  # tells why it failed
+            self.wait(LOOK_S)
+        raise JobError(f"the job is {self.job.state} and does not {what} within {PATIENCE_S:g} s")
+
+    def _run(self, *, resume: bool, parallelism: int) -> wb.Job:
+        return self._pipeline.run(
+            NAME,
+            parallelism=parallelism,
+            buffer_timeout="20ms",
+            checkpoint_interval=CHECKPOINT_INTERVAL,
+            checkpoint_dir=self._folder,
+            resume=resume,
+        )

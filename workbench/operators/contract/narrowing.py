@@ -1,0 +1,33 @@
+"""Operators that can leave out columns which nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol, Self, runtime_checkable
+
+import pyarrow as pa
+
+from workbench.operators.contract.base import OperatorSpec
+
+
+@runtime_checkable
+class NarrowsColumns(OperatorSpec, Protocol):
+    """A spec of which the planner can make one that gives fewer columns and does less; see ``plan.pruning``."""
+
+    def narrowed(self, used: tuple[str, ...]) -> Self:
+        """The same operator that gives the output columns `used` only: one or more, in the order in which they are."""
+        ...
+
+    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
+        """The columns that it reads of each input to give the output columns `used`."""
+        ...
+
+
+def kept_positions(schema: pa.Schema, kept: Collection[str] | None) -> list[int]:
+    """The positions of the columns in `kept`, or of all columns for None."""
+    return [at for at, name in enumerate(schema.names) if kept is None or name in kept]
+
+
+def kept_schema(schema: pa.Schema, kept: Collection[str] | None) -> pa.Schema:
+    """The schema with only the columns in `kept`, or as it is for None."""
+    return schema if kept is None else pa.schema([item for item in schema if item.name in kept], schema.metadata)

@@ -1,0 +1,115 @@
+"""Punctuated watermarks: records that are marked tell event time, exactly where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.arguments import as_given
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Int64s, Records, instants
+from workbench.errors import ExpressionError
+from workbench.expressions import Compiled, Expression, compile_expression
+from workbench.from_json import made
+from workbench.operators.contract.base import Json
+from workbench.operators.event_time.watermarks import Marks, WatermarkGenerator, Watermarks, no_times
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuated:
+    """Marked records carry the watermarks.
+
+    Args:
+        mark: of a boolean type, it marks records behind which nothing at or before their own event time comes; of a
+            time type (or int64 microseconds), its value is the watermark, null where a record carries none.
+    """
+
+    mark: str | Expression
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mark, str | Expression):
+            raise ExpressionError(f"punctuated got {as_given(self.mark)}: write an expression, such as 'kind = 1'")
+
+    def describe(self) -> str:
+        return f"told by {self.mark if isinstance(self.mark, str) else self.mark.sql}"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return PunctuatedGenerator(compile_expression(self.mark, schema))
+
+
+class PunctuatedGenerator(WatermarkGenerator):
+    """Finds the marked records.
+
+    A watermark that makes a later record of the same batch late takes effect right behind its own record, so that how
+    records are cut into batches does not decide which are late; the others may wait for the end of the batch.
+    """
+
+    asks_clock = False
+
+    def __init__(self, mark: Compiled) -> None:
+        kind = mark.type
+        self._boolean = pa.types.is_boolean(kind)
+        if not (self._boolean or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+            raise ExpressionError(
+                f"the watermarks' mark {mark.sql!r} has type {kind}: it is a condition, or the watermark itself as a"
+                " timestamp, a date or int64 microseconds"
+            )
+        self._mark = mark
+        self._reached_us = NO_TIME
+
+    def observe(self, records: Records) -> Marks:
+        times = no_times(records) if records.timestamps is None else records.timestamps
+        told = self._told(records.batch, times)
+        places = np.flatnonzero(told != NO_TIME)
+        if not len(places):
+            return ()
+        reached = np.maximum.accumulate(np.append(self._reached_us, told[places]))
+        grown = reached[1:] > reached[:-1]
+        if not grown.any():
+            return ()
+        places, reached = places[grown], reached[1:][grown]
+        self._reached_us = int(reached[-1])
+        known = np.where(times == NO_TIME, MAX_TIME, times)
+        lowest_after = np.append(np.minimum.accumulate(known[::-1])[::-1], MAX_TIME)[places + 1]
+        needed = lowest_after <= reached
+        marks = [(int(place) + 1, int(time)) for place, time in zip(places[needed], reached[needed], strict=True)]
+        if not needed[-1]:
+            marks.append((len(records), self._reached_us))
+        return marks
+
+    def _told(self, batch: pa.RecordBatch, times: Int64s) -> Int64s:
+        marks = self._mark(batch)
+        if not self._boolean:
+            return instants(marks, self._mark.sql)
+        marked = marks.fill_null(False).to_numpy(zero_copy_only=False)
+        told: Int64s = np.where(marked, times, NO_TIME)
+        return told
+
+    def snapshot(self) -> Json:
+        return None if self._reached_us == NO_TIME else self._reached_us
+
+    def restore(self, state: Json) -> None:
+        self._reached_us = max(self._reached_us, made(int, state, "the watermark"))
+
+    go_on = restore
+
+
+def punctuated(mark: str | Expression) -> Watermarks:
+    """Watermarks that records carry.
+
+    Source: F2-5; punctuations are of Tucker et al., 2003.
+
+    Args:
+        mark: a column or expression. A condition marks the records behind which nothing at or before their own event
+            time comes; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
+
+    Raises:
+        ExpressionError: where the stream is made: it does not fit the columns, or is neither a condition nor a time.
+
+    Example:
+        >>> punctuated("kind = 'heartbeat'").describe()
+        "told by kind = 'heartbeat'"
+    """
+    return Punctuated(mark)

@@ -1,0 +1,277 @@
+"""Watermark generators: how event time is told from the records that came (F2-5).
+
+A watermark is a promise about the future, so it is always a guess with a policy. An eager one (no bound) is fast and
+calls more records late; a slow one (a large bound) waits for stragglers. *Periodic* generators are asked now and then
+how far event time is; *punctuated* ones are told by a record that carries a mark.
+
+What a stream is told (`Watermarks`) is frozen data; what it builds, once for each split of a source or subtask of an
+operator, is a small `WatermarkGenerator` whose state belongs to the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from operator import index
+from typing import ClassVar, Final, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import NO_TIME, format_duration
+from workbench.elements import Int64s, Records
+from workbench.errors import PlanError, RecordError
+from workbench.from_json import made
+from workbench.operators.contract.base import Json
+from workbench.raised import PASSING, described
+
+WATERMARK_INTERVAL_US = 100_000
+"""How often periodic generators are asked."""
+
+
+class EventTime(Enum):
+    """Event times that are in no column."""
+
+    INGESTION = "ingestion"
+
+
+INGESTION: Final = EventTime.INGESTION
+"""Event time is the time at which a record is read: it never goes back, so no record is late."""
+
+EventTimeColumn = str | Literal[EventTime.INGESTION] | None
+"""Where a stream's event times come from: a column, the clock, or nowhere."""
+
+Marks = Sequence[tuple[int, int]]
+"""Where in a batch event time is told: the number of records before the place, and the watermark; both grow."""
+
+
+class WatermarkGenerator:
+    """Tells event time from records; subclass it for a policy of your own.
+
+    Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
+    expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone. One that
+    is larger than all event times (2**63 - 1, say) fires all windows but those at the end of time; the input goes on.
+
+    Source: F2-5; Flink's ``WatermarkGenerator``.
+
+    Example:
+        >>> class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
+        ...     def on_batch(self, batch, times):
+        ...         return int(np.median(times)) - 30_000_000
+        >>> table = pa.table({"t": [0, 1_000_000]})
+        >>> wb.Stream.from_table(table, event_time="t", watermarks=HalfAMinuteBehindTheMedian).columns
+        ['t']
+    """
+
+    asks_clock: ClassVar[bool] = True
+    """Whether ``on_periodic`` may say something new although no record has come."""
+
+    def on_batch(self, batch: pa.RecordBatch, times: Int64s) -> int | None:
+        """Called for every batch of records.
+
+        Args:
+            batch: n records, in the order of their arrival.
+            times: shape (n,), their event times in microseconds since 1970, NO_TIME where a record has none.
+
+        Returns:
+            The watermark behind the batch's last record, or None to say nothing now.
+        """
+        return None
+
+    def on_periodic(self, now_us: int) -> int | None:
+        """Called about ten times a second of processing time, also while no records come.
+
+        Args:
+            now_us: processing time in microseconds since 1970.
+
+        Returns:
+            How far event time is, in microseconds since 1970, or None: as far as before.
+        """
+        return None
+
+    def snapshot(self) -> Json:
+        """What must survive a failure, as JSON values; None where nothing must."""
+        return None
+
+    def restore(self, state: Json) -> None:
+        """Go on from what an earlier generator's ``snapshot`` gave.
+
+        Args:
+            state: never None.
+        """
+
+    def go_on(self, state: Json) -> None:
+        """Calls ``restore``, which may be a user's.
+
+        Args:
+            state: never None.
+
+        Raises:
+            RecordError: it raised.
+        """
+        try:
+            self.restore(state)
+        except Exception as error:
+            raise RecordError(
+                f"{type(self).__qualname__}.restore failed with {type(error).__name__}: {error}; it gets what "
+                "snapshot returned before"
+            ) from error
+
+    def observe(self, records: Records) -> Marks:
+        """All watermarks that a batch brings, each with its place in the batch."""
+        times = no_times(records) if records.timestamps is None else records.timestamps
+        watermark_us = self._called("on_batch", lambda: self.on_batch(records.batch, times))
+        return () if watermark_us is None else ((len(records), watermark_us),)
+
+    def ask(self, now_us: int) -> int | None:
+        """What ``on_periodic`` says."""
+        return self._called("on_periodic", lambda: self.on_periodic(now_us))
+
+    def _called(self, hook: str, call: Callable[[], int | None]) -> int | None:
+        """What a hook says, checked; it may be a user's."""
+        try:
+            told = call()
+            return None if told is None else index(told)
+        except PASSING:
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"{type(self).__qualname__}.{hook} failed with {described(error)}; it returns whole"
+                " microseconds since 1970, or None"
+            ) from error
+
+
+class Watermarks(Protocol):
+    """The frozen description of a policy."""
+
+    def describe(self) -> str:
+        """A few words for the graph."""
+        ...
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        """A new generator for records of `schema`; raises a WorkbenchError when they do not fit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Periodic: the largest event time seen, minus a bound on how much later than that a record may still come.
+
+    Args:
+        out_of_orderness_us: the bound; 0 for event times that never go back.
+    """
+
+    out_of_orderness_us: int = 0
+
+    def describe(self) -> str:
+        bound = self.out_of_orderness_us
+        return f"at most {format_duration(bound)} out of order" if bound else "in order"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return BoundedGenerator(self.out_of_orderness_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A generator that a user wrote.
+
+    Args:
+        factory: called without arguments for each generator; usually the class.
+    """
+
+    factory: Callable[[], WatermarkGenerator]
+
+    def describe(self) -> str:
+        return str(getattr(self.factory, "__name__", type(self.factory).__name__))
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        generator = self.factory()
+        if not isinstance(generator, WatermarkGenerator):
+            raise PlanError(
+                f"watermarks={self.describe()} made {type(generator).__name__}: pass a subclass of"
+                " wb.WatermarkGenerator, or a function that returns one"
+            )
+        return generator
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """Records carry the time at which they were read, so event time is as far as the clock."""
+
+    def describe(self) -> str:
+        return "by the time of reading"
+
+    def create(self, schema: pa.Schema) -> WatermarkGenerator:
+        return IngestionGenerator()
+
+
+class BoundedGenerator(WatermarkGenerator):
+    """Keeps the largest event time."""
+
+    asks_clock = False
+
+    def __init__(self, out_of_orderness_us: int) -> None:
+        self._bound_us = out_of_orderness_us
+        self.largest_us = NO_TIME
+
+    def observe(self, records: Records) -> Marks:
+        if records.timestamps is not None:
+            self.largest_us = max(self.largest_us, int(np.maximum.reduce(records.timestamps)))
+        return ()
+
+    def on_periodic(self, now_us: int) -> int | None:
+        return None if self.largest_us == NO_TIME else self.largest_us - self._bound_us - 1
+
+    ask = on_periodic
+
+    def snapshot(self) -> Json:
+        return None if self.largest_us == NO_TIME else self.largest_us
+
+    def restore(self, state: Json) -> None:
+        self.largest_us = max(self.largest_us, made(int, state, "the largest event time"))
+
+    go_on = restore
+
+
+class IngestionGenerator(WatermarkGenerator):
+    """Gives records the clock's time, which goes on between them, too."""
+
+    def __init__(self) -> None:
+        self._latest_us = NO_TIME
+
+    def stamp(self, batch: pa.RecordBatch, now_us: int) -> Records:
+        """The batch with `now_us` as the event time of every record, or a later time if one was given before.
+
+        A job that goes on in another process may find that the machine's clock has been set back.
+        """
+        self._latest_us = max(self._latest_us, now_us)
+        return Records(batch, np.full(batch.num_rows, self._latest_us, np.int64))
+
+    def on_periodic(self, now_us: int) -> int | None:
+        return max(self._latest_us, now_us) - 1
+
+    def snapshot(self) -> Json:
+        return None if self._latest_us == NO_TIME else self._latest_us
+
+    def restore(self, state: Json) -> None:
+        self._latest_us = max(self._latest_us, made(int, state, "the latest event time"))
+
+    go_on = restore
+
+
+def no_times(records: Records) -> Int64s:
+    """Event times of records that have none."""
+    return np.full(len(records), NO_TIME, np.int64)
+
+
+def monotonous() -> Watermarks:
+    """Event times that never go back within a split: the watermark is right behind the largest one seen.
+
+    Source: F2-5; Flink's ``forMonotonousTimestamps``.
+
+    Example:
+        >>> monotonous().describe()
+        'in order'
+    """
+    return Bounded(0)

@@ -1,0 +1,338 @@
+"""Poison records: what becomes of a record that a user's function cannot process.
+
+By default it fails the task with an error that shows the record. With ``on_error="dead_letter"`` the record goes to the
+side output ``"dead_letters"`` instead, is counted in ``numRecordsInErrors``, and the records after it go on. Dead
+letters are records like others: they travel behind barriers, so a sink has each of them as often as any other row.
+
+Both tell where the record stands in its source, where that is known (see ``positions.py``): its operator is chained to
+the source, and between the two are only operators whose rows can be followed (``filter``, ``select``, ``with_columns``,
+``map``, ``flat_map``, ``assign_timestamps``). Behind an exchange it is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from functools import partial
+from operator import itemgetter
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import NO_TIME
+from workbench.elements import Int64s, Records
+from workbench.errors import PlanError, RecordError, unknown
+from workbench.operators.contract.base import Counters, OperatorContext, Output
+from workbench.operators.contract.conforming import conforms
+from workbench.operators.functions.record_loop import LoopError
+from workbench.operators.functions.user_function import (
+    FailedRowError,
+    UnfitRowError,
+    UserFunction,
+    on_record,
+    record_at,
+)
+from workbench.origin import Origin
+
+OnError = Literal["fail", "dead_letter"]
+POLICIES: tuple[OnError, ...] = ("fail", "dead_letter")
+
+TAG = "dead_letters"
+SCHEMA = pa.schema(
+    [
+        pa.field("operator", pa.string(), nullable=False),
+        pa.field("subtask", pa.int32(), nullable=False),
+        pa.field("key", pa.string()),
+        pa.field("position", pa.string()),
+        pa.field("error", pa.string(), nullable=False),
+        pa.field("record", pa.string(), nullable=False),
+        pa.field("event_time", pa.timestamp("us", "UTC")),
+    ]
+)
+"""Of dead letters: the operator's uid and subtask, the record's key as text (null where the stream is not keyed), where
+it stands in its source (such as ``data.csv, row 17``; null where that is not known, as behind an exchange), what went
+wrong, the record as JSON text, and its event time."""
+
+T = TypeVar("T")
+KeyOf = Callable[[int], object]
+
+
+@runtime_checkable
+class KeepsDeadLetters(Protocol):
+    """A source that can go on behind what is no record."""
+
+    @property
+    def on_error(self) -> OnError:
+        """What becomes of such a thing."""
+        ...
+
+
+def keeps_dead_letters(source: object) -> TypeGuard[KeepsDeadLetters]:
+    """Whether a source can."""
+    return conforms(source, KeepsDeadLetters)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One of them.
+
+    Attributes:
+        error: what went wrong.
+        record: as JSON text, or as it stood in the source.
+        key: as text.
+        position: in its source, such as ``data.csv, line 17``; None: not known.
+        time_us: its event time; NO_TIME: none.
+    """
+
+    error: str
+    record: str
+    key: str | None = None
+    position: str | None = None
+    time_us: int = NO_TIME
+
+
+def check_on_error(on_error: str, origin: Origin | None) -> None:
+    """Refuse what is no policy.
+
+    Raises:
+        PlanError: names those that there are.
+    """
+    if on_error not in POLICIES:
+        raise PlanError(unknown("on_error", on_error, POLICIES), origin=origin)
+
+
+def side_schemas(on_error: OnError) -> dict[str, pa.Schema]:
+    """The side output of an operator with this policy."""
+    return {TAG: SCHEMA} if on_error == "dead_letter" else {}
+
+
+def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_times: bool) -> Records:
+    """Dead letters as a batch of `SCHEMA`.
+
+    Args:
+        letters: at least one.
+        context: of the operator.
+        with_times: the stream has event times.
+    """
+    times = np.array([letter.time_us for letter in letters], np.int64)
+    columns = [
+        pa.array([context.uid] * len(letters)),
+        pa.array([context.subtask] * len(letters), pa.int32()),
+        pa.array([letter.key for letter in letters], pa.string()),
+        pa.array([letter.position for letter in letters], pa.string()),
+        pa.array([letter.error for letter in letters]),
+        pa.array([letter.record for letter in letters]),
+        pa.array(times, pa.int64(), mask=times == NO_TIME).cast(SCHEMA.field("event_time").type),
+    ]
+    return Records(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), times if with_times else None)
+
+
+def as_json(record: Mapping[str, Any] | list[Any]) -> str:
+    """A record, or a value in one, as JSON; what JSON has no form for is text.
+
+    Example:
+        >>> from datetime import datetime
+        >>> as_json({"at": datetime(2026, 1, 2), "share": float("nan"), "who": None})
+        '{"at": "2026-01-02T00:00:00", "share": "nan", "who": null}'
+    """
+    return json.dumps(_plain(record), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+class PoisonRecords:
+    """Calls what may fail on a record, and does with such records what an operator's policy says.
+
+    Args:
+        on_error: the policy.
+        user: the function that is called.
+    """
+
+    def __init__(self, on_error: OnError, user: UserFunction) -> None:
+        self._kept = on_error == "dead_letter"
+        self._user = user
+        self._letters: list[tuple[int, DeadLetter]] = []  # with their places in the batch
+        self._context = OperatorContext(counters=Counters())
+
+    @property
+    def kept(self) -> bool:
+        """Whether they become dead letters."""
+        return self._kept
+
+    def open(self, context: OperatorContext) -> None:
+        """Name and counters come from here."""
+        self._context = context
+
+    def send(self, out: Output, *, with_times: bool) -> None:
+        """Send off what has come together."""
+        if self._letters:
+            letters = [letter for _, letter in sorted(self._letters, key=itemgetter(0))]
+            self._letters = []
+            out.emit_side(TAG, as_records(letters, self._context, with_times=with_times))
+
+    def loop(
+        self,
+        records: Records,
+        columns: Sequence[list[Any]],
+        call: Callable[[Sequence[list[Any]]], None],
+        made: Sequence[list[Any]],
+        rows_before: Callable[[int, int], int],
+        explain: Callable[[LoopError], RecordError],
+        first: int,
+        key_of: KeyOf | None = None,
+    ) -> list[int]:
+        """Run a loop over records, going on behind each that fails.
+
+        Args:
+            records: at hand.
+            columns: their values, one list per column of what `call` takes.
+            call: the loop over such columns; it appends to `made`.
+            made: rows, one list per column; what a failing record left there is taken away again.
+            rows_before: (the failing record's place, how many failed before it) to the rows that came of earlier ones.
+            explain: the error of a failure.
+            first: the place of the records in the batch that is processed.
+            key_of: the key of the record at a place.
+
+        Returns:
+            The places of those that failed.
+
+        Raises:
+            RecordError: the first one, where the policy is to fail.
+        """
+        failed: list[int] = []
+        begin = 0
+        while True:
+            try:
+                call([column[begin:] for column in columns] if begin else columns)
+            except LoopError as failure:
+                error = explain(failure)
+                at = begin + failure.at
+                if not self._kept:
+                    raise self._located(error, first + at) from failure.cause
+                rows = rows_before(at, len(failed))
+                for column in made:
+                    del column[rows:]
+                failed.append(at)
+                self._keep(error, records, at, first, key_of)
+                begin = at + 1
+            else:
+                return failed
+
+    def batch(
+        self,
+        records: Records,
+        made: Sequence[list[Any]],
+        schema: pa.Schema,
+        parents: Int64s | None,
+        first: int,
+        key_of: KeyOf | None = None,
+    ) -> tuple[pa.RecordBatch, Int64s | None]:
+        """The rows that a function gave as a batch of `schema`, without those of records of which one does not fit.
+
+        Args:
+            records: at hand.
+            made: rows, one list per column.
+            schema: declared.
+            parents: shape (rows,), the place of the record that each row came of; None: row i came of record i.
+            first: the place of the records in the batch that is processed.
+            key_of: the key of the record at a place.
+
+        Returns:
+            The batch, and the parents of its rows.
+
+        Raises:
+            RecordError: the first that does not fit, where the policy is to fail.
+        """
+        while True:
+            places = parents
+            where = partial(_where, records.batch, places)
+            try:
+                return self._user.batch(made, schema, where), parents
+            except UnfitRowError as error:
+                owners = np.arange(len(records)) if places is None else places
+                at = int(owners[error.row])
+                if not self._kept:
+                    raise self._located(error, first + at) from None
+                self._keep(error, records, at, first, key_of)
+                kept = np.flatnonzero(owners != at)
+                parents = owners[kept]
+                made = [[column[row] for row in kept] for column in made]
+
+    def parts(
+        self,
+        records: Records,
+        compute: Callable[[Records], T],
+        key_of: Callable[[Records], object] | None = None,
+        first: int = 0,
+    ) -> Iterator[tuple[int, T]]:
+        """What a function gives for a batch as a whole; where it fails the batch is halved, down to single records.
+
+        Each part comes with the place of its first record, and before the next one is computed.
+
+        Args:
+            records: at hand; for halves of them the function is called again.
+            compute: raises a RecordError where it cannot process them, and then has changed nothing.
+            key_of: the key of a single record.
+            first: the place of the records in the batch that is processed.
+
+        Raises:
+            RecordError: where the policy is to fail.
+        """
+        try:
+            made = compute(records)
+        except RecordError as error:
+            if not self._kept:
+                if isinstance(error, FailedRowError):
+                    raise self._located(error, first + error.at) from error.__cause__
+                raise
+            if len(records) == 1:
+                self._keep(error, records, 0, first, None if key_of is None else lambda at: key_of(records))
+                return
+        else:
+            yield first, made
+            return
+        half = len(records) // 2
+        yield from self.parts(records.slice(0, half), compute, key_of, first)
+        yield from self.parts(records.slice(half, len(records) - half), compute, key_of, first + half)
+
+    def _located(self, error: RecordError, row: int) -> RecordError:
+        """The error for a row of the batch that is processed; it says where that stands in its source, if known."""
+        position = self._context.position(row)
+        return error if position is None else RecordError(f"{error.message}, at {position}", origin=error.origin)
+
+    def _keep(self, error: RecordError, records: Records, at: int, first: int, key_of: KeyOf | None) -> None:
+        times = records.timestamps
+        letter = DeadLetter(
+            error.message,
+            as_json(record_at(records.batch, at)),
+            None if key_of is None else key_text(key_of(at)),
+            self._context.position(first + at),
+            time_us=NO_TIME if times is None else int(times[at]),
+        )
+        self._letters.append((first + at, letter))
+        self._context.counters.numRecordsInErrors += 1
+
+
+def key_text(key: object) -> str:
+    """A key as text: a value as it is, several as a JSON list."""
+    return as_json({"key": key})[8:-1] if isinstance(key, tuple) else str(_plain(key))
+
+
+def _where(batch: pa.RecordBatch, parents: Int64s | None, row: int) -> str:
+    return on_record(batch, row if parents is None else int(parents[row]))

@@ -1,0 +1,202 @@
+"""Join two streams on keys and on event times that are near each other.
+
+A left record at time l goes with every right record of its key at time r when ``l + before <= r <= l + after``. A pair
+comes out as soon as both records are there; its event time is the later of the two. A left record without a partner
+comes out (of a left join) when the watermark says that none can come any more, with the event time
+``l + max(after, 0)``. Neither can be late for what follows, unless the input was late.
+
+Each side keeps the records that may still find a partner; the watermark says which these are. A record at or behind the
+watermark is late: it is counted and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durable.deferred import Deferred
+from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
+from workbench.elements import Records
+from workbench.errors import RecordError, SettingError
+from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.joins.columns import (
+    JoinColumns,
+    JoinRows,
+    key_batch,
+    without_null_keys,
+)
+from workbench.operators.joins.rows import Bools, TimedRows
+from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.operators.snapshots.pieces import column_in, numbers_in
+from workbench.operators.snapshots.saved_rows import owned_rows_of
+from workbench.state import KeyIndex
+
+LEFT, RIGHT = 0, 1
+SIDES = ("left", "right")
+
+_PAIRS_AT_ONCE = 65_536  # so that a hot key does not make one huge batch
+_FEW_KEYS = 1_024  # not worth packing
+
+
+@dataclass(frozen=True)
+class IntervalJoin:
+    """Joins records of equal keys whose event times are at most so far apart (see the module).
+
+    Attributes:
+        columns: what is compared and what comes out; ``inner`` or ``left``.
+        before_us, after_us: the right record's time minus the left one's, at least and at most.
+
+    Raises:
+        SettingError: bounds in the wrong order, or an outer join.
+    """
+
+    kind: ClassVar[str] = "join"
+    columns: JoinColumns
+    before_us: int
+    after_us: int
+
+    def __post_init__(self) -> None:
+        if self.before_us > self.after_us:
+            raise SettingError(
+                f"between goes from {_signed(self.before_us)} to {_signed(self.after_us)}, so no time lies between: "
+                "write the smaller bound first"
+            )
+        if self.columns.how == "outer":
+            raise SettingError(
+                "an interval join can be 'inner' or 'left', not 'outer': exchange the sides, or use window="
+            )
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """See `JoinColumns`."""
+        return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
+
+    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
+        return {}
+
+    def describe(self) -> str:
+        return f"{self.columns.describe()}, {_signed(self.before_us)} to {_signed(self.after_us)}"
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        return _IntervalJoin(self, inputs)
+
+
+def _signed(us: int) -> str:
+    return f"-{format_duration(-us)}" if us < 0 else format_duration(us)
+
+
+class _IntervalJoin(Operator):
+    """State: the records of each side that may still find a partner."""
+
+    def __init__(self, spec: IntervalJoin, inputs: Sequence[pa.Schema]) -> None:
+        columns = spec.columns
+        self._inputs = inputs
+        self._keys = (columns.left_keys, columns.right_keys)
+        self._names = columns.left_keys
+        self._rows = JoinRows(columns, inputs[LEFT], inputs[RIGHT])
+        self._index = KeyIndex(columns.left_keys, inputs[LEFT])
+        self._sides = (TimedRows(inputs[LEFT]), TimedRows(inputs[RIGHT]))
+        # Seen from a record on either side: where its partners' times are.
+        self._reach = ((spec.before_us, spec.after_us), (-spec.after_us, -spec.before_us))
+        self._keeps_left = columns.keeps_left
+        self._wait_us = max(spec.after_us, 0)
+        self._left_kept_us = self._wait_us if columns.keeps_left else spec.after_us
+        self._right_kept_us = -spec.before_us
+        self._watermark = NO_TIME
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        self._past = PastWatermarks(context)
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        if records.timestamps is None:
+            raise RecordError(
+                "records without event times reached an interval join: name the event-time column at the source "
+                "(event_time=)"
+            )
+        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
+            usable = self._usable(part, port, watermark_us)
+            if len(usable):
+                self._take(usable, port, out)
+
+    def _take(self, records: Records, port: int, out: Output) -> None:
+        batch, times = records.batch, records.timestamps
+        assert times is not None
+        codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
+        matched = np.zeros(len(batch), np.bool_)
+        for found in self._sides[1 - port].find(codes, times, *self._reach[port]):
+            matched[found.wanted] = True
+            found.run.matched[found.partners] = True
+            later = np.maximum(times[found.wanted], found.run.times[found.partners])
+            for at in range(0, len(later), _PAIRS_AT_ONCE):
+                some = slice(at, at + _PAIRS_AT_ONCE)
+                own = batch.take(pa.array(found.wanted[some]))
+                other = found.run.batch.take(pa.array(found.partners[some]))
+                pair = self._rows.assemble(own, other) if port == LEFT else self._rows.assemble(other, own)
+                out.emit(Records(pair, later[some]))
+        self._sides[port].add(batch, codes, times, matched)
+
+    def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
+        """The records that are in time and can have a partner, or come out without one."""
+        times = records.timestamps
+        assert times is not None
+        kept: Bools | None = None
+        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
+            kept = times > watermark_us
+            late = ~kept & (times != NO_TIME)
+            counters = self._context.counters
+            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
+            counters.numLateRecordsDropped += int(np.count_nonzero(late))
+            counters.late.note(records.batch, times, late, watermark_us, self._keys[port])
+        if port == RIGHT or not self._keeps_left:
+            complete = without_null_keys(records.batch, self._keys[port])
+            if complete is not None:
+                kept = complete if kept is None else kept & complete
+        if kept is None:
+            return records
+        return Records(records.batch.filter(pa.array(kept)), times[kept])
+
+    def on_watermark(self, watermark_us: int, out: Output) -> None:
+        if watermark_us <= self._watermark:
+            return
+        self._watermark = watermark_us
+        if self._keeps_left:
+            for batch, times in self._sides[LEFT].take_unmatched(_time(watermark_us - self._wait_us)):
+                ends = np.minimum(times + self._wait_us, LATEST_TIME)
+                out.emit(Records(self._rows.assemble(batch, None), ends))
+        self._forget()
+
+    def _forget(self) -> None:
+        left, right = self._sides
+        left.forget(_time(self._watermark - self._left_kept_us))
+        right.forget(_time(self._watermark - self._right_kept_us))
+        if len(self._index) > _FEW_KEYS + 2 * (len(left) + len(right)):
+            used = np.zeros(len(self._index), np.bool_)
+            left.mark_codes(used)
+            right.mark_codes(used)
+            new_codes = self._index.retain(np.flatnonzero(used))
+            left.renumber(new_codes)
+            right.renumber(new_codes)
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
+        pieces |= {side: rows.saved() for side, rows in zip(SIDES, self._sides, strict=True)}
+        return cast("Snapshot", pieces)
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        self._watermark = self._past.restore(snapshots)
+        self._forget()
+        for port, side in enumerate(SIDES):
+            batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
+            if len(batch):
+                codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
+                matched: Bools = column_in(table, "matched", pa.bool_())
+                self._sides[port].add(batch, codes, numbers_in(table, "time"), matched)
+
+
+def _time(us: int) -> int:
+    """An event time that arithmetic has moved, kept within what can be counted."""
+    return min(max(us, NO_TIME), MAX_TIME)

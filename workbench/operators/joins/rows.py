@@ -1,0 +1,185 @@
+"""The rows that one side of an interval join keeps, in an order in which they are found by key and time.
+
+Rows lie in *runs*, each sorted by key code and time. A new batch becomes a run; runs of like size are merged, so there
+are few of them, a row is moved a logarithmic number of times, and a small batch costs little although many rows are
+kept. What is too old is left out when runs are merged, and whole runs go as soon as all of their rows are too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.compiled import find_ranges, merge_rows, order_by_code, order_by_time
+from workbench.durable.deferred import Deferred
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Int64s
+from workbench.operators.joins.columns import pairs_of
+from workbench.operators.snapshots.saved_rows import saved_rows, together
+
+Bools = npt.NDArray[np.bool_]
+
+_CODES_PER_ROW = 4  # with more codes than that, counting them all costs more than comparing the rows
+_MOVES_PER_ROW = 32  # with more moves than that, rows are not nearly in order
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows by key code, then by time.
+
+    Attributes:
+        batch: the columns, n rows.
+        starts: shape (groups + 1,), where each code's rows begin; empty where there are few rows for the codes.
+        codes, times: shape (n,).
+        matched: shape (n,), the rows that have had a partner or need none; changed in place.
+        last_us: the largest time.
+        waiting_us: no row that is not matched is earlier.
+    """
+
+    batch: pa.RecordBatch
+    starts: Int64s
+    codes: Int64s
+    times: Int64s
+    matched: Bools
+    last_us: int
+    waiting_us: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pairs of a row that was looked up and a row of a run.
+
+    Attributes:
+        run: where the partners are.
+        wanted, partners: shape (pairs,), rows of the batch that was looked up and of the run.
+    """
+
+    run: Run
+    wanted: Int64s
+    partners: Int64s
+
+
+class TimedRows:
+    """All rows that one side keeps.
+
+    Args:
+        schema: of the rows.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._runs: list[Run] = []
+        self._forgotten_us = NO_TIME
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> None:
+        """Keep these rows, except those that are too old already."""
+        if self._forgotten_us != NO_TIME and int(times.min(initial=MAX_TIME)) <= self._forgotten_us:
+            young = times > self._forgotten_us
+            batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
+        if len(codes):
+            self._runs.append(_run(batch, codes, times, matched, _order(codes, times)))
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            self._merge_last()
+
+    def find(self, codes: Int64s, times: Int64s, before_us: int, after_us: int) -> Iterator[Found]:
+        """The rows of the same key with times from ``time + before_us`` to ``time + after_us``, run by run."""
+        for run in self._runs:
+            firsts = np.empty(len(codes), np.int64)
+            counts = np.empty(len(codes), np.int64)
+            if find_ranges(run.starts, run.codes, run.times, codes, times, before_us, after_us, firsts, counts):
+                wanted, partners = pairs_of(firsts, counts)
+                yield Found(run, wanted, partners)
+
+    def take_unmatched(self, until_us: int) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+        """The rows up to a time that have had no partner, with their times; they count as matched from now on."""
+        for run in self._runs:
+            if run.waiting_us > until_us:
+                continue
+            due = np.flatnonzero(~run.matched & (run.times <= until_us))
+            run.matched[due] = True
+            run.waiting_us = int(run.times[~run.matched].min(initial=MAX_TIME))
+            if len(due):
+                yield run.batch.take(pa.array(due)), run.times[due]
+
+    def forget(self, until_us: int) -> None:
+        """Rows up to this time are looked up no more."""
+        self._forgotten_us = max(self._forgotten_us, until_us)
+        self._runs = [run for run in self._runs if run.last_us > until_us]
+
+    def mark_codes(self, used: Bools) -> None:
+        """Set ``used[code]`` for the key codes of all rows."""
+        for run in self._runs:
+            used[run.codes] = True
+
+    def renumber(self, new_codes: Int64s) -> None:
+        """Code c becomes ``new_codes[c]``; the order of codes stays."""
+        for run in self._runs:
+            run.codes = new_codes[run.codes]
+            run.starts = _starts(run.codes)
+
+    def saved(self) -> Deferred:
+        """All rows that are not too old, to be copied off the data path: only who is matched may change meanwhile."""
+        runs = [(run.batch, run.times, run.matched.copy()) for run in self._runs]
+        schema, after_us = self._schema, self._forgotten_us
+
+        def table() -> pa.Table:
+            kept = [times > after_us for _, times, _ in runs]
+            batches = [batch.filter(pa.array(mask)) for (batch, _, _), mask in zip(runs, kept, strict=True)]
+            times = [times[mask] for (_, times, _), mask in zip(runs, kept, strict=True)]
+            matched = [matched[mask] for (_, _, matched), mask in zip(runs, kept, strict=True)]
+            details = {
+                "time": pa.array(np.concatenate([np.empty(0, np.int64), *times])),
+                "matched": pa.array(np.concatenate([np.empty(0, np.bool_), *matched])),
+            }
+            return saved_rows(together(batches, schema), details)
+
+        return table
+
+    def _merge_last(self) -> None:
+        last, former = self._runs.pop(), self._runs.pop()
+        order = np.empty(len(former) + len(last), np.int64)
+        count = merge_rows(former.codes, former.times, last.codes, last.times, self._forgotten_us, order)
+        if count:
+            batch = pa.concat_batches([former.batch, last.batch])
+            codes = np.concatenate([former.codes, last.codes])
+            times = np.concatenate([former.times, last.times])
+            matched = np.concatenate([former.matched, last.matched])
+            self._runs.append(_run(batch, codes, times, matched, order[:count]))
+
+
+def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools, order: Int64s) -> Run:
+    codes, times, matched = codes[order], times[order], matched[order]
+    waiting_us = int(times[~matched].min(initial=MAX_TIME))
+    return Run(batch.take(pa.array(order)), _starts(codes), codes, times, matched, int(times.max()), waiting_us)
+
+
+def _order(codes: Int64s, times: Int64s) -> Int64s:
+    """The rows by code, then by time."""
+    groups = int(codes.max()) + 1
+    if groups <= _CODES_PER_ROW * len(codes):
+        starts = np.empty(groups + 1, np.int64)
+        order = np.empty(len(codes), np.int64)
+        order_by_code(codes, starts, order)
+        if order_by_time(times, starts, order, _MOVES_PER_ROW * len(codes)):
+            return order
+    return np.lexsort((times, codes))
+
+
+def _starts(codes: Int64s) -> Int64s:
+    """Where each code begins in sorted codes; nothing where there are few rows for the codes."""
+    groups = int(codes[-1]) + 1
+    if groups > _CODES_PER_ROW * len(codes):
+        return np.empty(0, np.int64)
+    starts = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=groups), out=starts[1:])
+    return starts

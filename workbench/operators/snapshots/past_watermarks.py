@@ -1,0 +1,103 @@
+"""How far event time was before a job was restored, for the keys that came from a subtask that was further.
+
+In a checkpoint the subtasks of one operator need not stand at the same watermark: an unaligned barrier overtakes the
+watermarks that are on their way. Where keys of several of them come together in one subtask, it goes on from the
+lowest. But what was late for a key stays late: a window that has fired and is forgotten must not open again. The same
+holds where a job goes on with another number of key groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import NO_TIME
+from workbench.elements import Int64s, Records
+from workbench.operators.contract.base import Json, OperatorContext, Snapshot
+from workbench.operators.snapshots.pieces import value_in
+from workbench.state import KEY_GROUPS_LEAST, KEY_GROUPS_MOST, key_groups_of, subtask_of_group
+
+_Ranges = tuple[tuple[int, ...], ...]
+
+
+class PastWatermarks:
+    """The watermarks of one subtask's key groups at the checkpoint that it was restored from.
+
+    Example:
+        >>> former = [PastWatermarks(OperatorContext(subtask=n, parallelism=2)) for n in range(2)]
+        >>> snapshots = [{"watermarks": one.snapshot(10 + n)} for n, one in enumerate(former)]
+        >>> together = PastWatermarks(OperatorContext())
+        >>> together.restore(snapshots)
+        10
+        >>> batch = pa.record_batch({"k": [5, 6, 7, 8]})
+        >>> [(part.batch.to_pydict(), mark) for part, mark in together.parts(Records(batch), ["k"], 10)]
+        [({'k': [6, 8]}, 10), ({'k': [5, 7]}, 11)]
+    """
+
+    __slots__ = ("_furthest_us", "_groups", "_marks", "_own")
+
+    def __init__(self, context: OperatorContext) -> None:
+        owners = subtask_of_group(context.parallelism, context.max_parallelism)
+        self._own = np.flatnonzero(owners == context.subtask)
+        self._groups = context.max_parallelism
+        self._marks: dict[int, Int64s] = {}  # of each group, by their number; only a rehashed state has several
+        self._furthest_us = NO_TIME
+
+    def snapshot(self, watermark_us: int) -> Json:
+        """For each range of key groups its first, the one behind its last, and how far event time is there.
+
+        Where there are other than 128 groups, their number comes behind. Ranges of a former number of groups say how
+        far event time had been for their keys before.
+        """
+        own = np.full(len(self._own), watermark_us)
+        ranges: list[Json] = []
+        if watermark_us < self._furthest_us:  # else event time is as far everywhere
+            for groups, marks in self._marks.items():
+                if groups == self._groups:
+                    own = np.maximum(marks[self._own], watermark_us)
+                else:
+                    ranges += _ranges(marks, 0, groups)
+        return [*_ranges(own, int(self._own[0]), self._groups), *ranges]
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> int:
+        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on.
+
+        Raises:
+            ValueError: they are no ranges of key groups.
+        """
+        self._marks.clear()
+        for snapshot in snapshots:
+            for saved in value_in(snapshot, "watermarks", _Ranges):
+                first, end, mark, groups = saved if len(saved) == 4 else (*saved, KEY_GROUPS_LEAST)
+                if not 0 <= first < end <= groups <= KEY_GROUPS_MOST:
+                    raise ValueError(f"watermarks has the key groups {first} to {end} of {groups}")
+                marks = self._marks.setdefault(groups, np.full(groups, NO_TIME))
+                marks[first:end] = np.maximum(marks[first:end], mark)
+        mine = [marks[self._own] if groups == self._groups else marks for groups, marks in self._marks.items()]
+        self._furthest_us = max(int(marks.max()) for marks in mine)
+        return max(int(marks.min()) for marks in mine)
+
+    def parts(self, records: Records, keys: Sequence[str], watermark_us: int) -> list[tuple[Records, int]]:
+        """The records, split by how far event time has been for their keys; in one piece once that is no further."""
+        if watermark_us >= self._furthest_us:
+            return [(records, watermark_us)]
+        table = pa.Table.from_batches([records.batch])
+        marks = np.full(len(records), watermark_us)
+        for groups, known in self._marks.items():
+            np.maximum(marks, known[key_groups_of(table, keys, groups)], out=marks)
+        return [(_where(records, marks == mark), int(mark)) for mark in np.unique(marks)]
+
+
+def _ranges(marks: Int64s, first: int, groups: int) -> list[Json]:
+    """The marks of adjacent key groups from `first` on, those that are equal in one range."""
+    begins = [0, *(np.flatnonzero(marks[1:] != marks[:-1]) + 1).tolist()]
+    ends = [*begins[1:], len(marks)]
+    number = [] if groups == KEY_GROUPS_LEAST else [groups]  # as earlier versions wrote it
+    return [[first + begin, first + end, int(marks[begin]), *number] for begin, end in zip(begins, ends, strict=True)]
+
+
+def _where(records: Records, chosen: np.ndarray) -> Records:
+    times = records.timestamps
+    return Records(records.batch.filter(pa.array(chosen)), None if times is None else times[chosen])

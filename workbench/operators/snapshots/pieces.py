@@ -1,0 +1,156 @@
+"""The pieces of snapshots that an operator is restored from, taken only where they are what it wrote.
+
+A checkpoint's checksums tell damage from what was written, and not who wrote it. So no piece reaches an operator, or a
+compiled loop, before its types, nulls and ranges are checked. A piece or a column that is not there is a KeyError: the
+operator was another one. Anything else is a ValueError, which becomes a `CorruptCheckpointError`
+(``runtime/tasks/deployment.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, overload
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.from_json import made
+from workbench.operators.contract.base import Snapshot
+from workbench.state import KeyIndex
+from workbench.state.key_columns import is_text
+
+_DIGITS_MAX = 18
+Made = TypeVar("Made")
+
+
+@overload
+def value_in(snapshot: Snapshot, name: str, kind: type[Made]) -> Made: ...
+
+
+@overload
+def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any: ...  # a union, or a literal
+
+
+def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any:
+    """A piece that is a JSON value of this type; for the types see `made`.
+
+    Raises:
+        KeyError: there is no such piece.
+        ValueError: it is something else.
+
+    Example:
+        >>> value_in({"watermarks": [[0, 128, 7]]}, "watermarks", tuple[tuple[int, int, int], ...])
+        ((0, 128, 7),)
+    """
+    value = snapshot[name]
+    if isinstance(value, pa.Table):
+        raise ValueError(f"{name} is a table, where a JSON value belongs")
+    return made(kind, value, name)
+
+
+def positions_in(snapshot: Snapshot, most: int) -> dict[int, int]:
+    """The piece ``positions`` of a source: by the number of a split how many rows of it were read, none without one.
+
+    Args:
+        snapshot: of the source.
+        most: rows of a split.
+
+    Raises:
+        ValueError: it is something else.
+
+    Example:
+        >>> positions_in({"positions": {"0": 7}}, 10)
+        {0: 7}
+    """
+    found = value_in(snapshot, "positions", dict[str, int]) if "positions" in snapshot else {}
+    for split, position in found.items():
+        if not split.isdecimal() or len(split) > _DIGITS_MAX or not 0 <= position <= most:
+            raise ValueError(f"positions has {position} for the split {split[:_DIGITS_MAX]!r}")
+    return {int(split): position for split, position in found.items()}
+
+
+def table_in(snapshot: Snapshot, name: str) -> pa.Table:
+    """A piece that is a table.
+
+    Raises:
+        KeyError: there is no such piece.
+        ValueError: it is a JSON value.
+    """
+    table = snapshot[name]
+    if not isinstance(table, pa.Table):
+        raise ValueError(f"{name} is a {type(table).__name__}, where a table belongs")
+    return table
+
+
+def column_in(table: pa.Table, name: str, kind: pa.DataType) -> npt.NDArray[Any]:
+    """A column of this type, without nulls, as an array that may be changed.
+
+    Raises:
+        KeyError: there is no such column.
+        ValueError: it is of another type, or has a null.
+
+    Example:
+        >>> column_in(pa.table({"fired": [True, False]}), "fired", pa.bool_())
+        array([ True, False])
+    """
+    column = table.column(name)
+    if column.type != kind or column.null_count:
+        raise ValueError(
+            f"its column {name} is of the type {column.type} with {column.null_count} nulls, where {kind} without "
+            "nulls belongs"
+        )
+    if pa.types.is_timestamp(kind):
+        column = column.combine_chunks().view(pa.int64())
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values if values.flags.writeable else values.copy()
+
+
+def numbers_in(table: pa.Table, name: str, least: int | None = None, below: int | None = None) -> Int64s:
+    """A column of int64 without nulls.
+
+    Args:
+        table: has it.
+        name: of the column.
+        least, below: what each number is at least, and less than.
+
+    Raises:
+        KeyError: there is no such column.
+        ValueError: it is of another type, or has a null or a number beyond these.
+
+    Example:
+        >>> numbers_in(pa.table({"row": [0, 4]}), "row", 0, 4)
+        Traceback (most recent call last):
+        ...
+        ValueError: its column row has the number 4, where 0 to 3 belong
+    """
+    numbers: Int64s = column_in(table, name, pa.int64())
+    if len(numbers):
+        lowest, highest = int(numbers.min()), int(numbers.max())
+        if least is not None and lowest < least:
+            raise ValueError(f"its column {name} has the number {lowest}, where {least} is the least")
+        if below is not None and highest >= below:
+            raise ValueError(f"its column {name} has the number {highest}, where {least} to {below - 1} belong")
+    return numbers
+
+
+def codes_in(index: KeyIndex, keys: pa.RecordBatch) -> Int64s:
+    """The codes of keys that come from a snapshot, see `fitting_keys`."""
+    return index.codes(fitting_keys(index, keys))
+
+
+def fitting_keys(index: KeyIndex, keys: pa.RecordBatch) -> pa.RecordBatch:
+    """The keys that come from a snapshot, under the names that the operator has for them.
+
+    Raises:
+        ValueError: they are of other types than the operator's, so they hash otherwise.
+    """
+    for field in keys.schema:
+        mine = index.kind_of(field.name)
+        if not _hash_alike(field.type, mine):
+            raise ValueError(f"its key {field.name} is of the type {field.type}, and the operator's is {mine}")
+    return keys
+
+
+def _hash_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    texts = is_text(one) and is_text(other)
+    return one == other or texts or (pa.types.is_integer(one) and pa.types.is_integer(other))

@@ -1,0 +1,59 @@
+"""Whole records in a snapshot: those that wait for a partner or an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from workbench.errors import CheckpointError
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.pieces import table_in
+from workbench.state import owned_rows
+
+_COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
+
+
+def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of all batches; also of none."""
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def saved_rows(batch: pa.RecordBatch, details: Mapping[str, pa.Array]) -> pa.Table:
+    """Rows of one side as a snapshot holds them, with details that are not the user's columns."""
+    names = [_COLUMN + name for name in batch.schema.names]
+    return pa.Table.from_arrays([*batch.columns, *details.values()], names=[*names, *details])
+
+
+def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: OperatorContext) -> pa.RecordBatch:
+    """The user's columns in saved rows; `part` names them in errors.
+
+    Raises:
+        CheckpointError: the columns are others now than when the checkpoint was taken.
+    """
+    missing = sorted({_COLUMN + name for name in schema.names} - set(table.schema.names))
+    if missing:
+        raise CheckpointError(
+            f"the state of operator {context.uid!r} has no {', '.join(missing)} in its {part} rows: the columns have "
+            "changed since the checkpoint; give the operator another uid to start it afresh"
+        )
+    arrays = [table.column(_COLUMN + field.name).combine_chunks().cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def owned_rows_of(
+    snapshots: Sequence[Snapshot], side: str, keys: Sequence[str], schema: pa.Schema, context: OperatorContext
+) -> tuple[pa.RecordBatch, pa.Table]:
+    """The rows of one side in all snapshots whose keys this subtask owns now, and the same rows with their details.
+
+    Raises:
+        CheckpointError: see `restored_rows`.
+    """
+    names = [_COLUMN + key for key in keys]
+    parts = []
+    for snapshot in snapshots:
+        table = table_in(snapshot, side)
+        restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
+        parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
+    table = pa.concat_tables(parts).combine_chunks()
+    return restored_rows(table, schema, side, context), table

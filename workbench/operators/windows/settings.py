@@ -1,0 +1,157 @@
+"""What is said about windows apart from what they compute, checked, and the logic that it chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import pyarrow as pa
+
+from workbench.durations import format_duration
+from workbench.errors import ExpressionError, PlanError, SettingError, unknown
+from workbench.operators.windows.columns import TIME
+from workbench.operators.windows.counts import CountPlaces
+from workbench.operators.windows.firing import Firing, ScheduledFiring
+from workbench.operators.windows.places import Places, TimePlaces
+from workbench.operators.windows.scripted import ScriptedFiring
+from workbench.operators.windows.sessions import SessionPlaces
+from workbench.windows import (
+    AT_END,
+    CountWindows,
+    Evictor,
+    Schedule,
+    Session,
+    Sliding,
+    TimeKind,
+    Trigger,
+    WindowAssigner,
+)
+
+
+@dataclass(frozen=True)
+class WindowSettings:
+    """Which windows, in which time, when they fire, and what they keep.
+
+    Attributes:
+        window: which windows a record belongs to.
+        time: what a record's time is: its event time, or the clock's when it reaches the window.
+        allowed_lateness_us: how long after its end a window in event time takes further records.
+        trigger: when windows fire.
+        evictor: which records of a window stay when it fires; None: all.
+
+    Raises:
+        SettingError: things that do not go together.
+    """
+
+    window: WindowAssigner
+    time: TimeKind = "event"
+    allowed_lateness_us: int = 0
+    trigger: Schedule | Trigger = AT_END
+    evictor: Evictor | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.window, WindowAssigner):
+            raise SettingError(f"the window is {self.window!r}: write for example wb.tumbling('1h')")
+        if self.time not in get_args(TimeKind):
+            raise SettingError(unknown("time of a window", self.time, get_args(TimeKind)))
+        if not isinstance(self.trigger, Schedule | Trigger):
+            raise SettingError(f"the trigger is {self.trigger!r}: write for example wb.early('1min')")
+        if self.evictor is not None and not isinstance(self.evictor, Evictor):
+            raise SettingError(f"the evictor is {self.evictor!r}: write for example wb.keep_last(100)")
+        if self.allowed_lateness_us < 0:
+            raise SettingError(f"allowed_lateness is {self.allowed_lateness_us}us: a duration cannot be negative")
+        if self.allowed_lateness_us and (self.time == "processing" or self.window.bounds != "time"):
+            kind = "processing time" if self.window.bounds == "time" else f"{self.window.describe()} windows"
+            raise SettingError(
+                f"allowed_lateness is {format_duration(self.allowed_lateness_us)}, but nothing is late in {kind}: "
+                "leave it out"
+            )
+        if self.time == "processing" and isinstance(self.trigger, Schedule) and self.trigger.end == "event":
+            raise SettingError(
+                "windows of processing time cannot wait for event time: leave out the trigger 'on event time', or the "
+                "time 'processing'"
+            )
+        if self.window.bounds == "position" and isinstance(self.trigger, Schedule) and self.trigger.end in _TIMES:
+            raise SettingError(
+                f"{self.window.describe()} windows end with a record, not at a time: leave out the trigger "
+                f"'{self.trigger.describe()}', or use wb.on_count() or wb.early()"
+            )
+
+    def bounds(self) -> list[pa.Field]:
+        """The fields ``window_start`` and ``window_end``, as far as such windows have them."""
+        if self.window.bounds == "none":
+            return []
+        kind = TIME if self.window.bounds == "time" else pa.int64()
+        return [pa.field("window_start", kind), pa.field("window_end", kind)]
+
+    def columns_read(self) -> frozenset[str]:
+        """The columns that windows and evictor look at."""
+        gap = {self.window.column} if isinstance(self.window, Session) and self.window.column is not None else set()
+        return frozenset(gap | set(() if self.evictor is None else self.evictor.columns))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse records without the columns that windows and evictor look at.
+
+        Raises:
+            ExpressionError: a column does not exist.
+            PlanError: a gap that is no number of microseconds.
+        """
+        for name in sorted(self.columns_read()):
+            if name not in schema.names:
+                raise ExpressionError(f"{self.describe()}: {unknown('column', name, schema.names)}")
+        if isinstance(self.window, Session) and self.window.column is not None:
+            kind = schema.field(self.window.column).type
+            if not (pa.types.is_duration(kind) or pa.types.is_integer(kind)):
+                raise PlanError(
+                    f"the session gap {self.window.column!r} has type {kind}: make it a duration or whole microseconds"
+                )
+
+    def layout(self) -> str:
+        """What has to be the same where windows go on from a checkpoint, such as ``tumbling 1h``."""
+        return self.window.layout() + (" processing-time" if self.time == "processing" else "")
+
+    def describe(self) -> str:
+        """Such as ``tumbling 1h, lateness 5s``."""
+        parts = [self.window.describe()]
+        if self.time == "processing":
+            parts.append("processing time")
+        if self.allowed_lateness_us:
+            parts.append(f"lateness {format_duration(self.allowed_lateness_us)}")
+        parts.append(self.trigger.describe())
+        if self.evictor is not None:
+            parts.append(self.evictor.describe())
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def takes_panes(self) -> bool:
+        """Whether records can be folded before they go to their windows, because none is looked at by itself."""
+        return (
+            isinstance(self.window, Sliding)
+            and self.window.slide_us < self.window.size_us
+            and isinstance(self.trigger, Schedule)
+            and self.trigger.records is None
+            and (self.trigger.every_us is None or self.trigger.every_in == "processing")
+        )
+
+    def places(self) -> Places:
+        """New logic that finds the entries of records."""
+        if isinstance(self.window, Session):
+            return SessionPlaces(self.window)
+        return CountPlaces(self.window) if isinstance(self.window, CountWindows) else TimePlaces(self.window)
+
+    def firing(self) -> Firing:
+        """New logic that decides when windows fire."""
+        if isinstance(self.trigger, Trigger):
+            end_in = self.time if self.window.bounds == "time" else None
+            return ScriptedFiring(self.trigger, end_in, self.allowed_lateness_us)
+        schedule = self.trigger
+        records = schedule.records
+        if isinstance(self.window, CountWindows):
+            if schedule.end == "window":
+                records = self.window.length
+            return ScheduledFiring(schedule, None, records)
+        end: dict[str, TimeKind | None] = {"window": self.time, "never": None}
+        return ScheduledFiring(schedule, end[schedule.end] if schedule.end in end else _TIMES[schedule.end], records)
+
+
+_TIMES: dict[str, TimeKind] = {"event": "event", "processing": "processing"}

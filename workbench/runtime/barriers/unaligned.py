@@ -1,0 +1,125 @@
+"""Unaligned barriers: exactly once without waiting for what is in flight.
+
+A barrier overtakes the records on its channel, and the state is copied at the first one that comes, whatever else
+waits. So a checkpoint is quick under backpressure, too. What the barriers have overtaken belongs to the checkpoint:
+
+* on each channel, the buffers that its sender had sent before the barrier and that were not received before the
+  snapshot. Where the barrier has come they lie in the queue, and are taken from there at once. Where it has not, the
+  task goes on receiving, and logs what it receives until the barrier comes.
+* what the senders had not shipped, which they report themselves (``snapshots.py``).
+
+The buffers are shared with the running job and not copied. Because a barrier counts what was sent before it, nothing
+has to be searched for: what is in flight is a difference of two counts (I1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.elements import CheckpointBarrier
+from workbench.runtime.barriers.aligned import Begun
+from workbench.runtime.barriers.snapshots import Arrival, Copied, Takes
+from workbench.runtime.exchange.in_flight import InFlight
+from workbench.runtime.exchange.input_gate import InputChannel, InputGate
+
+
+@dataclass(slots=True)
+class _Collecting:
+    """A checkpoint whose state is copied and some of whose barriers have not come."""
+
+    copied: Copied
+    first_us: int
+    records_in: int
+    bytes_in: int
+    waiting: list[InputChannel]
+    found: list[InFlight] = field(default_factory=list)
+
+
+class UnalignedBarriers:
+    """Unaligned barriers for one task.
+
+    Args:
+        gate: the task's inputs.
+        snapshots: takes its snapshots.
+    """
+
+    __slots__ = ("_collecting", "_gate", "_snapshots")
+
+    def __init__(self, gate: InputGate, snapshots: Takes) -> None:
+        self._gate = gate
+        self._snapshots = snapshots
+        self._collecting: _Collecting | None = None
+
+    def collects(self, checkpoint_id: int) -> bool:
+        """Whether barriers of this checkpoint are still awaited."""
+        return self._collecting is not None and self._collecting.copied.barrier.checkpoint_id == checkpoint_id
+
+    def begin(self, barrier: CheckpointBarrier, begun: Begun | None, now_us: int) -> None:
+        """Take the snapshot, and log what comes from now on.
+
+        Args:
+            barrier: the first that has overtaken.
+            begun: the alignment that it puts an end to; what has come aligned had nothing in flight.
+            now_us: processing time.
+        """
+        self.drop()
+        if begun is None:
+            begun = Begun(now_us, self._snapshots.records_in, self._gate.bytes_received, ())
+        waiting = [c for c in self._gate.channels if not c.finished and c not in begun.arrived]
+        copied = self._snapshots.take(barrier)
+        for channel in waiting:
+            channel.log = []
+        self._collecting = _Collecting(copied, begun.first_us, begun.records_in, begun.bytes_in, waiting)
+
+    def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
+        """Take what it has overtaken, and report when it was the last."""
+        collecting = self._collecting
+        assert collecting is not None
+        if channel in collecting.waiting:
+            buffers = channel.log or []
+            if barrier.behind is not None:
+                buffers += channel.channel.oldest(barrier.behind - channel.channel.buffers_received)
+            if buffers:
+                collecting.found.append(InFlight(channel.channel.flow, tuple(buffers)))
+            self._no_longer(channel, collecting)
+        self._report_if_whole(now_us)
+
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
+        """The ended channel will bring none; what it has brought since the snapshot was in flight."""
+        collecting = self._collecting
+        if collecting is not None and channel in collecting.waiting:
+            if channel.log:
+                collecting.found.append(InFlight(channel.channel.flow, tuple(channel.log)))
+            self._no_longer(channel, collecting)
+            self._report_if_whole(now_us)
+
+    def on_abort(self, checkpoint_id: int) -> None:
+        """Log no more for it."""
+        if self.collects(checkpoint_id):
+            self.drop()
+
+    def drop(self) -> None:
+        """Give up what is collected: nobody waits for it any more."""
+        if self._collecting is not None:
+            for channel in self._collecting.waiting:
+                channel.log = None
+            self._collecting = None
+
+    def _no_longer(self, channel: InputChannel, collecting: _Collecting) -> None:
+        channel.log = None
+        collecting.waiting.remove(channel)
+
+    def _report_if_whole(self, now_us: int) -> None:
+        collecting = self._collecting
+        if collecting is None or collecting.waiting:
+            return
+        self._collecting = None
+        barrier = collecting.copied.barrier
+        arrival = Arrival(
+            start_delay_us=collecting.first_us - barrier.triggered_us,
+            alignment_us=now_us - collecting.first_us,
+            processed=self._snapshots.records_in - collecting.records_in,
+            in_flight=tuple(collecting.found),
+            processed_bytes=self._gate.bytes_received - collecting.bytes_in,
+        )
+        self._snapshots.report(collecting.copied, arrival)

@@ -1,0 +1,99 @@
+"""One checkpoint in a job's history: who has acknowledged it, and what that took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workbench.elements import CheckpointMode
+from workbench.runtime.storage.manifest import StateFile, folder_of
+
+Kind = Literal["periodic", "manual", "savepoint", "final"]
+
+
+@dataclass(slots=True)
+class Acknowledgement:
+    """What one task did for a checkpoint; times in microseconds.
+
+    Attributes:
+        unaligned: its barrier has overtaken records.
+        processed_records, processed_bytes: taken in during the alignment.
+        persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
+        early_records: in the state although they came behind a barrier.
+    """
+
+    start_delay_us: int
+    alignment_us: int
+    sync_us: int
+    taken_us: int
+    unaligned: bool = False
+    processed_records: int = 0
+    persisted_records: int = 0
+    persisted_bytes: int = 0
+    early_records: int = 0
+    processed_bytes: int = 0
+    written_us: int | None = None
+    file: StateFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Tasks have gone on from a checkpoint.
+
+    Attributes:
+        checkpoint_id: of what they were restored from.
+        savepoint: whether that was a savepoint.
+        place: its folder within the storage.
+        time_us: processing time.
+    """
+
+    checkpoint_id: int
+    savepoint: bool
+    place: str
+    time_us: int
+
+
+@dataclass(slots=True)
+class CheckpointRecord:
+    """One checkpoint in the job's history.
+
+    Attributes:
+        mode: in which it was begun.
+        alone: nothing is begun beside it.
+        completing: its manifest is on its way to the disk.
+        discarded: it was complete, and has been removed since, because newer ones are kept.
+    """
+
+    checkpoint_id: int
+    kind: Kind
+    triggered_us: int
+    tasks: tuple[str, ...]
+    savepoint: str | None = None
+    mode: CheckpointMode = "exactly-once"
+    alone: bool = False
+    state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"] = "IN_PROGRESS"
+    ended_us: int | None = None
+    reason: str = ""
+    acknowledgements: dict[str, Acknowledgement] = field(default_factory=dict)
+    completing: bool = False
+    discarded: bool = False
+
+    @property
+    def place(self) -> str:
+        """Its folder within the storage."""
+        return folder_of(self.checkpoint_id, self.savepoint)
+
+    @property
+    def acknowledged(self) -> int:
+        """Tasks whose state is written."""
+        return sum(ack.file is not None for ack in self.acknowledgements.copy().values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return sum(ack.file.written for ack in self.acknowledgements.copy().values() if ack.file is not None)
+
+    @property
+    def full_size_bytes(self) -> int:
+        """Bytes that a restore reads: what earlier checkpoints wrote for it is among them."""
+        return sum(ack.file.full_size for ack in self.acknowledgements.copy().values() if ack.file is not None)

@@ -1,0 +1,328 @@
+"""The checkpoint coordinator: triggers checkpoints, collects acknowledgements, makes them complete, keeps the history.
+
+It is stepped by the job's master and lives as long as the job; tasks come and go with each attempt. A checkpoint is
+complete when every task has acknowledged it and its manifest is durable, and only then are the tasks told to commit.
+
+Several may be in progress. One that is complete makes older ones superfluous (I8); one that fails leaves the others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from workbench.elements import CheckpointBarrier
+from workbench.errors import CheckpointError
+from workbench.operators.contract.base import Snapshot
+from workbench.plan.physical import PhysicalGraph
+from workbench.raised import message_of
+from workbench.redaction import redacted
+from workbench.runtime.checkpoints.background import Background
+from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord, Kind
+from workbench.runtime.messages.messages import Abort, SnapshotTaken, Trigger
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
+from workbench.runtime.storage.encoding import encode
+from workbench.runtime.tasks.deployment import Execution
+
+HISTORY = 50
+
+
+class CheckpointCoordinator:
+    """Checkpoints of one job.
+
+    Args:
+        job: its name.
+        storage: where they go.
+        background: does the writing.
+        graph: the plan; its operators' parallelism and the number of key groups go into the manifest.
+        first_id: id of the first checkpoint.
+
+    Attributes:
+        on_complete: told of a checkpoint that has become complete, unless its attempt is over.
+        on_failed: told of one that was given up.
+        in_progress: by id, oldest first.
+        failures: that the job itself is to blame for, since the last one that was complete.
+        latest_records: the latest complete checkpoint (``"COMPLETED"``), one that failed (``"FAILED"``) and complete
+            savepoint (``"savepoint"``), as far as there are any; they may be older than the history.
+    """
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        storage: CheckpointStorage,
+        background: Background,
+        graph: PhysicalGraph,
+        first_id: int,
+    ) -> None:
+        self._job = job
+        self._storage = storage
+        self._background = background
+        self._parallelism = graph.parallelism
+        self._max_parallelism = graph.max_parallelism
+        self._kinds = graph.kinds
+        self._next_id = first_id
+        self.on_savepoint: Callable[[CheckpointRecord], None] = lambda record: None
+        self.on_complete: Callable[[CheckpointRecord], None] = lambda record: None
+        self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
+        self._attempt: Execution | None = None
+        self._due_us: int | None = None
+        self._ended_us: int | None = None
+        self._retained: deque[str] = deque(manifest.place for manifest in storage.manifests())
+        self.in_progress: dict[int, CheckpointRecord] = {}
+        self.history: deque[CheckpointRecord] = deque(maxlen=HISTORY)
+        self.latest_records: dict[str, CheckpointRecord] = {}
+        self.latest: Manifest | None = None
+        self.completed = 0
+        self.failed = 0
+        self.failures = 0
+
+    def plan_changed(self, graph: PhysicalGraph) -> None:
+        """Further attempts run by another plan."""
+        self._parallelism = graph.parallelism
+
+    def start(self, attempt: Execution, settings: Settings, now_us: int) -> None:
+        """A new attempt runs; the first periodic checkpoint is due after one interval."""
+        self._attempt = attempt
+        self._ended_us = None
+        self.failures = 0
+        self.reschedule(settings, now_us)
+
+    def stop(self, reason: str, now_us: int) -> None:
+        """The attempt is over: what is in progress is given up, unless its manifest is on its way to the disk.
+
+        Such a checkpoint may already be complete for whoever reads the directory; until it is known whether it is,
+        ``settled`` is False and no new attempt may start from an older one.
+        """
+        for record in [record for record in self.in_progress.values() if not record.completing]:
+            self._fail(record, reason, now_us, own_fault=False)
+        self._attempt = None
+        self._due_us = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known which checkpoint is the latest complete one."""
+        return not self.in_progress or not any(record.completing for record in self.in_progress.values())
+
+    def reschedule(self, settings: Settings, now_us: int) -> None:
+        """Another interval is in force; while no attempt runs nothing is due, and ``start`` counts from its beginning.
+
+        A checkpoint that is due and cannot begin would give the master one idle turn after another.
+        """
+        interval = None if self._attempt is None else settings.checkpoint_interval_us
+        self._due_us = None if interval is None else now_us + interval
+
+    def next_due_us(self, settings: Settings) -> int | None:
+        """When ``step`` has something to do."""
+        due_us = self._next_begin_us(settings)
+        for record in self.in_progress.values():
+            if not record.completing:
+                times_out_us = record.triggered_us + settings.checkpoint_timeout_us
+                due_us = times_out_us if due_us is None else min(due_us, times_out_us)
+        return due_us
+
+    def _next_begin_us(self, settings: Settings) -> int | None:
+        """When the next periodic checkpoint begins: after the interval, and after the minimum pause."""
+        if self._due_us is None or not self.may_begin(settings):
+            return None
+        pause_us = settings.min_pause_us
+        if settings.checkpoint_mode == "stop-the-world":  # or else the sources might stand still for ever
+            pause_us = max(pause_us, settings.checkpoint_interval_us or 0)
+        if self._ended_us is None or not pause_us:
+            return self._due_us
+        return max(self._due_us, self._ended_us + pause_us)
+
+    def may_begin(self, settings: Settings) -> bool:
+        """Whether one more checkpoint may be in progress."""
+        if not self.in_progress:
+            return True
+        if any(record.alone for record in self.in_progress.values()):
+            return False
+        limit = 1 if settings.min_pause_us else settings.max_concurrent_checkpoints
+        return len(self.in_progress) < limit
+
+    def intolerable(self, settings: Settings) -> CheckpointError | None:
+        """Why the job shall fail: more checkpoints in a row have failed than it is to bear."""
+        tolerable = settings.tolerable_failed_checkpoints
+        if tolerable is None or self.failures <= tolerable:
+            return None
+        return CheckpointError(
+            f"{self.failures} checkpoints in a row failed, the last one: {self.history[-1].reason} "
+            f"(tolerable_failed_checkpoints is {tolerable}): see what keeps them, or tolerate more"
+        )
+
+    def step(self, settings: Settings, now_us: int) -> None:
+        """Trigger what is due, and give up what takes too long."""
+        timed_out = [
+            record
+            for record in self.in_progress.values()
+            if not record.completing and now_us - record.triggered_us >= settings.checkpoint_timeout_us
+        ]
+        for record in timed_out:
+            self._fail(record, "timed out", now_us)
+        if timed_out:
+            return  # what was asked for is next: were each of these followed by another, it would wait for ever
+        begin = self._next_begin_us(settings)
+        if begin is not None and now_us >= begin and self._attempt is not None:
+            self.trigger("periodic", settings, now_us)
+
+    def trigger(
+        self,
+        kind: Kind,
+        settings: Settings,
+        now_us: int,
+        savepoint: str | None = None,
+        *,
+        aligned: bool = False,
+        alone: bool = False,
+    ) -> CheckpointRecord | None:
+        """Begin a checkpoint now; None when too many are in progress or no attempt runs.
+
+        Args:
+            kind: why it is taken.
+            settings: in force.
+            now_us: processing time.
+            savepoint: its name, if it is one.
+            aligned: whatever the mode, the state shall hold everything before the barriers and nothing behind them, and
+                nothing shall be in flight.
+            alone: begin no other one until this one has ended.
+        """
+        if self._attempt is None or not self.may_begin(settings):
+            return None
+        mode = settings.checkpoint_mode
+        if aligned and mode != "stop-the-world":
+            mode = "exactly-once"
+        timeout_us = settings.aligned_checkpoint_timeout_us
+        switches = timeout_us is not None and mode == "exactly-once" and not aligned
+        record = CheckpointRecord(
+            self._next_id,
+            kind,
+            now_us,
+            tuple(task.name for task in self._attempt.tasks),
+            savepoint,
+            mode,
+            alone or switches or mode in ("unaligned", "stop-the-world"),
+        )
+        self._next_id += 1
+        self.in_progress[record.checkpoint_id] = record
+        self.history.append(record)
+        self.reschedule(settings, now_us)
+        overtakes_at_us = now_us + timeout_us if switches and timeout_us is not None else None
+        barrier = CheckpointBarrier(record.checkpoint_id, now_us, mode, overtakes_at_us)
+        self._attempt.tell_sources(Trigger(barrier))
+        return record
+
+    def taken_by(self, tasks: Iterable[str]) -> bool:
+        """Whether these tasks have taken their snapshots for all checkpoints that are in progress."""
+        names = set(tasks)
+        return all(names <= record.acknowledgements.keys() for record in self.in_progress.values())
+
+    def snapshot_taken(self, report: SnapshotTaken, now_us: Callable[[], int]) -> None:
+        """A task has copied its state: write it in the background, and count it when it is written."""
+        record = self.in_progress.get(report.barrier.checkpoint_id)
+        if record is None or report.task in record.acknowledgements:
+            return  # of a checkpoint that was given up, or said twice
+        ack = Acknowledgement(
+            report.start_delay_us,
+            report.alignment_us,
+            report.sync_us,
+            report.taken_us,
+            report.unaligned,
+            report.processed_records,
+            sum(piece.rows for piece in report.in_flight),
+            sum(piece.size_bytes for piece in report.in_flight),
+            report.early_records,
+            report.processed_bytes,
+        )
+        record.acknowledgements[report.task] = ack
+        states: dict[str, Snapshot] = report.states
+
+        def write() -> StateFile:
+            return self._storage.write(record.place, report.task, encode(states))
+
+        def written(result: StateFile | Exception) -> None:
+            if isinstance(result, Exception):
+                self._fail(record, f"{report.task} could not be written: {message_of(result)}", now_us())
+                return
+            ack.file = result
+            ack.written_us = now_us()
+            if record.state == "IN_PROGRESS" and record.acknowledged == len(record.tasks):
+                self._make_complete(record, now_us)
+
+        self._background.submit(write, written)
+
+    def _make_complete(self, record: CheckpointRecord, now_us: Callable[[], int]) -> None:
+        record.completing = True
+        files = tuple(ack.file for ack in record.acknowledgements.values() if ack.file is not None)
+        manifest = Manifest(
+            checkpoint_id=record.checkpoint_id,
+            job=self._job,
+            kind=record.kind,
+            triggered_us=record.triggered_us,
+            completed_us=now_us(),
+            parallelism=self._parallelism,
+            files=files,
+            place=record.place,
+            kinds=self._kinds,
+            max_parallelism=self._max_parallelism,
+        )
+
+        def durable(result: Exception | None) -> None:
+            if isinstance(result, Exception):
+                self._fail(record, f"the manifest could not be written: {message_of(result)}", now_us())
+                return
+            self._completed(record, manifest, now_us())
+
+        self._background.submit(lambda: self._storage.complete(record.place, manifest), durable)
+
+    def _completed(self, record: CheckpointRecord, manifest: Manifest, now_us: int) -> None:
+        del self.in_progress[record.checkpoint_id]
+        record.state = "COMPLETED"
+        record.ended_us = self._ended_us = now_us
+        self.completed += 1
+        self.failures = 0
+        self.latest_records["savepoint" if record.kind == "savepoint" else "COMPLETED"] = record
+        newest = self.latest is None or manifest.checkpoint_id > self.latest.checkpoint_id
+        if newest:
+            self.latest = manifest
+        if record.savepoint is None:
+            self._retained.append(record.place)
+        for older in [older for older in self.in_progress.values() if older.checkpoint_id < record.checkpoint_id]:
+            if not older.completing:
+                reason = f"checkpoint {record.checkpoint_id} was complete before it"
+                self._fail(older, reason, now_us, own_fault=False)
+        self.on_savepoint(record)  # also when the attempt that took it is over: somebody waits for it
+        if newest and self._attempt is not None:
+            self.on_complete(record)
+
+    def path_of(self, record: CheckpointRecord) -> str:
+        """Where a person finds a checkpoint; empty in memory."""
+        return self._storage.path_of(record.place)
+
+    def retain(self, settings: Settings) -> None:
+        """Remove the oldest checkpoints beyond those that are kept."""
+        while len(self._retained) > settings.retained_checkpoints:
+            place = self._retained.popleft()
+            for record in (*self.history, *self.latest_records.values()):
+                record.discarded |= record.place == place
+            self._background.submit(lambda place=place: self._storage.discard(place), _ignore)  # type: ignore[misc]
+
+    def _fail(self, record: CheckpointRecord, reason: str, now_us: int, *, own_fault: bool = True) -> None:
+        if record.state != "IN_PROGRESS":
+            return
+        del self.in_progress[record.checkpoint_id]
+        record.state = "FAILED"
+        record.reason = redacted(reason)
+        record.ended_us = self._ended_us = now_us
+        self.failed += 1
+        self.failures += own_fault
+        self.latest_records["FAILED"] = record
+        if self._attempt is not None:
+            self._attempt.tell(Abort(record.checkpoint_id))
+        self._background.submit(lambda: self._storage.discard(record.place), _ignore)
+        self.on_failed(record)
+
+
+def _ignore(_: object) -> None:
+    """What could not be removed is removed when the directory is opened the next time."""

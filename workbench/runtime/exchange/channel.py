@@ -1,0 +1,193 @@
+"""The FIFO from one sending subtask to one receiving subtask, and how sides wake each other.
+
+One thread pushes and one thread polls. Every counter has one owner, and ``deque`` appends and pops are atomic, so there
+is no lock on the data path. The queue stands for two places at once: the first `credit` buffers have been granted by
+the receiver and lie in its input pool; what is behind them still lies in the sender's output pool (F2-3, F2-4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.runtime.exchange.in_flight import Flow
+from workbench.runtime.exchange.scale import EVENT_TIME_BITS, FREE, Scale
+
+
+class Waker:
+    """Lets one side of a channel wake the other's slot when that sleeps.
+
+    A driver that sleeps replaces `wake`; `parked` spares the call while the slot is running.
+    """
+
+    __slots__ = ("parked", "wake")
+
+    def __init__(self) -> None:
+        self.parked = False
+        self.wake: Callable[[], None] = lambda: None
+
+
+class Attention:
+    """Tells a receiving task that a barrier has overtaken on one of its channels; shared by all of them.
+
+    It is looked at even while the task takes no records, for want of room or because a channel is held back.
+    """
+
+    __slots__ = ("wanted",)
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+
+class Channel:
+    """A bounded-by-credit FIFO of elements.
+
+    Args:
+        edge: id of the edge that it belongs to.
+        source, target: names of the two tasks.
+        credit: buffers that the receiver grants.
+        sender, receiver: wakers of the two tasks' slots.
+        flow: what it carries, in words that outlive the plan.
+        scale: tells the bytes of a buffer.
+
+    Attributes:
+        attention: of the receiving task.
+    """
+
+    __slots__ = (
+        "_row_bits",
+        "_scale",
+        "_timed_row_bits",
+        "_weights",
+        "attention",
+        "buffers_received",
+        "buffers_sent",
+        "bytes_received",
+        "bytes_sent",
+        "credit",
+        "edge",
+        "elements",
+        "flow",
+        "receiver",
+        "records_received",
+        "records_sent",
+        "sender",
+        "source",
+        "target",
+    )
+
+    def __init__(
+        self,
+        edge: str,
+        source: str,
+        target: str,
+        credit: int,
+        sender: Waker,
+        receiver: Waker,
+        flow: Flow | None = None,
+        scale: Scale = FREE,
+    ) -> None:
+        self.edge = edge
+        self.source = source
+        self.target = target
+        self.credit = credit
+        self.sender = sender
+        self.receiver = receiver
+        self.flow = flow or Flow(source, None, target, 0, 0, 0, 1)
+        self.attention = Attention()
+        self.elements: deque[Element] = deque()
+        self.buffers_sent = 0
+        self.records_sent = 0
+        self.buffers_received = 0
+        self.records_received = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
+        self._scale = scale
+        self._row_bits = scale.row_bits
+        self._timed_row_bits = scale.row_bits + EVENT_TIME_BITS
+        # Where buffers are weighed, the receiver takes the sender's word; where they are not, both multiply.
+        self._weights: deque[int] | None = None if scale.is_flat else deque()
+
+    def push(self, element: Element) -> None:
+        """Append an element (the sender's side)."""
+        if type(element) is Records:
+            rows = element.batch.num_rows
+            self.buffers_sent += 1
+            self.records_sent += rows
+            if self._weights is None:
+                bits = self._row_bits if element.timestamps is None else self._timed_row_bits
+                self.bytes_sent += (rows * bits + 7) >> 3
+            else:
+                weight = self._scale.weigh(element)
+                self._weights.append(weight)
+                self.bytes_sent += weight
+        self.elements.append(element)
+        if self.receiver.parked:
+            self.receiver.wake()
+
+    def poll(self) -> Element | None:
+        """Take the oldest element (the receiver's side)."""
+        if not self.elements:
+            return None
+        element = self.elements.popleft()
+        if type(element) is Records:
+            in_flight = self.buffers_sent - self.buffers_received
+            rows = element.batch.num_rows
+            self.buffers_received += 1
+            self.records_received += rows
+            if self._weights is None:
+                bits = self._row_bits if element.timestamps is None else self._timed_row_bits
+                self.bytes_received += (rows * bits + 7) >> 3
+            else:
+                self.bytes_received += self._weights.popleft()
+            if in_flight >= self.credit and self.sender.parked:  # no other sender can have waited for room
+                self.sender.wake()
+        return element
+
+    def overtake(self, barrier: CheckpointBarrier) -> None:
+        """Put a barrier before everything that is in flight (the sender's side); its `behind` says what that is."""
+        self.elements.appendleft(barrier)
+        self.attention.wanted = True
+        if self.receiver.parked:
+            self.receiver.wake()
+
+    def oldest(self, buffers: int) -> tuple[Records, ...]:
+        """The next so many buffers of records, which stay in the queue (the receiver's side)."""
+        while True:
+            try:
+                queued = tuple(self.elements)
+                break
+            except RuntimeError:  # the sender has pushed meanwhile, which it does a few times at most
+                continue
+        return tuple(element for element in queued if type(element) is Records)[:buffers]
+
+    @property
+    def queued_buffers(self) -> int:
+        """Buffers in flight; control elements need no buffer."""
+        return max(self.buffers_sent - self.buffers_received, 0)
+
+    @property
+    def queued_records(self) -> int:
+        """Records in flight."""
+        return max(self.records_sent - self.records_received, 0)
+
+    def barriers(self) -> tuple[int, ...]:
+        """Ids of the checkpoint barriers that are queued now; for observers, from any thread."""
+        return tuple(barrier for barrier, _, _ in self.barriers_ahead())
+
+    def barriers_ahead(self) -> tuple[tuple[int, int, int], ...]:
+        """The id of each queued checkpoint barrier, with the records and the buffers in front of it; for observers."""
+        try:
+            elements = tuple(self.elements)
+        except RuntimeError:  # the queue changed while it was copied: this look is skipped, the next one will do
+            return ()
+        found = []
+        records = buffers = 0
+        for element in elements:
+            if type(element) is Records:
+                records += element.batch.num_rows
+                buffers += 1
+            elif type(element) is CheckpointBarrier:
+                found.append((element.checkpoint_id, records, buffers))
+        return tuple(found)

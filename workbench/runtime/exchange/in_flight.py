@@ -1,0 +1,161 @@
+"""What was on its way between two tasks when an unaligned checkpoint was taken, and how it is kept.
+
+An unaligned barrier overtakes records. Those that it has overtaken belong to no task's state, so the checkpoint holds
+them as they were: on each channel the buffers that its sender had sent before the barrier and that its receiver had not
+taken before its snapshot, and what the sender had not shipped yet. Only records are kept: watermarks are told anew
+behind them.
+
+They lie in the task's file as tables of a pseudo-operator of their own, next to what else belongs to the task and to no
+operator of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Records
+from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.contract.base import Json, Snapshot
+from workbench.operators.snapshots.pieces import table_in, value_in
+
+TASK = "$task"
+"""Stands for the task itself where a checkpoint lists operators."""
+_TIMES = "$event_time"
+_PIECES = "in_flight"
+_EARLY = "early"
+_Piece = tuple[str, str | None, str, int, int, int, int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What one channel carries, in words that outlive a plan: operators keep their uids at another parallelism.
+
+    Attributes:
+        producer: uid of the operator whose output it is; `tag` names a side output.
+        consumer: uid of the operator that reads it, on its input `port`.
+        sender, receiver: the two subtasks.
+        receivers: how many receiving subtasks there were.
+    """
+
+    producer: str
+    tag: str | None
+    consumer: str
+    port: int
+    sender: int
+    receiver: int
+    receivers: int
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """Buffers that were on their way, oldest first; the batches are shared with the running tasks, not copied.
+
+    Attributes:
+        flow: where they were.
+        buffers: of records.
+        held: the sender had not shipped them yet.
+    """
+
+    flow: Flow
+    buffers: tuple[Records, ...]
+    held: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Records in them."""
+        return sum(map(len, self.buffers))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in them."""
+        return sum(buffer.nbytes for buffer in self.buffers)
+
+
+def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
+    """What is kept of a task itself; nothing as a rule.
+
+    Args:
+        task: its name.
+        pieces: what was in flight to it, and what it had not shipped.
+        early: records that are in its state although they came behind the barrier.
+    """
+    snapshot: Snapshot = {}
+    pieces = [alike for piece in pieces for alike in _of_one_kind(piece)]
+    if pieces:
+        snapshot[_PIECES] = cast(Json, [[*astuple(piece.flow), piece.held] for piece in pieces])
+        for number, piece in enumerate(pieces):
+            snapshot[f"{_PIECES}-{number}"] = cast(Json, partial(_as_table, piece.buffers))
+    if early:
+        snapshot[_EARLY] = [task, early]
+    return snapshot
+
+
+def _of_one_kind(piece: InFlight) -> Iterable[InFlight]:
+    """The same in as many pieces as it turns from records to partials or back: a table holds one or the other."""
+    for _, buffers in groupby(piece.buffers, lambda buffer: is_partial(buffer.batch)):
+        yield replace(piece, buffers=tuple(buffers))
+
+
+def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
+    """What was in flight, in the order in which it has to be sent again by each sender.
+
+    What had been sent comes before what its sender still held, whichever task kept it.
+    """
+    found: list[InFlight] = []
+    for snapshot in snapshots:
+        for (producer, tag, consumer, port, sender, receiver, receivers, held), table in pieces_in(snapshot):
+            flow = Flow(producer, tag, consumer, port, sender, receiver, receivers)
+            found.append(InFlight(flow, tuple(_as_buffers(table)), held))
+    return sorted(found, key=lambda piece: piece.held)
+
+
+def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
+    """The pieces of one task as they are written: where they were, as ``Flow`` and ``InFlight`` say it, and a table.
+
+    Raises:
+        ValueError: they are something else; a KeyError, if a table is missing.
+    """
+    pieces = value_in(snapshot, _PIECES, tuple[_Piece, ...]) if _PIECES in snapshot else ()
+    for number, piece in enumerate(pieces):
+        _, _, _, port, sender, receiver, receivers, _ = piece
+        if min(port, sender, receiver) < 0 or receiver >= receivers:
+            raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
+        yield piece, table_in(snapshot, f"{_PIECES}-{number}")
+
+
+def early_records(snapshots: Iterable[Snapshot]) -> dict[str, int]:
+    """By task: the records that a restored state holds and that will come again all the same."""
+    return dict([value_in(snapshot, _EARLY, tuple[str, int]) for snapshot in snapshots if _EARLY in snapshot])
+
+
+def _as_table(buffers: Sequence[Records]) -> pa.Table:
+    if all(buffer.timestamps is None for buffer in buffers):
+        return pa.Table.from_batches([buffer.batch for buffer in buffers])
+    return pa.Table.from_batches([_with_times(buffer) for buffer in buffers])
+
+
+def _with_times(buffer: Records) -> pa.RecordBatch:
+    times = buffer.timestamps
+    column = pa.nulls(len(buffer), pa.int64()) if times is None else pa.array(np.ascontiguousarray(times))
+    schema = buffer.batch.schema.append(pa.field(_TIMES, pa.int64()))
+    return pa.RecordBatch.from_arrays([*buffer.batch.columns, column], schema=schema)
+
+
+def _as_buffers(table: pa.Table) -> Iterable[Records]:
+    for batch in table.to_batches():
+        at = batch.schema.get_field_index(_TIMES)
+        if at < 0:
+            yield Records(batch)
+            continue
+        column = batch.column(at)
+        if column.type != pa.int64():
+            raise ValueError(f"{_TIMES} is of the type {column.type}")
+        kept = pa.RecordBatch.from_arrays(batch.columns[:at], schema=batch.schema.remove(at))
+        yield Records(kept, None if column.null_count else column.to_numpy())

@@ -1,0 +1,162 @@
+"""The receiving end: fair polling of the channels of one task, and the minimum watermark over them (F2-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.runtime.exchange.channel import Attention, Channel
+
+
+class InputChannel:
+    """The receiver's view of a channel.
+
+    Attributes:
+        port: the input of the head operator that it feeds.
+        watermark_us: last watermark received; NO_TIME before the first.
+        idle: does not take part in the minimum.
+        blocked: not polled, because its barrier has come and others' have not.
+        blocked_us: when that began, for observers.
+        finished: the end has come.
+        log: while a checkpoint that has overtaken this channel's records is waiting for its barrier: the buffers that
+            were received since the snapshot.
+    """
+
+    __slots__ = ("blocked", "blocked_us", "channel", "finished", "idle", "log", "port", "watermark_us")
+
+    def __init__(self, channel: Channel, port: int) -> None:
+        self.channel = channel
+        self.port = port
+        self.watermark_us = NO_TIME
+        self.idle = False
+        self.blocked = False
+        self.blocked_us = 0
+        self.finished = False
+        self.log: list[Records] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether it is polled, and nobody notes what comes."""
+        return not self.blocked and self.log is None
+
+
+class InputGate:
+    """All input channels of one task.
+
+    Attributes:
+        attention: raised when a barrier has overtaken on one of them.
+    """
+
+    __slots__ = ("_next", "attention", "channels", "open_channels")
+
+    def __init__(self, channels: Sequence[InputChannel]) -> None:
+        self.channels = tuple(channels)
+        self.open_channels = len(self.channels)
+        self._next = 0
+        self.attention = Attention()
+        for channel in self.channels:
+            channel.channel.attention = self.attention
+
+    @property
+    def bytes_received(self) -> int:
+        """On all channels together."""
+        return sum(channel.channel.bytes_received for channel in self.channels)
+
+    def poll(self) -> tuple[InputChannel, Element] | None:
+        """The next element of an unblocked channel, in turn; None when there is nothing to take."""
+        channels = self.channels
+        count = len(channels)
+        start = self._next
+        for offset in range(count):
+            index = start + offset
+            if index >= count:
+                index -= count
+            channel = channels[index]
+            if channel.blocked or not channel.channel.elements:
+                continue
+            element = channel.channel.poll()
+            assert element is not None
+            self._next = index + 1 if index + 1 < count else 0
+            return channel, element
+        return None
+
+    def overtaking(self) -> list[tuple[InputChannel, CheckpointBarrier]]:
+        """Take the barriers that have overtaken, from channels that are held back, too."""
+        self.attention.wanted = False  # first: what comes from now on raises it again
+        taken: list[tuple[InputChannel, CheckpointBarrier]] = []
+        for channel in self.channels:
+            elements = channel.channel.elements
+            while elements and type(elements[0]) is CheckpointBarrier and elements[0].behind is not None:
+                barrier = channel.channel.poll()
+                assert type(barrier) is CheckpointBarrier
+                taken.append((channel, barrier))
+        return taken
+
+    def finish(self, channel: InputChannel) -> bool:
+        """Note the end of a channel; whether it was the last open one."""
+        channel.finished = True
+        channel.blocked = False
+        self.open_channels -= 1
+        return self.open_channels == 0
+
+
+class WatermarkValve:
+    """Combines the watermarks of several inputs: the minimum over those that are active, and monotone.
+
+    With every input idle the output is idle too, and its watermark is the largest that any input reached: nothing is
+    held back by what no longer speaks.
+
+    A wide exchange has a hundred inputs, each of which brings every watermark. So they are gone through only when the
+    last of those that were furthest behind has gone on.
+    """
+
+    __slots__ = ("_behind", "_channels", "_lowest_us", "idle", "output_us")
+
+    def __init__(self, channels: Sequence[InputChannel]) -> None:
+        self._channels = tuple(channels)
+        self.output_us = NO_TIME
+        self.idle = False
+        self._lowest_us = NO_TIME
+        self._behind = 0  # active inputs that are no further than that; 0: not known
+
+    @property
+    def holder(self) -> InputChannel | None:
+        """The first of the active inputs that are furthest behind; for observers."""
+        speaking = [channel for channel in self._channels if not (channel.finished or channel.idle)]
+        return min(speaking, key=lambda channel: channel.watermark_us, default=None)
+
+    def reach(self, channel: InputChannel, watermark_us: int) -> int | None:
+        """A watermark has come in on a channel; the new one, or None when the minimum has not grown."""
+        before_us = channel.watermark_us
+        if watermark_us <= before_us:
+            return None
+        channel.watermark_us = watermark_us
+        if self._behind and not channel.idle:
+            if before_us == self._lowest_us:
+                self._behind -= 1
+            if self._behind:
+                return None
+        return self.advance()
+
+    def advance(self) -> int | None:
+        """The new watermark when inputs have fallen silent, spoken again or ended; None when the minimum has not
+        grown."""
+        lowest_us, furthest_us, behind = MAX_TIME, NO_TIME, 0
+        active = False
+        for channel in self._channels:
+            furthest_us = max(furthest_us, channel.watermark_us)
+            if channel.finished or channel.idle:
+                continue
+            active = True
+            if channel.watermark_us < lowest_us:
+                lowest_us, behind = channel.watermark_us, 1
+            elif channel.watermark_us == lowest_us:
+                behind += 1
+        self.idle = not active
+        self._lowest_us, self._behind = lowest_us, behind
+        candidate_us = lowest_us if active else furthest_us
+        if candidate_us <= self.output_us:
+            return None
+        self.output_us = candidate_us
+        return candidate_us

@@ -1,0 +1,84 @@
+"""The bounded output pool of a task: how many buffers it may have on the way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.runtime.exchange.output import EdgeOutput
+
+
+class OutputPool:
+    """The bounded output buffers of one task (F2-3): what lies on the sender's side, and the partial buffers.
+
+    A task takes no further input while its pool is used up or a backlog waits. The pool is counted, not allocated:
+    buffers are immutable batches that pass to the receiver without a copy.
+    """
+
+    __slots__ = ("_outputs", "floating", "total")
+
+    def __init__(self, outputs: Sequence[EdgeOutput], floating: int) -> None:
+        self._outputs = tuple(outputs)
+        self.floating = floating
+        channels = sum(len(output.channels) for output in outputs)
+        self.total = 2 * channels + floating if channels else 0
+        for output in outputs:
+            output.pool = self
+
+    @property
+    def used(self) -> int:
+        """Buffers in use: on the sender's side of the channels, plus the partial ones."""
+        used = 0
+        for output in self._outputs:
+            for partial in output.partials:
+                channel = partial.channel
+                beyond = channel.buffers_sent - channel.buffers_received - channel.credit
+                if beyond > 0:
+                    used += beyond
+                if partial.rows:
+                    used += 1
+        return used
+
+    @property
+    def free(self) -> int:
+        """How many more buffers may be shipped; without bound where there is nothing to send them to."""
+        return max(0, self.total - self.used) if self.total else sys.maxsize
+
+    @property
+    def has_free(self) -> bool:
+        """Whether one more buffer may be shipped."""
+        for output in self._outputs:
+            for channel in output.channels:
+                if channel.buffers_sent - channel.buffers_received >= channel.credit:
+                    return self.used < self.total
+        return True
+
+    @property
+    def overdrawn(self) -> bool:
+        """Whether more buffers are in use than there are: one step produced more than there was room for."""
+        return not self.has_free and self.used > self.total
+
+    @property
+    def backlogged(self) -> bool:
+        """Whether some output waits for room."""
+        for output in self._outputs:
+            for partial in output.partials:
+                if partial.over:
+                    return True
+        return False
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether some output would ship a full buffer if it might."""
+        for output in self._outputs:
+            for partial in output.partials:
+                if partial.over or partial.rows == partial.size:
+                    return True
+        return False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a step may produce output."""
+        return self.has_free and not self.backlogged

@@ -1,0 +1,153 @@
+"""The unfinished buffer of one channel.
+
+How many records make a full buffer follows the channel's throughput (Flink: buffer debloating): what comes in
+`buffer_debloat_target`, but never more than the buffer size. So buffers are large where much flows, and a channel with
+little traffic does not make its records wait for a large buffer to fill.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+
+from workbench.elements import LatencyMarker, Records, Watermark
+from workbench.operators.aggregates.partials import is_partial
+from workbench.runtime.exchange.channel import Channel
+
+SMALLEST_BUFFER = 256
+"""Records; no buffer is made smaller than this for lack of traffic."""
+
+
+FIRST_BUFFER = 16_384
+"""Records; as long as nothing is known of a channel's traffic, no buffer is larger: a sender has memory for a full
+buffer of each channel, and channels are as many as the square of the parallelism."""
+
+
+class Partial:
+    """The unfinished buffer of one channel, and what must follow its records.
+
+    Attributes:
+        rows: records in it; more than a buffer's while it holds a backlog.
+        size: records in a full buffer, at present.
+        since_us: when its first record came; 0 while it is empty.
+        partials: the last rows are aggregated already.
+    """
+
+    __slots__ = (
+        "_arrived",
+        "_burst",
+        "_measured_us",
+        "_turns",
+        "channel",
+        "marker",
+        "partials",
+        "parts",
+        "rows",
+        "since_us",
+        "size",
+        "watermark",
+    )
+
+    def __init__(self, channel: Channel, size: int, now_us: int) -> None:
+        self._arrived = 0
+        self._burst = 0
+        self._measured_us = now_us
+        self._turns = 0
+        self.channel = channel
+        self.size = size
+        self.parts: deque[Records] = deque()
+        self.rows = 0
+        self.since_us = 0
+        self.partials = False
+        self.watermark: Watermark | None = None
+        self.marker: LatencyMarker | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether there is more in it than goes into a buffer, which holds either records or partials."""
+        return self.rows > self.size or self._turns > 0
+
+    def turn_to(self, partials: bool) -> None:
+        """The rows that are added next are partials, or records."""
+        if partials is not self.partials:
+            self.partials = partials
+            if self.rows:
+                self._turns += 1
+
+    def push_buffer(self) -> None:
+        """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
+        if len(self.parts) == 1 and self.rows <= self.size:  # as it is at a small buffer timeout
+            self.channel.push(self.parts.popleft())
+            self.rows = self.since_us = 0
+            return
+        taken: list[Records] = []
+        rows, size = 0, self.size
+        while self.parts:
+            part = self.parts[0]
+            length = len(part)
+            if rows and (rows + length > size or self._turned(taken[0], part)):
+                break
+            self.parts.popleft()
+            if length > size:
+                self.parts.appendleft(part.slice(size, length - size))
+                part, length = part.slice(0, size), size
+            taken.append(part)
+            rows += length
+        buffer = self._put_together(taken)
+        if self._turns and (not self.parts or self._turned(taken[0], self.parts[0])):
+            self._turns -= 1
+        self.channel.push(buffer)
+        self.rows -= len(buffer)
+        if not self.rows:
+            self.since_us = 0
+
+    def _put_together(self, taken: list[Records]) -> Records:
+        """One buffer of the first of these parts, of all as a rule; the others are put back.
+
+        No column of text holds more than two gigabytes, and not all dictionaries can become one.
+        """
+        while True:
+            try:
+                return Records.concat(taken)
+            except pa.ArrowInvalid:
+                half = len(taken) // 2
+                self.parts.extendleft(reversed(taken[half:]))
+                del taken[half:]
+
+    def _turned(self, before: Records, behind: Records) -> bool:
+        return self._turns > 0 and is_partial(before.batch) is not is_partial(behind.batch)
+
+    def note(self, rows: int) -> None:
+        """A step has added so many records."""
+        self._arrived += rows
+        self._burst = max(self._burst, rows)
+
+    def fitting(self, now_us: int, target_us: int, largest: int) -> int:
+        """The size for the next full buffers, by what has come in lately: its pace, or what came at once."""
+        elapsed_us = now_us - self._measured_us
+        if elapsed_us >= target_us:
+            wanted = max(self._burst, self._arrived * target_us // elapsed_us)
+            self._arrived, self._burst, self._measured_us = 0, 0, now_us
+            if 2 * wanted < self.size:
+                return max(min(SMALLEST_BUFFER, largest), wanted)
+        if self.rows >= self.size and 2 * (now_us - self.since_us) < target_us:
+            return min(largest, 2 * self.size)
+        return self.size
+
+    def ship(self) -> None:
+        """Hand everything over to the channel."""
+        while self.parts:
+            self.push_buffer()
+        if self.watermark is not None:
+            self.channel.push(self.watermark)
+            self.watermark = None
+        if self.marker is not None:
+            self.channel.push(self.marker)
+            self.marker = None
+        self.since_us = 0
+
+
+def first_size(buffer_size: int, debloat_target_us: int | None) -> int:
+    """Records in a full buffer before its channel's throughput is known; where much flows it soon grows."""
+    return buffer_size if debloat_target_us is None else min(buffer_size, FIRST_BUFFER)

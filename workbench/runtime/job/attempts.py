@@ -1,0 +1,224 @@
+"""What runs of a job: its tasks are deployed and end as a whole, or region by region when one of them fails.
+
+The regions of a graph exchange no records, so a region goes back to the latest complete checkpoint while the others go
+on from where they are: each of them stays consistent in itself, and the next checkpoint is one of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from workbench.errors import JobError, sentence_of
+from workbench.plan.physical import PhysicalGraph
+from workbench.plan.regions import Region, regions_of
+from workbench.runtime.checkpoints.audit import Audit
+from workbench.runtime.checkpoints.checkpoint_record import Restore
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.exchange.in_flight import TASK
+from workbench.runtime.job.source_control import SourceControl
+from workbench.runtime.messages.messages import Complete, Report
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.storage import CheckpointStorage, Manifest
+from workbench.runtime.tasks.deployment import Execution, JobServices, deploy
+from workbench.runtime.tasks.stage import Stage
+from workbench.runtime.tasks.states import States, read_states
+from workbench.runtime.tasks.task import Task
+
+
+class Door:
+    """Where tasks that were deployed together report to; nothing comes through from those that no longer run.
+
+    Args:
+        call: has a function run on the master's turn.
+        take: takes a report there.
+
+    Attributes:
+        tasks: the names of those that still run.
+    """
+
+    def __init__(self, call: Callable[[Callable[[], None]], None], take: Callable[[Report], None]) -> None:
+        self._call = call
+        self._take = take
+        self.tasks: set[str] = set()
+
+    def report(self, report: Report) -> None:
+        """Take a report of a task (see `TaskHost`)."""
+        self._call(lambda: self._deliver(report))
+
+    def _deliver(self, report: Report) -> None:
+        if report.task in self.tasks:
+            self._take(report)
+
+
+class Attempts:
+    """The attempts of one job, one after another; every method runs on the master's turn.
+
+    Args:
+        services: of the job.
+        storage: holds what is restored.
+        coordinator: of its checkpoints.
+        sources: what a person has done to them holds for every attempt.
+        stage: steps the tasks.
+        open_door: a new door for tasks to report through.
+        tell: gets a kind and a line for the job's log.
+        audit: counts what is processed twice.
+        restore_from: a complete checkpoint or savepoint to begin with.
+        attempts_before: of a master that ran the job before.
+
+    Attributes:
+        execution: the tasks that run, or that ran last.
+        count: how often tasks have been deployed.
+        down: regions whose tasks have failed and do not run yet again.
+        restores: how often tasks have been restored from a checkpoint or savepoint.
+        last_restore: the latest of these.
+    """
+
+    def __init__(
+        self,
+        services: JobServices,
+        storage: CheckpointStorage,
+        coordinator: CheckpointCoordinator,
+        sources: SourceControl,
+        stage: Stage,
+        *,
+        open_door: Callable[[], Door],
+        tell: Callable[[str, str], None],
+        audit: Audit,
+        restore_from: Manifest | None,
+        attempts_before: int = 0,
+    ) -> None:
+        self._services = services
+        self._storage = storage
+        self._coordinator = coordinator
+        self._sources = sources
+        self._stage = stage
+        self._open_door = open_door
+        self._tell = tell
+        self._audit = audit
+        self._restore_from = restore_from
+        self.count = attempts_before
+        self._doors: list[Door] = []
+        self._regions: tuple[Region, ...] = ()
+        self._ended = False
+        self._left = ""
+        self.execution: Execution | None = None
+        self.down: tuple[Region, ...] = ()
+        self.restores = 0
+        self.last_restore: Restore | None = None
+
+    @property
+    def restart_point(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the next attempt would go on."""
+        return self._coordinator.latest or self._restore_from
+
+    def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
+        """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
+        restoring raises goes on to the caller."""
+        if self._left:  # it might still be writing what the next attempt opens
+            raise JobError(f"the job is being canceled, and {self._left} is left behind in a step that does not end")
+        manifest = self.restart_point
+        if manifest is None and self.count:
+            self._sources.rewind()
+        door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
+        states = self._states(manifest, graph)
+        execution = deploy(graph, settings, self._services, door, self.count - 1, states)
+        self._doors = [door]
+        self._regions = regions_of(graph)
+        self._note_restored(manifest, states, "restored")
+        self._begin(execution, settings, manifest)
+
+    def end(self) -> None:
+        """End all tasks; done already means nothing to do, as when the next attempt could not begin."""
+        if self.execution is None or self._ended:
+            return
+        self._ended = True
+        for door in self._doors:
+            door.tasks.clear()
+        self._close(self.execution, self._stage.stop(self.execution))
+
+    def note_failed(self, tasks: Collection[str]) -> None:
+        """These tasks are why they, and what belongs to them, are ended next."""
+        for task in () if self.execution is None else self.execution.tasks:
+            task.failed |= task.name in tasks
+
+    def forget(self) -> None:
+        """Let go of tasks that have ended, with their state and buffers; there will be no others."""
+        self.execution = None
+        self._sources.detach()
+
+    def apart(self, tasks: Collection[str]) -> tuple[Region, ...]:
+        """The regions that restart when these tasks have failed, with those that are down already; none when nothing
+        would be left that goes on."""
+        failed = tuple(region for region in self._regions if region in self.down or not region.disjoint(tasks))
+        return failed if len(failed) < len(self._regions) else ()
+
+    def take_down(self, regions: tuple[Region, ...]) -> None:
+        """End the tasks of these regions; the others are not even told."""
+        assert self.execution is not None
+        names = {task for region in regions for task in region.tasks}
+        for door in self._doors:
+            door.tasks -= names
+        left = self._stage.stop(self.execution)
+        gone, self.execution = self.execution.split(names)
+        self.down = regions
+        self._stage.start(self.execution)
+        self._close(gone, left)
+
+    def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
+        """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
+        assert self.execution is not None
+        vertices = [vertex for region in self.down for vertex in region.vertices]
+        manifest = self.restart_point
+        if manifest is None:
+            self._sources.rewind([vertex.name for vertex in vertices])
+        door = self._door(task for vertex in vertices for task in vertex.tasks)
+        states = self._states(manifest, graph)
+        slots = self.execution.slots
+        back = deploy(graph, settings, self._services, door, self.count - 1, states, vertices, slots)
+        self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
+        self._doors.append(door)
+        what = f"the region {' and '.join(map(str, self.down))} was restored"
+        self._note_restored(manifest, states, what, door.tasks)
+        self._begin(self.execution.joined(back, graph), settings, manifest)
+
+    def _note_restored(
+        self, manifest: Manifest | None, states: States | None, what: str, only: Collection[str] | None = None
+    ) -> None:
+        if manifest is None or states is None:
+            return
+        now_us = self._services.clock.now_us()
+        self.restores += 1
+        self.last_restore = Restore(manifest.checkpoint_id, manifest.kind == "savepoint", manifest.place, now_us)
+        text = f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})"
+        twice = self._audit.restored(now_us, manifest.checkpoint_id, states.get(TASK, []), only)
+        if twice:
+            text += f"; it was taken at least once, and {twice} records that it holds come again"
+        self._tell("recovery", text)
+
+    def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None) -> None:
+        self.execution = execution
+        self._ended = False
+        self.down = ()
+        self._coordinator.start(execution, settings, self._services.clock.now_us())
+        if manifest is not None:
+            # The checkpoint may have been completed without its commit having reached the sinks: say it again.
+            execution.tell(Complete(manifest.checkpoint_id))
+        self._sources.attach(execution)
+        self._stage.start(execution)
+
+    def _close(self, execution: Execution, left: Collection[Task]) -> None:
+        for task in execution.tasks:
+            if task in left:
+                self._left = task.name
+                self._tell("notice", f"{task.name} is left behind in a step that does not end; nothing comes of it now")
+        for name, error in execution.close(left):
+            self._tell("notice", f"{name} could not be closed: {sentence_of(error)}")
+
+    def _door(self, tasks: Iterable[str]) -> Door:
+        self.count += 1
+        door = self._open_door()
+        door.tasks.update(tasks)
+        return door
+
+    def _states(self, manifest: Manifest | None, graph: PhysicalGraph) -> States | None:
+        return None if manifest is None else read_states(self._storage, manifest, graph)

@@ -1,0 +1,400 @@
+"""The master of one job: its life cycle, its recovery, and the one door through which it is changed (F2-1, F2-7).
+
+Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come
+in through the inbox; what the master wants done to a running attempt it asks of its driver.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from workbench.errors import CheckpointError, JobError, sentence_of
+from workbench.observer import JobObserver
+from workbench.plan.logical import LogicalGraph
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Kind
+from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.checkpoints.requests import CheckpointRequests, Request
+from workbench.runtime.checkpoints.rescaling import Rescale
+from workbench.runtime.job.attempts import Attempts, Door
+from workbench.runtime.job.ending import Ending
+from workbench.runtime.job.facts import MasterFacts
+from workbench.runtime.job.inquiry import Inquiry
+from workbench.runtime.job.life_cycle import LifeCycle
+from workbench.runtime.job.restarts import Restarts, is_final
+from workbench.runtime.job.source_control import SourceControl
+from workbench.runtime.messages.messages import (
+    Answered,
+    Apply,
+    Command,
+    Complete,
+    Crash,
+    Drained,
+    Failed,
+    Finish,
+    Finished,
+    Report,
+    SnapshotTaken,
+)
+from workbench.runtime.messages.queries import Question
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.storage import CheckpointStorage, Manifest
+from workbench.runtime.tasks.deployment import JobServices
+from workbench.runtime.tasks.stage import Stage
+
+
+class Master(MasterFacts):
+    """One job.
+
+    Args:
+        logical, graph: the plan.
+        settings: in force at the start.
+        services: clock, tables, paces.
+        storage: of its checkpoints.
+        coordinator: of its checkpoints.
+        stage: the driver.
+        observer: is told what happens.
+        restore_from: a complete checkpoint or savepoint to begin with.
+        standby: it begins when it gets a successor; until then the job is SUSPENDED.
+        predecessor: ran the job before; what belongs to the job and not to its master is taken over.
+
+    Attributes:
+        begin: called when the next attempt is due; None while another master is looked for.
+    """
+
+    def __init__(
+        self,
+        *,
+        logical: LogicalGraph,
+        graph: PhysicalGraph,
+        settings: Settings,
+        services: JobServices,
+        storage: CheckpointStorage,
+        coordinator: CheckpointCoordinator,
+        stage: Stage,
+        observer: JobObserver,
+        restore_from: Manifest | None = None,
+        standby: bool = False,
+        predecessor: Master | None = None,
+    ) -> None:
+        self.logical = logical
+        self.graph = graph
+        self.settings = settings
+        self.services = services
+        self.storage = storage
+        self.coordinator = coordinator
+        self.stage = stage
+        if predecessor is None:
+            self.life = LifeCycle(services.clock, observer)
+            self.sources = SourceControl(logical, services, self.life)
+            self._restarts = Restarts(settings.restart, services.job)
+            self._inbox: deque[Callable[[], None]] = deque()
+            self._ending, self.requests = Ending(), CheckpointRequests(coordinator)
+        else:
+            self.life, self.sources = predecessor.life, predecessor.sources
+            self._restarts = predecessor._restarts
+            self._inbox = predecessor._inbox  # a command that came too late for that one is not lost
+            self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
+        self._attempts = Attempts(
+            services,
+            storage,
+            coordinator,
+            self.sources,
+            stage,
+            open_door=lambda: Door(self.call, self._on_report),
+            tell=self.life.tell,
+            audit=self.life.audit,
+            restore_from=restore_from,
+            attempts_before=0 if predecessor is None else predecessor._attempts.count,
+        )
+        self._standby = standby
+        self._succeeds = predecessor is not None
+        self.begin: Callable[[], None] | None = self._begin_attempt
+        self._inquiry = Inquiry(stage)
+        coordinator.on_savepoint = self.requests.tell
+        coordinator.on_complete = self._checkpoint_complete
+        coordinator.on_failed = self._checkpoint_failed
+
+    # the door ----------------------------------------------------------------------------------------------------
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Have `action` run on the master's turn; callable from any thread, returns at once."""
+        self._inbox.append(action)
+        self.stage.wake()
+
+    def next_due_us(self) -> int | None:
+        """When ``step`` has something to do although nothing comes in."""
+        if self.begin is None or not self.coordinator.settled:
+            return None  # what the background says will wake the master
+        restart_us = self._restarts.due_us
+        if self.life.state != "RUNNING" or self._ending.agreed:
+            return restart_us
+        due_us = self.coordinator.next_due_us(self.settings)
+        return min((each for each in (restart_us, due_us) if each is not None), default=None)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something lies in the inbox."""
+        return bool(self._inbox)
+
+    def step(self) -> None:
+        """Handle everything that has come in, then what is due."""
+        while self._inbox:
+            self._inbox.popleft()()
+        now = self._now()
+        may_begin = self.coordinator.settled and self._restarts.is_due(now)
+        if self.state == "RUNNING" and self._attempts.down:
+            if may_begin:
+                self._bring_back()
+        elif self.state == "RUNNING" and not self._ending.agreed:
+            if self.sources.sought:
+                self.sources.go_where_sought(reading=self.reading)
+            # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
+            if (begun := self.requests.trigger(self.settings, now)) is not None and begun.rescale is not None:
+                self.sources.hold(True)  # what is read behind this barrier would only be read again
+            self.coordinator.step(self.settings, now)
+        elif self.state == "RESTARTING" and may_begin and self.begin is not None:
+            self.begin()
+
+    # commands: each runs on the master's turn ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin the first attempt, unless this is to wait, or the job was canceled before this master's first turn."""
+        if self.over:
+            return
+        if self._standby:
+            self.life.enter("SUSPENDED")
+        elif self._restarts.due_us is None:
+            self._begin_attempt()
+        else:
+            self.life.enter("RESTARTING")
+
+    def apply(self, settings: Settings, text: str) -> None:
+        """Put other settings in force."""
+        interval_changed = settings.checkpoint_interval_us != self.settings.checkpoint_interval_us
+        self.settings = settings
+        if interval_changed:
+            self.coordinator.reschedule(settings, self._now())
+        self._to_all(Apply(settings))
+        self.life.tell("tune", text)
+
+    def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
+        """Take a checkpoint as soon as one more may be in progress."""
+        self.requests.ask(Request(kind, savepoint))
+
+    def rescale(self, rescale: Rescale) -> None:
+        """Go on at another parallelism, from a checkpoint that is taken for it as soon as may be."""
+        if self._ending.agreed or self._ending.stopping or self.over:
+            rescale.done("the job is about to end")
+        else:
+            self.requests.ask(Request("manual", rescale=rescale))
+
+    def query(self, question: Question) -> None:
+        """Ask the tasks that own what is asked for."""
+        if self.execution is None or self.state != "RUNNING":
+            question.refuse(f"the job is {self.state}")
+        else:
+            self._inquiry.ask(question, self.graph, self.execution)
+
+    def crash(self, *tasks: str) -> None:
+        """Make tasks fail, each in its next step."""
+        if self.execution is not None and self.state == "RUNNING":
+            for task in self.execution.tasks:
+                if task.name in tasks:
+                    task.post(Crash())
+
+    def lose(self, place: str, tasks: Sequence[str]) -> None:
+        """A slot or a TaskManager dies, and all its tasks with it at once (F2-2)."""
+        self._attempts.note_failed(tasks)
+        self._on_failed(tasks, place, JobError(f"it was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
+
+    def stop(self) -> None:
+        """Take a last checkpoint, so that what was processed is committed, then end."""
+        if self.state == "RUNNING":
+            self._ending.stopping = True
+            self.requests.stop()
+        else:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End at once; what is not committed is lost to this run."""
+        if self.over:
+            return
+        self.life.enter("CANCELLING")
+        self._end_attempt("the job was canceled")
+        self._end("CANCELED")
+
+    def retire(self, what: str, error: Exception) -> bool:
+        """This master has failed and does nothing more for the job; whether another one may take over."""
+        if self.state != "RUNNING":
+            return False
+        self.requests.give_up(f"{what} failed meanwhile", completing=False)
+        self._on_failed((), what, error, whole=True)
+        if not self.over:
+            self.forget()
+        return not self.over
+
+    def forget(self) -> None:
+        """Let go of tasks that have ended for good; whoever keeps this master, keeps no state and no buffers."""
+        self._attempts.forget()
+
+    def abandon(self, error: Exception) -> None:
+        """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""
+        self.life.failed(error, "the job's master failed")
+        if not self.over:
+            self._end_attempt("the job's master failed")
+            self._end("FAILED")
+
+    # attempts ----------------------------------------------------------------------------------------------------
+
+    def _begin_attempt(self) -> None:
+        try:
+            self._launch()
+        except Exception as error:  # noqa: BLE001  whatever opening or restoring raises is for the job to handle
+            again = self.life.has_run or self._succeeds  # the first time somebody waits for it, and gets the error
+            self.life.failed(error, "could not start again" if again else "could not start")
+            self.restart_or_end(error, "it could not start", final=not again or is_final(error))
+
+    def _launch(self) -> None:
+        self.life.enter("INITIALIZING")
+        self._attempts.launch(self.graph, self.settings)
+        self._restarts.begun()
+        self.life.enter("RUNNING")
+
+    def _bring_back(self) -> None:
+        """The regions that failed go on from the latest checkpoint, beside those that never stopped."""
+        what = f"starting {' and '.join(map(str, self._attempts.down))} again"
+        try:
+            self._attempts.bring_back(self.graph, self.settings)
+        except Exception as error:  # noqa: BLE001  as above
+            if is_final(error):
+                self.life.failed(error, "could not start again")
+                self.restart_or_end(error, f"{what} failed", final=True)
+            else:
+                self._on_failed((), what, error)
+            return
+        self._restarts.begun()
+
+    def _go_on_at(self, rescale: Rescale) -> None:
+        """The checkpoint of a rescaling is complete: end this attempt and go on from there by the new plan."""
+        graph, settings = self.graph, self.settings
+        self.life.enter("RESTARTING")
+        self.requests.attempt_over("the job was rescaled meanwhile")
+        self._end_attempt("the job is rescaled")
+        self._use(rescale.graph, replace(settings, parallelism=rescale.parallelism))
+        try:
+            self._launch()
+        except Exception as error:  # noqa: BLE001  whatever the new plan cannot do, the old one could
+            self._use(graph, settings)
+            self.life.tell("notice", f"could not go on at parallelism {rescale.parallelism}: {sentence_of(error)}")
+            self._begin_attempt()
+            rescale.done(sentence_of(error))
+            return
+        self.life.tell("tune", f"parallelism = {rescale.parallelism}, it was {settings.parallelism}")
+        rescale.done(None)
+
+    def _use(self, graph: PhysicalGraph, settings: Settings) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.coordinator.plan_changed(graph)
+
+    def _end_attempt(self, reason: str) -> None:
+        self.coordinator.stop(reason, self._now())
+        self._inquiry.attempt_over(reason)
+        self._attempts.end()
+        self._ending.start_over()
+
+    def _on_failed(self, tasks: Sequence[str], what: str, error: Exception, *, whole: bool = False) -> None:
+        if self.state != "RUNNING":
+            return
+        self.life.failed(error, f"{what} failed")
+        self.requests.attempt_over(f"{what} failed meanwhile")
+        regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
+        if regions and self._restarts.allowed(error, self._now()):
+            reason = f"{what} failed"
+            self.coordinator.stop(reason, self._now())
+            self._inquiry.attempt_over(reason)
+            self.sources.hold(False, reading=False)
+            self._ending.start_over([task for region in regions for task in region.tasks])
+            self._attempts.take_down(regions)
+            self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
+            return
+        self.restart_or_end(error, f"{what} failed", final=False, gave_up=bool(regions))
+
+    def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
+        """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""
+        self.life.enter("FAILING")
+        self._end_attempt(reason)
+        if not final and not gave_up and self._restarts.allowed(error, self._now()):
+            self.life.enter("RESTARTING")
+            return
+        if not final:
+            self.life.tell("notice", f"gave up at failure {self._restarts.failures} (restart={self.settings.restart})")
+        self._end("FAILED")
+
+    # reports -----------------------------------------------------------------------------------------------------
+
+    def _on_report(self, report: Report) -> None:
+        execution = self.execution
+        if execution is None or self.state != "RUNNING":
+            return  # of an attempt that is over
+        match report:
+            case SnapshotTaken():
+                self.coordinator.snapshot_taken(report, self._now)
+            case Drained(task):
+                if self._ending.drained(task, self.graph):
+                    self.requests.ask(Request("final", last=True))
+            case Finished(task):
+                if self._ending.finished(task, self.graph):
+                    self._end_attempt("the job has ended")
+                    self._end("FINISHED" if self._ending.all_committed else "CANCELED")
+            case Failed(task, error):
+                self._attempts.note_failed([task])
+                self._on_failed([task], task, error)
+            case Answered(task, question, found):
+                self._inquiry.answered(task, question, found)
+
+    def _checkpoint_complete(self, record: CheckpointRecord) -> None:
+        request = self.requests.completed(record)
+        self._to_all(Complete(record.checkpoint_id))
+        self.coordinator.retain(self.settings)
+        self.life.observer.on_checkpoint(self._now(), record.checkpoint_id)
+        if request is None or self.execution is None:
+            return
+        if request.rescale is not None:
+            self._go_on_at(request.rescale)
+        elif request.last:
+            # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
+            self._ending.agree(all_committed=record.kind == "final")
+            self.execution.tell_sources(Finish())
+
+    def _checkpoint_failed(self, record: CheckpointRecord) -> None:
+        self.life.tell("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
+        given_up = self.requests.failed(record)
+        if given_up is not None and given_up.rescale is not None:
+            self.sources.hold(False)
+            given_up.rescale.done(f"its checkpoint failed: {record.reason}")
+        elif given_up is not None and given_up.last and self.state == "RUNNING":
+            error = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            self.life.failed(error, "the job was about to end")
+            self._end_attempt("the last checkpoint failed")
+            self._end("FAILED")
+        if (failure := self.coordinator.intolerable(self.settings)) is not None:
+            self._on_failed(record.tasks, "checkpointing", failure)
+
+    # small things ------------------------------------------------------------------------------------------------
+
+    def _to_all(self, command: Command) -> None:
+        if self.execution is not None and self.state in ("RUNNING", "INITIALIZING"):
+            self.execution.tell(command)
+
+    def _now(self) -> int:
+        return self.services.clock.now_us()
+
+    def _end(self, state: str) -> None:
+        self._restarts.begun()  # no further one
+        self.life.end(state)
+        self.requests.give_up()
+        self.life.observer.on_end(self._now())

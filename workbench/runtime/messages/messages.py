@@ -1,0 +1,135 @@
+"""What is said between tasks and the job's master: commands go to a task's mailbox, reports to the master's inbox.
+
+Owners apply messages between two steps, so a command needs no lock and never meets a half-done step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.elements import CheckpointBarrier
+from workbench.operators.contract.base import Snapshot
+from workbench.runtime.exchange.in_flight import InFlight
+from workbench.runtime.messages.queries import Question
+from workbench.runtime.settings.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """To a source: begin this checkpoint."""
+
+    barrier: CheckpointBarrier
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """To a task: the checkpoint is complete and durable; commit up to it."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """To a task: the checkpoint was given up; stop aligning for it."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """To a task: these settings are in force from now on."""
+
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """To a source: read on, or do not."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """To a source: everything is committed; send the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """To a task: fail now, as if its code had raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """To a task: look into an operator's state, and report what is there."""
+
+    question: Question
+
+
+Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash | Query
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """From a task: its state as of a barrier, still to be written.
+
+    Attributes:
+        task: its name.
+        barrier: of the checkpoint.
+        states: by operator uid.
+        start_delay_us: from the trigger to the first barrier's arrival.
+        alignment_us: from the first barrier to the last.
+        sync_us: time that copying the state took.
+        taken_us: processing time.
+        unaligned: the barrier has overtaken records.
+        processed_records, processed_bytes: that the task took in during the alignment.
+        in_flight: what the barrier has overtaken, as far as this task keeps it.
+        early_records: that are in the state although they came behind a barrier, and will come again after a failure.
+    """
+
+    task: str
+    barrier: CheckpointBarrier
+    states: dict[str, Snapshot]
+    start_delay_us: int
+    alignment_us: int
+    sync_us: int
+    taken_us: int
+    unaligned: bool = False
+    processed_records: int = 0
+    in_flight: tuple[InFlight, ...] = ()
+    early_records: int = 0
+    processed_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """From a source: everything has been read and sent."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """From a task: the end went through it."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """From a driver: a task's step raised."""
+
+    task: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """From a task: what it found, or the exception that looking raised."""
+
+    task: str
+    question: Question
+    found: object
+
+
+Report = SnapshotTaken | Drained | Finished | Failed | Answered

@@ -1,0 +1,223 @@
+"""What a complete checkpoint consists of, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from workbench.durable.checksum import checksum
+from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.from_json import made, parsed
+from workbench.state import KEY_GROUPS_MOST
+
+MANIFEST = "manifest.json"
+SHARED = ("tables", "state")
+"""The folders of the files that checkpoints share, of a sink's rows and of large tables of state."""
+FORMAT = 3
+_ID_MAX = 2**62  # so that the numbers behind it have 64 bits, too
+_PATH_MAX = 1_000
+_SHOWN = 60
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class StatePart:
+    """A file with a large table of a task's state, or with what has changed in it; several checkpoints share it.
+
+    Attributes:
+        path: within the storage.
+        size: in bytes.
+        checksum: of the bytes (see ``durable/checksum.py``).
+    """
+
+    path: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One task's file in a checkpoint.
+
+    Attributes:
+        task: its name.
+        file: in the checkpoint's folder.
+        size: in bytes.
+        checksum: of the bytes (see ``durable/checksum.py``); empty for a checkpoint in memory.
+        needs: further files that the state refers to, paths within the storage.
+        parts: files that hold tables of the state which are too large to be written whole each time.
+        operators: uids of the operators that have state in it.
+        written: bytes that this checkpoint wrote for the task: the file and those parts that are new.
+    """
+
+    task: str
+    file: str
+    size: int
+    checksum: str
+    needs: tuple[str, ...] = ()
+    parts: tuple[StatePart, ...] = ()
+    operators: tuple[str, ...] = ()
+    written: int = 0
+
+    @property
+    def full_size(self) -> int:
+        """Bytes that a restore reads."""
+        return self.size + sum(part.size for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a complete checkpoint consists of.
+
+    Attributes:
+        checkpoint_id: from 1.
+        job: the job's name.
+        kind: periodic, manual, savepoint or final.
+        triggered_us, completed_us: processing times.
+        parallelism: of every operator, by uid.
+        files: one for each task.
+        kinds: what every operator was, by uid; empty in checkpoints of earlier versions.
+        max_parallelism: number of key groups; earlier versions always had 128 and do not say so.
+    """
+
+    checkpoint_id: int
+    job: str
+    kind: str
+    triggered_us: int
+    completed_us: int
+    parallelism: dict[str, int]
+    files: tuple[StateFile, ...]
+    format: int = FORMAT
+    kinds: dict[str, str] = field(default_factory=dict)
+    max_parallelism: int = 128
+    place: str = field(default="", compare=False)
+    """Folder of this checkpoint within the storage."""
+    ignored: frozenset[str] = field(default=frozenset(), compare=False)
+    """Operators whose state is not to be restored; of this run, and not written down."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all files that a restore reads."""
+        return sum(file.full_size for file in self.files)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Files outside of its folder without which it cannot be restored, paths within the storage."""
+        paths = {path for file in self.files for path in file.needs}
+        return frozenset(paths | {part.path for file in self.files for part in file.parts})
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """Uids of the operators that have state in it."""
+        return frozenset(uid for file in self.files for uid in file.operators)
+
+    def to_json(self) -> bytes:
+        """The manifest's file, which begins with the checksum of all that stands behind it."""
+        content = {name: getattr(self, name) for name in _WRITTEN}
+        content["files"] = [{**_fields(file), "parts": [_fields(part) for part in file.parts]} for file in self.files]
+        body = _as_json(content).encode().removeprefix(b"{")
+        return _head(body) + body
+
+
+_as_json = json.JSONEncoder(sort_keys=True).encode
+_WRITTEN = tuple(each.name for each in fields(Manifest) if each.name not in ("place", "ignored"))
+
+
+def _fields(item: StateFile | StatePart) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__slots__}
+
+
+def read_manifest(data: bytes, place: str, path: str) -> Manifest:
+    """The manifest in a file's bytes; `path` names the file in errors.
+
+    Raises:
+        CorruptCheckpointError: they cannot be understood, or are not what was written.
+        CheckpointError: another version wrote it.
+    """
+    try:
+        content: dict[str, Any] = parsed(data)
+        written = content["format"]
+        if written == FORMAT:
+            head = len(_head(b""))
+            if data[:head] != _head(data[head:]):
+                raise ValueError("it does not match its checksum")
+            del content["checksum"]
+            return _sensible(replace(made(Manifest, content, "it"), place=place))
+        if not isinstance(written, int):
+            raise ValueError(f"its format is {str(written)[:_SHOWN]!r}")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise unreadable(path, error) from error
+    raise CheckpointError(
+        f"{path} has format {written}, and this version reads format {FORMAT}: go on with the version that wrote it, or"
+        " choose another checkpoint_dir"
+    )
+
+
+def unreadable(path: str, reason: object) -> CorruptCheckpointError:
+    """The error for a manifest that is missing or damaged."""
+    return CorruptCheckpointError(
+        f"the manifest {path} cannot be read ({reason}); "
+        "to go on from an earlier checkpoint, delete this one's folder yourself"
+    )
+
+
+def _sensible(manifest: Manifest) -> Manifest:
+    """A manifest whose checksum is right may still be somebody's own work."""
+    if not 0 < manifest.checkpoint_id <= _ID_MAX:
+        raise ValueError(f"its checkpoint_id is {manifest.checkpoint_id}")
+    if not 1 <= manifest.max_parallelism <= KEY_GROUPS_MOST:
+        raise ValueError(f"its max_parallelism is {manifest.max_parallelism}, which is not from 1 to {KEY_GROUPS_MOST}")
+    if len({file.task for file in manifest.files}) < len(manifest.files):
+        raise ValueError("it has two files of one task")
+    names = [file.file for file in manifest.files]
+    if len(set(names)) < len(names):
+        raise ValueError("two tasks of it have one file")
+    for path in names:
+        if "/" in path or path == MANIFEST or not _is_path(path):
+            raise _stray(path)
+    for path in sorted(manifest.needs):
+        # What a savepoint needs is brought beside its checkpoints: nothing else there may be written over.
+        if path.partition("/")[0] not in SHARED or "/" not in path or not _is_path(path):
+            raise _stray(path)
+    return manifest
+
+
+def _is_path(path: str) -> bool:
+    return len(path) <= _PATH_MAX and "\0" not in path and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def _stray(path: str) -> ValueError:
+    return ValueError(
+        f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has no fit name"
+    )
+
+
+def _head(body: bytes) -> bytes:
+    """What stands before the body of a manifest's file."""
+    return f'{{"checksum": "{checksum(body)}", '.encode()
+
+
+def check_name(name: object, what: str) -> str:
+    """`name` if it can be a file's name.
+
+    Raises:
+        CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
+    """
+    if not isinstance(name, str) or not is_name(name):
+        raise CheckpointError(
+            f"{what} {name!r} cannot be a file name: use at most 100 letters, digits, '.', '-' and '_', "
+            "a letter or digit first"
+        )
+    return name
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be the name of a savepoint or a job."""
+    return _NAME.fullmatch(text) is not None
+
+
+def folder_of(checkpoint_id: int, savepoint: str | None) -> str:
+    """The folder of a checkpoint within the storage."""
+    return f"savepoints/{savepoint}" if savepoint else f"chk-{checkpoint_id:08d}"

@@ -1,0 +1,5 @@
+"""What a driver steps.
+
+Belongs here: source and operator tasks, how they are deployed and restored.
+Does not: who steps them.
+"""

@@ -1,0 +1,393 @@
+"""Turns a physical graph into the tasks and channels of one attempt, with the state that they start from (F2-1,
+F2-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.clock import Clock
+from workbench.connectors.contract.base import SourceReader
+from workbench.connectors.contract.rate import Rate
+from workbench.connectors.live.hybrid_source import rated
+from workbench.connectors.replay.pace import Pace
+from workbench.connectors.tables.tables import Tables
+from workbench.errors import as_error
+from workbench.operators.aggregates.local_aggregate import aggregates_locally
+from workbench.operators.contract.base import Counters, Operator, OperatorContext
+from workbench.operators.contract.executor import Executor
+from workbench.operators.contract.positions import Positions, Reading
+from workbench.plan.logical import Node
+from workbench.plan.physical import Edge, PhysicalGraph, Vertex
+from workbench.raised import PASSING
+from workbench.runtime.exchange.chain import Emitter, Link
+from workbench.runtime.exchange.channel import Channel, Waker
+from workbench.runtime.exchange.in_flight import TASK, Flow, InFlight, restored
+from workbench.runtime.exchange.input_gate import InputChannel
+from workbench.runtime.exchange.output import EdgeOutput
+from workbench.runtime.exchange.scale import Scale
+from workbench.runtime.exchange.splitters import splitter
+from workbench.runtime.messages.messages import Command
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.restored import Restored, plan_resends, sends_of
+from workbench.runtime.tasks.source_drift import align
+from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.states import States
+from workbench.runtime.tasks.task import Task, TaskHost
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place that runs one parallel slice: tasks stepped by the same thread."""
+
+    name: str
+    waker: Waker = field(default_factory=Waker)
+    tasks: list[Task] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """What a job has for all its attempts.
+
+    Attributes:
+        job: its name.
+        clock: processing time.
+        tables: committed rows.
+        data_dir: durable folder for committed tables, or None.
+        paces: of the replay sources, by uid.
+        rates: of the sources that keep to one, by uid; known when they have been opened.
+        seed: of its random exchanges.
+        executor: runs its users' functions that may take long; None: they are called in the step itself.
+        run: its identity; no two that are started share one.
+    """
+
+    job: str
+    clock: Clock
+    tables: Tables
+    data_dir: Path | None
+    paces: dict[str, Pace]
+    rates: dict[str, Rate] = field(default_factory=dict)
+    seed: int = 0
+    executor: Executor | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One attempt: its tasks, by slot, and its channels."""
+
+    number: int
+    slots: tuple[Slot, ...]
+    tasks: tuple[Task, ...]
+    channels: tuple[Channel, ...]
+
+    @property
+    def sources(self) -> list[SourceTask]:
+        """The tasks that read from outside."""
+        return [task for task in self.tasks if isinstance(task, SourceTask)]
+
+    def task(self, name: str) -> Task | None:
+        """The task of that name."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+    def tell(self, command: Command) -> None:
+        """Leave a command with every task."""
+        for task in self.tasks:
+            task.post(command)
+
+    def tell_sources(self, command: Command) -> None:
+        """Leave a command with every source."""
+        for source in self.sources:
+            source.post(command)
+
+    def close(self, left: Collection[Task] = ()) -> list[tuple[str, Exception]]:
+        """Release the resources of every task but those that are `left` behind in a step, see `Stage.stop`; what could
+        not be released, by the task's name."""
+        failed = []
+        for task in self.tasks:
+            try:
+                if task not in left:
+                    task.close()
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001  what cannot be closed must not keep the rest from it
+                failed.append((task.name, as_error(error)))
+        return failed
+
+    def split(self, names: Collection[str]) -> tuple[Execution, Execution]:
+        """The tasks of these names with their channels, and the rest; no channel leads from one to the other.
+
+        The slots keep the rest alone, so nobody may be stepping them.
+        """
+        gone, rest = (
+            Execution(
+                self.number,
+                self.slots,
+                tuple(task for task in self.tasks if (task.name in names) is member),
+                tuple(channel for channel in self.channels if (channel.source in names) is member),
+            )
+            for member in (True, False)
+        )
+        rest._occupy()
+        return gone, rest
+
+    def joined(self, later: Execution, graph: PhysicalGraph) -> Execution:
+        """This attempt with tasks that were deployed later beside it, on the same slots, which nobody may be
+        stepping."""
+        tasks = {task.name: task for task in (*self.tasks, *later.tasks)}
+        order = [name for vertex in graph.vertices for name in vertex.tasks]
+        channels = (*self.channels, *later.channels)
+        both = Execution(
+            later.number,
+            self.slots,
+            tuple(tasks[name] for name in order if name in tasks),
+            tuple(channel for edge in graph.edges for channel in channels if channel.edge == edge.id),
+        )
+        both._occupy()
+        return both
+
+    def _occupy(self) -> None:
+        for slot in self.slots:
+            slot.tasks[:] = [task for task in self.tasks if task.slot == slot.name]
+
+
+def deploy(
+    graph: PhysicalGraph,
+    settings: Settings,
+    services: JobServices,
+    host: TaskHost,
+    number: int,
+    states: States | None,
+    vertices: Sequence[Vertex] | None = None,
+    slots: Sequence[Slot] | None = None,
+) -> Execution:
+    """Build, open and (with `states`) restore the tasks of an attempt.
+
+    With `vertices` only theirs, to be joined to those that run on `slots` already; the slots do not know them yet.
+    """
+    beside = slots is not None
+    slots = tuple(slots or (Slot(graph.slot_name(index)) for index in range(graph.slots)))
+    vertices = graph.vertices if vertices is None else vertices
+    edges = [edge for edge in graph.edges if edge.source in vertices]
+    channels = _channels(edges, slots, settings)
+    tasks: list[Task] = []
+    in_flight: list[InFlight] = []
+    if states:
+        with states.taken_by(TASK, "the tasks"):
+            in_flight = restored(states.get(TASK, []))
+    try:
+        for vertex in vertices:
+            for subtask in range(vertex.parallelism):
+                builder = _TaskBuilder(settings, services, number, graph.max_parallelism, vertex, subtask, states)
+                tasks.append(builder.build(host, slots[vertex.slots[subtask]], channels))
+        if in_flight and states:
+            with states.taken_by(TASK, "the tasks"):
+                _resend(graph, tasks, in_flight)
+    except BaseException:
+        for task in tasks:
+            with suppress(Exception):  # why they could not all be built is what is told
+                task.close()
+        raise
+    align([task for task in tasks if isinstance(task, SourceTask)])
+    flat = tuple(channel for edge in edges for own in channels[edge.id].of for channel in own)
+    execution = Execution(number, slots, tuple(tasks), flat)
+    if not beside:
+        execution._occupy()
+    return execution
+
+
+def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InFlight]) -> None:
+    """Have every task begin with what was in flight at the checkpoint."""
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
+    wanted = plan_resends(graph, in_flight)
+    for task in tasks:
+        pieces = wanted.get((task.vertex, task.subtask), [])
+        sends = sends_of(vertices[task.vertex], task.links, task.outputs, pieces)
+        task.restored = Restored(sends, task.gate.channels if isinstance(task, OperatorTask) else ())
+
+
+@dataclass(frozen=True, slots=True)
+class _EdgeChannels:
+    """The channels of one edge by sending and by receiving subtask: nobody goes through their square for one task."""
+
+    of: list[list[Channel]]
+    to: list[list[Channel]]
+
+
+_Channels = dict[str, _EdgeChannels]
+
+
+def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) -> _Channels:
+    """By edge."""
+    found: _Channels = {}
+    for edge in edges:
+        source, target = edge.source, edge.target
+        merges = edge.exchange == "hash" and aggregates_locally(target.nodes[0].spec)
+        scale = Scale(edge.schema, partials=merges)  # though none are made now, some may come from a checkpoint
+        both = _EdgeChannels([[] for _ in range(source.parallelism)], [[] for _ in range(target.parallelism)])
+        for i, j in edge.pairs:
+            channel = Channel(
+                edge.id,
+                f"{source.name}[{i}]",
+                f"{target.name}[{j}]",
+                settings.buffers_per_channel,
+                slots[source.slots[i]].waker,
+                slots[target.slots[j]].waker,
+                Flow(edge.producer_uid, edge.tag, target.name, edge.port, i, j, target.parallelism),
+                scale,
+            )
+            both.of[i].append(channel)
+            both.to[j].append(channel)
+        found[edge.id] = both
+    return found
+
+
+def _take_over(logic: Operator | SourceReader, uid: str, states: States) -> None:
+    """Restore an operator, or a source; what a user's own source raises goes on as it is."""
+    if not type(logic).__module__.startswith("workbench."):
+        logic.restore(states[uid])
+        return
+    with states.taken_by(uid, f"operator {uid!r}"):
+        logic.restore(states[uid])
+
+
+@dataclass(slots=True)
+class _TaskBuilder:
+    settings: Settings
+    services: JobServices
+    number: int
+    max_parallelism: int
+    vertex: Vertex
+    subtask: int
+    states: States | None
+    opened: list[Operator | SourceReader] = field(default_factory=list)
+
+    def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
+        """Build the task; what it has opened is closed again when it cannot be."""
+        try:
+            return self._build(host, slot, channels)
+        except BaseException:
+            for resource in self.opened:
+                with suppress(Exception):  # as above
+                    resource.close()
+            raise
+
+    def _build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
+        reading = Reading()
+        links = self._links(reading)
+        outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
+        root = links[self.vertex.nodes[0]]
+        root.connect()
+        shared: dict[str, Any] = {
+            "name": f"{self.vertex.name}[{self.subtask}]",
+            "vertex": self.vertex.id,
+            "subtask": self.subtask,
+            "slot": slot.name,
+            "root": root,
+            "outputs": outputs,
+            "settings": self.settings,
+            "clock": self.services.clock,
+            "host": host,
+            "waker": slot.waker,
+            "attempt": self.number,
+        }
+        if not self.vertex.is_source:
+            vertex, own = self.vertex, self.subtask
+            inputs = [InputChannel(channel, edge.port) for edge in vertex.ins for channel in channels[edge.id].to[own]]
+            return OperatorTask(inputs=inputs, **shared)
+        reader = self._reader()
+        head = self.vertex.nodes[0]
+        task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
+        if self.states is not None:
+            with self.states.taken_by(self.vertex.name, f"source {self.vertex.name!r}"):
+                task.restore_watermarks(self.states.get(self.vertex.name, []))
+        return task
+
+    def _links(self, reading: Reading) -> dict[Node, Link]:
+        links: dict[Node, Link] = {}
+        positions: dict[Node, Positions] = {}  # of what it emits; none behind an exchange or a side output
+        for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
+            counters = Counters()
+            operator = self._operator(node)
+            link = Link(uid, operator, counters)
+            if node.role == "source":
+                positions[node] = Positions(reading)
+            else:
+                context = self._context(uid, counters)
+                came = node.inputs[0]
+                if came.tag is None and (found := positions.get(came.node)) is not None:
+                    context.position = found
+                    positions[node] = found.behind(operator)
+                self.opened.append(operator)
+                operator.open(context)
+                if self.states is not None and self.states.get(uid):
+                    _take_over(operator, uid, self.states)
+            links[node] = link
+            if node is not self.vertex.nodes[0]:
+                links[node.inputs[0].node].children.append((node.inputs[0].tag, link))
+        return links
+
+    def _operator(self, node: Node) -> Any:
+        spec: Any = node.spec
+        if node.role == "source":
+            return Emitter()
+        if node.role == "sink":
+            return spec.create(node.inputs[0].schema)
+        heads = node is self.vertex.nodes[0]
+        return spec.create([edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema])
+
+    def _reader(self) -> SourceReader:
+        node = self.vertex.nodes[0]
+        uid = self.vertex.name
+        spec: Any = node.spec
+        pace = self.services.paces.get(uid)
+        reader: SourceReader = spec.create() if pace is None else spec.create(pace)
+        for name, part in rated(uid, reader):
+            part.rate = self.services.rates.setdefault(name, part.rate)
+        self.opened.append(reader)
+        reader.open(self._context(uid, Counters()))
+        if self.states is not None and self.states.get(uid):
+            _take_over(reader, uid, self.states)
+        return reader
+
+    def _context(self, uid: str, counters: Counters) -> OperatorContext:
+        services = self.services
+        return OperatorContext(
+            job=services.job,
+            uid=uid,
+            subtask=self.subtask,
+            parallelism=self.vertex.parallelism,
+            max_parallelism=self.max_parallelism,
+            clock=services.clock,
+            counters=counters,
+            attempt=self.number,
+            tables=services.tables,
+            data_dir=services.data_dir,
+            executor=services.executor,
+            run=services.run,
+        )
+
+    def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
+        worthwhile = self.settings.local_aggregation
+        full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
+        output = EdgeOutput(
+            channels[edge.id].of[self.subtask],
+            edge.exchange,
+            splitter(edge, self.subtask, self.number, self.services.seed, self.max_parallelism),
+            edge.schema.names if len(edge.schema) < len(full) else None,
+            self.services.clock.now_us,
+            self.settings.buffer_size,
+            self.settings.ship_after_us,
+            self.settings.buffer_debloat_target_us,
+            None if edge.local is None or worthwhile is None else edge.local.create(edge.schema, worthwhile),
+        )
+        link = links[edge.producer]
+        if edge.tag is None:
+            link.edges.append(output)
+        else:
+            link.side_edges.setdefault(edge.tag, []).append(output)
+        return output

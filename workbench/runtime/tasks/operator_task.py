@@ -1,0 +1,163 @@
+"""A task that takes its input from channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.elements import (
+    CheckpointBarrier,
+    Element,
+    EndOfInFlight,
+    EndOfStream,
+    LatencyMarker,
+    Records,
+    Watermark,
+    WatermarkStatus,
+)
+from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.contract.late_records import Sender
+from workbench.runtime.barriers.policy import OperatorBarriers
+from workbench.runtime.exchange.input_gate import InputChannel, InputGate, WatermarkValve
+from workbench.runtime.tasks.task import LATENCY_SAMPLES, Outcome, Task
+
+_FEW = 4_096
+"""Records that are cheaper to copy than to process in two steps."""
+
+
+class OperatorTask(Task):
+    """Polls its input gate and lets the chain process what comes (see `Task` for the other arguments).
+
+    Args:
+        inputs: its channels, in the order of the edges and sending subtasks.
+
+    Attributes:
+        gathers: a step takes the small buffers that lie ready on several channels at once, because a step costs the
+            same for few records as for many. Off where steps are watched one by one.
+    """
+
+    def __init__(self, *, inputs: Sequence[InputChannel], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.gate = InputGate(inputs)
+        self.valve = WatermarkValve(inputs)
+        self.policy = OperatorBarriers(self.gate, self.snapshots)
+        self._attention = self.gate.attention
+        self.gathers = False
+        self._sender = Sender()
+        for link in self.links:
+            link.counters.late.sender = self._sender
+
+    def _advance(self, now_us: int) -> Outcome:
+        if self._attention.wanted and (overtaking := self.gate.overtaking()):
+            for channel, barrier in overtaking:  # whether or not there is room for records
+                self._on_barrier(channel, barrier, now_us)
+            return Outcome.PROGRESSED
+        if now_us < self._not_before_us:
+            return Outcome.WAITING
+        if not self.pool.has_room or (self._gates and not self._takes_input):
+            return Outcome.NO_CREDIT
+        polled = self.gate.poll()
+        if polled is None:
+            return Outcome.NO_INPUT
+        channel, element = polled
+        if self.gathers and type(element) is Records and len(element) < _FEW and channel.free and not self._rest_us:
+            return self._take_together(channel, element, now_us)
+        return self._take(channel, element, now_us)
+
+    def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
+        """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
+        parts, senders = [records], [first.channel.source]
+        rows, partial = len(records), is_partial(records.batch)
+        behind: tuple[InputChannel, Element] | None = None
+        for channel in self.gate.channels:
+            if channel is first or channel.port != first.port or not channel.free or rows >= _FEW:
+                continue
+            elements = channel.channel.elements
+            if not elements or type(elements[0]) is not Records or is_partial(elements[0].batch) is not partial:
+                continue
+            element = channel.channel.poll()
+            if type(element) is not Records:  # a barrier has overtaken since: it comes behind what is taken already
+                assert element is not None
+                behind = channel, element
+                break
+            parts.append(element)
+            senders.append(channel.channel.source)
+            rows += len(element)
+        self._sender.names = tuple(senders)
+        with suppress(pa.ArrowInvalid):  # together they may be more than a column of text can hold
+            parts = [Records.concat(parts)]
+        outcome = Outcome.PROGRESSED
+        for part in parts:
+            outcome = self._take_records(first, part)
+        return outcome if behind is None else self._take(*behind, now_us)
+
+    def _take(self, channel: InputChannel, element: Element, now_us: int) -> Outcome:
+        match element:
+            case Records():
+                self._sender.names = (channel.channel.source,)
+                return self._take_records(channel, element)
+            case Watermark(timestamp_us):
+                if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
+                    self._emit_watermark(watermark_us)
+            case CheckpointBarrier():
+                self._on_barrier(channel, element, now_us)
+            case LatencyMarker(marked_us):
+                self.latency_us[self.latency_count % LATENCY_SAMPLES] = now_us - marked_us
+                self.latency_count += 1
+                self._emit_marker(element)
+            case WatermarkStatus(idle):
+                channel.idle = idle
+                self._advance_event_time()
+            case EndOfInFlight():
+                self._on_restored(channel, now_us)
+            case EndOfStream():
+                last = self.gate.finish(channel)
+                self._advance_event_time()
+                self.policy.on_end(channel, now_us)
+                if last:
+                    self._finish()
+                    return Outcome.FINISHED
+        return Outcome.PROGRESSED
+
+    def _take_records(self, channel: InputChannel, records: Records) -> Outcome:
+        if channel.log is not None:
+            channel.log.append(records)
+        self.root.receive(records, channel.port)
+        self._rest()
+        return Outcome.PROGRESSED
+
+    def _on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
+        if self.restored is not None:
+            self.restored.barriers.append((channel, barrier))
+        else:
+            self.policy.on_barrier(channel, barrier, now_us)
+
+    def _on_restored(self, channel: InputChannel, now_us: int) -> None:
+        """What was in flight has come from one sender; when it has from all, go on with what is new."""
+        restored = self.restored
+        assert restored is not None
+        restored.arrived(channel)
+        if restored.over:
+            self.restored = None
+            for item in self.gate.channels:
+                item.blocked = False
+            for waiting, barrier in restored.barriers:
+                self.policy.on_barrier(waiting, barrier, now_us)
+
+    @property
+    def has_news(self) -> bool:
+        return (self._attention.wanted and not self.finished) or super().has_news
+
+    def _has_more(self) -> bool:
+        return any(item.channel.elements and not item.blocked for item in self.gate.channels)
+
+    def _advance_event_time(self) -> None:
+        was_idle = self.valve.idle
+        watermark_us = self.valve.advance()
+        if watermark_us is not None:
+            self._emit_watermark(watermark_us)
+        if self.valve.idle != was_idle and self.gate.open_channels:
+            self.root.on_idle(self.valve.idle)

@@ -1,0 +1,173 @@
+"""What was in flight at the checkpoint from which an attempt goes on, and how it comes to its receivers.
+
+The subtask of the producing operator sends it again, through its own output, before anything new: so the records take
+the way that the present plan gives them, be it at another parallelism. Behind them it says that this was all. A
+receiver lets what was in flight come from all of its senders before it takes anything new from one of them; without
+that, records of one key could overtake each other where the key's sender is another subtask now. Until then barriers
+wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
+from workbench.errors import CheckpointError
+from workbench.operators.aggregates.local_aggregate import AggregatesLocally
+from workbench.operators.aggregates.partials import RECORDS, check_partials, is_partial
+from workbench.operators.contract.conforming import conforms
+from workbench.plan.physical import Edge, PhysicalGraph, Vertex
+from workbench.runtime.exchange.chain import Link
+from workbench.runtime.exchange.in_flight import Flow, InFlight
+from workbench.runtime.exchange.input_gate import InputChannel
+from workbench.runtime.exchange.output import EdgeOutput
+
+Send = Callable[[], None]
+
+
+class Restored:
+    """One task's part of it.
+
+    Args:
+        sends: each sends one buffer again.
+        inputs: the task's channels; none for a source.
+
+    Attributes:
+        sent: everything has been sent, and its receivers know.
+        barriers: that have come before their time.
+    """
+
+    __slots__ = ("_awaited", "_sends", "barriers", "sent")
+
+    def __init__(self, sends: Sequence[Send], inputs: Sequence[InputChannel]) -> None:
+        self._sends = deque(sends)
+        self._awaited = list(inputs)
+        self.sent = False
+        self.barriers: list[tuple[InputChannel, CheckpointBarrier]] = []
+
+    def send_next(self, outputs: Sequence[EdgeOutput]) -> None:
+        """Send one buffer, or say that there are no more."""
+        if self._sends:
+            self._sends.popleft()()
+        else:
+            self.sent = True
+            for output in outputs:
+                output.emit_event(EndOfInFlight())
+
+    def arrived(self, channel: InputChannel) -> None:
+        """All of it has come from one sender, whose new records wait for the other senders."""
+        channel.blocked = True
+        self._awaited.remove(channel)
+
+    @property
+    def over(self) -> bool:
+        """Whether the task may go on with what is new."""
+        return self.sent and not self._awaited
+
+
+def plan_resends(graph: PhysicalGraph, pieces: Sequence[InFlight]) -> dict[tuple[str, int], list[InFlight]]:
+    """What each subtask has to send again: by vertex id and subtask index.
+
+    Raises:
+        CheckpointError: no operator of this pipeline emits it.
+    """
+    by_uid = {uid: vertex for vertex in graph.vertices for uid in vertex.uids}
+    found: dict[tuple[str, int], list[InFlight]] = {}
+    for piece in pieces:
+        vertex = by_uid.get(piece.flow.producer)
+        if vertex is None:
+            raise _homeless(piece.flow)
+        found.setdefault((vertex.id, piece.flow.sender % vertex.parallelism), []).append(piece)
+    return found
+
+
+def sends_of(
+    vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], pieces: Sequence[InFlight]
+) -> list[Send]:
+    """How one subtask sends what it has to, in order.
+
+    What was emitted further down the chain goes first: what is nearer to its head may pass through there now.
+
+    Raises:
+        CheckpointError: the pipeline no longer has that way, or a broadcast has other receivers now.
+    """
+    place = {link.uid: at for at, link in enumerate(links)}
+    ordered = sorted(pieces, key=lambda piece: -place[piece.flow.producer])
+    sends: list[Send] = []
+    for piece in ordered:
+        send = _way(vertex, links, outputs, piece.flow)
+        sends += [send(buffer) for buffer in piece.buffers]
+    return sends
+
+
+_Way = Callable[[Records], Send]
+"""Gives what sends a buffer, when its columns are those that go this way."""
+
+
+def _way(vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], flow: Flow) -> _Way:
+    link = next(link for link in links if link.uid == flow.producer)
+    producer = vertex.nodes[vertex.uids.index(flow.producer)]
+    for edge, output in zip(vertex.outs, outputs, strict=True):
+        if edge.producer is producer and (edge.tag, edge.target.name, edge.port) == (
+            flow.tag,
+            flow.consumer,
+            flow.port,
+        ):
+            return _through(edge, output, flow)
+    for tag, child in link.children:  # at this parallelism the two are one task
+        if (tag, child.uid) == (flow.tag, flow.consumer):
+            schema = producer.schema if tag is None else producer.side_schemas[tag]
+            return lambda records, child=child, schema=schema: partial(child.receive, _widened(records, schema))  # type: ignore[misc]
+    raise _homeless(flow)
+
+
+def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> _Way:
+    if edge.exchange == "broadcast":
+        if edge.target.parallelism != flow.receivers:
+            raise CheckpointError(
+                f"the checkpoint holds records that were on their way from {flow.producer!r} to all {flow.receivers} "
+                f"subtasks of {flow.consumer!r}, and now there are {edge.target.parallelism}: go on at parallelism "
+                f"{flow.receivers} and rescale the running job, or start from a savepoint"
+            )
+        return lambda records: partial(output.send_to, flow.receiver, _fitted(records, edge.schema))
+    return lambda records: _sent(edge, output, records)
+
+
+def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
+    if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_partial(records.batch):
+        spec: Any = edge.target.nodes[0].spec
+        if not conforms(spec, AggregatesLocally):
+            raise ValueError(f"{edge.target.name} takes no partial aggregates")
+        window: Any = spec
+        check_partials(records, window.keys, [item for _, item in window.aggregates], edge.schema)
+        # They are merged whether or not batches are aggregated before the exchange now.
+        return partial(output.send_partials, records)
+    return partial(output.route, _fitted(records, edge.schema))
+
+
+def _fitted(records: Records, schema: pa.Schema) -> Records:
+    """The columns that travel, as the plan describes them."""
+    columns = [records.batch.column(name) for name in schema.names]
+    return Records(pa.RecordBatch.from_arrays(columns, schema=schema), records.timestamps)
+
+
+def _widened(records: Records, schema: pa.Schema) -> Records:
+    """As the producer emitted it; columns that nobody reads did not travel, and are null."""
+    batch = records.batch
+    there = set(batch.schema.names)
+    columns = [
+        batch.column(field.name) if field.name in there else pa.nulls(len(records), field.type) for field in schema
+    ]
+    return Records(pa.RecordBatch.from_arrays(columns, schema=schema), records.timestamps)
+
+
+def _homeless(flow: Flow) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint holds records that were on their way from {flow.producer!r} to {flow.consumer!r}, which this "
+        "pipeline does not connect: run the pipeline that wrote it, or start from a savepoint, which holds none"
+    )

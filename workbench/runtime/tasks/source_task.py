@@ -1,0 +1,343 @@
+"""A task that reads a source, and tells event time from what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.live.hybrid_source import rated
+from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
+from workbench.elements import LatencyMarker, Records
+from workbench.operators.contract.base import Json, Snapshot
+from workbench.operators.contract.positions import Reading
+from workbench.operators.event_time.watermarks import IngestionGenerator, Marks, WatermarkGenerator
+from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
+from workbench.operators.snapshots.pieces import value_in
+from workbench.plan.watermark_strategy import WatermarkStrategy
+from workbench.runtime.barriers.policy import SourceBarriers
+from workbench.runtime.messages.messages import Command, Drained, Trigger
+from workbench.runtime.tasks.read_size import ReadSize
+from workbench.runtime.tasks.source_drift import LOOK_AGAIN_US, Alignment
+from workbench.runtime.tasks.task import Outcome, Task
+
+WATERMARKS = "$watermarks"
+"""Name of the watermark generators' part of a source's snapshot."""
+
+
+class SplitTime:
+    """Event time of one split, or of all splits that are parts of one sequence: how far it is, and whether it speaks.
+
+    Attributes:
+        generator: tells it from the records.
+        watermark_us: the largest that the generator has told; NO_TIME before the first.
+        idle: does not hold the others back.
+        active_us: when it last spoke, by the clock.
+    """
+
+    __slots__ = ("active_us", "generator", "idle", "watermark_us")
+
+    def __init__(self, generator: WatermarkGenerator, now_us: int) -> None:
+        self.generator = generator
+        self.watermark_us = NO_TIME
+        self.idle = False
+        self.active_us = now_us
+
+    def reach(self, watermark_us: int | None) -> None:
+        """Event time is as far as that, unless it was further already."""
+        if watermark_us is not None and watermark_us > self.watermark_us:
+            self.watermark_us = min(watermark_us, LAST_WATERMARK)
+
+
+class SourceTask(Task):
+    """Polls a reader when its output has room (see `Task` for the other arguments).
+
+    A source that has read everything stays alive: it goes on sending barriers until the final checkpoint is complete,
+    so that the tail of a bounded input is committed like everything before it.
+
+    Args:
+        reader: its share of the source.
+        schema: of the records.
+        watermarks: how it tells event time; None: not at all.
+        reading: tells the operators of its chain where the records stand that they are working off.
+    """
+
+    def __init__(
+        self,
+        *,
+        reader: SourceReader,
+        schema: pa.Schema,
+        watermarks: WatermarkStrategy | None,
+        reading: Reading,
+        **rest: Any,
+    ) -> None:
+        super().__init__(**rest)
+        self.policy = SourceBarriers(self.snapshots, self._hold)
+        self._held = False
+        self._kept = False  # from reading, since the last step or before
+        self._released = False
+        self.reader = reader
+        self.watermarks = watermarks
+        self.alignment: Alignment | None = None
+        self.paused = False
+        self.drained = False
+        self._read = ReadSize()
+        self._reading = reading
+        self.idle = False
+        self.splits: dict[str, SplitTime] = {}
+        self._times: tuple[SplitTime, ...] = ()
+        self._live: tuple[str, ...] | None = None  # the reader's splits, where it says by itself that they are the same
+        self._schema = schema
+        self._told_us = NO_TIME
+        now = self._now_us()
+        self._follow_splits(now)
+        self._wait_until_us: int | None = now
+        self._watermark_due_us = now
+        self._marker_due_us = now
+
+    def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
+        """Go on from the event times of all former subtasks' splits, where this subtask has them now.
+
+        What is shared by several splits goes on from the one that is furthest behind, or from the start when one of
+        them has not begun: no record that would have been on time becomes late.
+        """
+        saved: dict[str, tuple[int, Json]] = {}
+        for snapshot in snapshots:
+            saved.update(value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]]))
+        for time in self._times:
+            own = [saved.get(split) for split, other in self.splits.items() if other is time]
+            known = [item for item in own if item is not None]
+            if known and len(known) == len(own):
+                watermark_us, state = min(known, key=lambda item: item[0])
+                time.reach(watermark_us)
+                if state is not None:
+                    time.generator.go_on(state)
+
+    def _source_state(self) -> Snapshot:
+        now_us = self._now_us()
+        for time in self._times:
+            time.reach(time.generator.ask(now_us))
+        states: dict[str, Json] = {}
+        for split, time in self.splits.items():
+            state = time.generator.snapshot()
+            if time.watermark_us != NO_TIME or state is not None:
+                states[split] = [time.watermark_us, state]
+        return {**self.reader.snapshot(), WATERMARKS: states}
+
+    def look_every(self, us: int) -> None:
+        """Look for records that are due so often, where the source keeps to a rate."""
+        for _, part in rated(self.vertex, self.reader):
+            part.rate.look_us = us
+
+    @property
+    def _waits_for_others(self) -> bool:
+        """Whether it reads nothing for another reason than that nothing is due."""
+        resting = self._held or self._not_before_us
+        return self.drained or self.paused or bool(resting) or not self.pool.has_room or not self._takes_input
+
+    @property
+    def rests_until_us(self) -> int:
+        """The processing time until which a step would find nothing to do, unless a command comes; 0: not known."""
+        return 0 if self._waits_for_others else self.next_due_us() or 0
+
+    def next_due_us(self) -> int | None:
+        due = super().next_due_us()
+        if self._waits_for_others:
+            return due  # a receiver that makes room wakes the slot
+        first_us = self._marker_due_us if due is None else min(due, self._marker_due_us)
+        if self._wait_until_us is not None and self._wait_until_us < first_us:
+            first_us = self._wait_until_us
+        if self.watermarks is not None and self._watermark_due_us < first_us:
+            first_us = self._watermark_due_us
+        return first_us
+
+    def close(self) -> None:
+        self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
+        self.reader.close()
+        super().close()
+
+    def _pause(self, paused: bool) -> None:
+        self.paused = paused
+        self._wait_until_us = self._now_us()
+
+    def _hold(self, held: bool) -> None:
+        """Read nothing until a checkpoint is complete, or read on."""
+        self._held = held
+        self._released = not held
+        self._wait_until_us = self._now_us()
+
+    def _holds_back(self, command: Command, now_us: int) -> bool:
+        # Between two checkpoints that stop it a source reads at least once, or the job might stand still for ever.
+        return (self._released and type(command) is Trigger) or super()._holds_back(command, now_us)
+
+    def _advance(self, now_us: int) -> Outcome:
+        self._released = False
+        if self.drained:
+            return Outcome.WAITING
+        resting = self._held or now_us < self._not_before_us
+        if self.paused or resting or not self.pool.has_room or not self._takes_input:
+            self._kept = True
+            return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
+        if self._kept:  # until now: while nothing can be read there are hardly any steps in which to notice the time
+            self._kept = False
+            self._stay_active(now_us)
+        worked = False
+        read, sent_before = self._read, 0
+        fetched: Fetched | WaitUntil | Exhausted
+        if self.alignment is not None and self.alignment.ahead:
+            self._stay_active(now_us)
+            fetched = WaitUntil(now_us + LOOK_AGAIN_US)
+        else:
+            if read.is_large:
+                sent_before = self.rows_sent
+            fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
+        match fetched:
+            case Fetched(records, split, dead_letters, next_us, where):
+                worked = True
+                self._wait_until_us = max(now_us, next_us)
+                if records:
+                    self._reading.where = where
+                    self._take(records, split, now_us)
+                    self._reading.where = None
+                if dead_letters is not None:
+                    self.root.counters.numRecordsInErrors += len(dead_letters)
+                    self.root.emit_side(DEAD_LETTERS, dead_letters)
+                self._rest()
+                sent = self.rows_sent - sent_before if read.is_large else 0
+                read.note(len(records), self._now_us() - now_us, sent)
+            case WaitUntil(time_us):
+                self._wait_until_us = time_us
+            case Exhausted():
+                self._drain()
+                return Outcome.PROGRESSED
+        self._follow_splits(now_us)
+        if now_us >= self._marker_due_us:
+            self._marker_due_us = now_us + self.settings.latency_interval_us
+            self._emit_marker(LatencyMarker(now_us, self.name))
+            worked = True
+        if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
+            self._watermark_due_us = now_us + self.settings.watermark_interval_us
+            worked |= self._tell_event_time(now_us)
+        self._kept = not self.pool.has_room  # it may be long before the next step finds some
+        return Outcome.PROGRESSED if worked else Outcome.WAITING
+
+    def _send_restored(self) -> Outcome:
+        self._kept = True
+        return super()._send_restored()
+
+    def _has_more(self) -> bool:
+        return (
+            not self.drained
+            and not self.paused
+            and not self._held
+            and self._wait_until_us is not None
+            and self._wait_until_us <= self.load.last_us
+        )
+
+    # splits ------------------------------------------------------------------------------------------------------
+
+    def _follow_splits(self, now_us: int) -> None:
+        """Forget splits that have ended: they hold nothing back any more; and begin to tell the time of new ones.
+
+        A split may end with its last record or because a seek went behind it.
+        """
+        live = self.reader.splits()
+        if live is self._live or list(self.splits) == list(live):
+            return
+        shared: SplitTime | None = None
+        splits: dict[str, SplitTime] = {}
+        for split in live:
+            time = self.splits.get(split)
+            if time is None:
+                time = shared or SplitTime(self._new_generator(), now_us)
+                if self.reader.shares_event_time:
+                    shared = time
+            splits[split] = time
+        self.splits = splits
+        self._times = tuple({id(time): time for time in splits.values()}.values())
+        self._live = live if isinstance(live, tuple) else None
+
+    def _new_generator(self) -> WatermarkGenerator:
+        return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)
+
+    def _stay_active(self, now_us: int) -> None:
+        """Neither backpressure nor a pause nor alignment is silence of the source: no split becomes idle for it."""
+        for time in self._times:
+            time.active_us = now_us
+
+    # event time --------------------------------------------------------------------------------------------------
+
+    def _take(self, records: Records, split: str, now_us: int) -> None:
+        """Send records on, with the watermarks that they bring."""
+        if split not in self.splits:
+            self._follow_splits(now_us)  # the reader began it in this poll
+        time = self.splits[split]
+        if isinstance(time.generator, IngestionGenerator):
+            records = time.generator.stamp(records.batch, now_us)
+        done = self._reading.first = 0
+        for place, watermark_us in self._observe(records, split, now_us):
+            self.root.receive(records.slice(done, place - done))
+            done = self._reading.first = place
+            time.reach(watermark_us)
+            self._send_watermark()
+        if done < len(records):
+            self.root.receive(records.slice(done, len(records) - done) if done else records)
+
+    def _observe(self, records: Records, split: str, now_us: int) -> Marks:
+        time = self.splits[split]
+        time.active_us = now_us
+        time.idle = False
+        if self.idle:
+            self._set_idle(False)
+        return time.generator.observe(records)
+
+    def _tell_event_time(self, now_us: int) -> bool:
+        """Send the watermark if it has grown, and note splits that have fallen silent; whether anything was sent."""
+        strategy = self.watermarks
+        assert strategy is not None
+        active = False
+        room = self.pool.has_room  # without it nothing falls silent, and there is none for saying so either
+        idle_after_us = strategy.idle_after_us if room else None
+        for time in self._times:
+            time.reach(time.generator.ask(now_us))
+            if idle_after_us is not None and now_us - time.active_us >= idle_after_us:
+                time.idle = True
+            active |= not time.idle
+        sent = self._send_watermark()
+        if not active and not self.idle and self._times and room:
+            self._set_idle(True)
+            sent = True
+        return sent
+
+    def _send_watermark(self) -> bool:
+        """Send the minimum over the splits that speak, if it has grown; whether it has."""
+        speaking = [time.watermark_us for time in self._times if not time.idle]
+        if not speaking:
+            return False
+        watermark_us = min(speaking)
+        if self.alignment is not None:
+            self.alignment.report(max(watermark_us, self._told_us))
+        if watermark_us <= self._told_us:
+            return False
+        self._told_us = watermark_us
+        self._emit_watermark(watermark_us)
+        return True
+
+    def _set_idle(self, idle: bool) -> None:
+        self.idle = idle
+        if idle and self.alignment is not None:
+            self.alignment.leave()
+        self.root.on_idle(idle)
+
+    def _drain(self) -> None:
+        self.drained = True
+        if self.idle:
+            self._set_idle(False)
+        if self.alignment is not None:
+            self.alignment.leave()
+        self._emit_watermark(MAX_TIME)
+        for output in self.outputs:
+            output.ship_all()
+        self.host.report(Drained(self.name))

@@ -1,0 +1,92 @@
+"""Reading what a checkpoint holds, for the tasks that go on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from workbench.errors import CheckpointError, CorruptCheckpointError
+from workbench.operators.contract.base import Snapshot
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.exchange.in_flight import TASK
+from workbench.runtime.storage import CheckpointStorage, Manifest
+
+_SHOWN = 300
+
+
+class States(dict[str, list[Snapshot]]):
+    """The snapshots of all former subtasks, by operator uid.
+
+    Attributes:
+        place: the checkpoint that they are of, for errors.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+
+    @contextmanager
+    def taken_by(self, uid: str, what: str) -> Iterator[None]:
+        """What is raised in here because the state of an operator is not what any version writes, says so.
+
+        Args:
+            uid: of the operator.
+            what: a word for who takes the state, such as ``operator 'counts'``.
+
+        Raises:
+            CorruptCheckpointError: instead of a ValueError and the like.
+            CheckpointError: another kind of operator wrote it, or windows with another trigger or other aggregates,
+                which no checkpoint says; those of earlier versions do not even say what operator did.
+        """
+        try:
+            yield
+        except KeyError as error:
+            pieces = sorted({name for snapshot in self[uid] for name in snapshot})
+            wrote, instead = "another kind of operator", ""
+            if {"windows", "watermarks"} <= set(pieces):
+                wrote = "windows with another trigger or evictor, or other aggregates,"
+                instead = "go on with those that it had, or "
+            raise CheckpointError(
+                f"the state of {what} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so "
+                f"{wrote} wrote it: {instead}give this one another uid to start it afresh"
+            ) from error
+        except (ValueError, TypeError, IndexError, OverflowError, MemoryError, pa.ArrowException) as error:
+            raise CorruptCheckpointError(
+                f"the state of {what} in {self.place} cannot be restored ({_shown(error)}): it is not what this "
+                "version writes; restore another checkpoint, or give the operator another uid to start it afresh"
+            ) from error
+
+
+def _missing(error: KeyError) -> str:
+    """What a snapshot does not have: a piece, or a column of one, of which Arrow tells in a sentence."""
+    text = str(error.args[0])
+    return text.split('"')[1] if text.startswith("Field ") else text
+
+
+def _shown(error: Exception) -> str:
+    return (str(error).partition("\n")[0] or type(error).__name__)[:_SHOWN]
+
+
+def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalGraph) -> States:
+    """All states of a checkpoint, verified before anything is restored.
+
+    Raises:
+        CorruptCheckpointError: a file is missing, torn or altered.
+        CheckpointError: it holds the state of an operator that this pipeline does not have.
+    """
+    states = States(manifest.place)
+    for file in manifest.files:
+        for uid, snapshot in storage.states(manifest, file).items():
+            if uid not in manifest.ignored:
+                states.setdefault(uid, []).append(snapshot)
+    known = {TASK, *(uid for vertex in graph.vertices for uid in vertex.uids)}
+    for uid, snapshots in states.items():
+        if uid not in known and any(snapshots):
+            raise CheckpointError(
+                f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of operator {uid!r}, which "
+                f"this pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
+                "or choose another checkpoint_dir"
+            )
+    return states
