@@ -173,7 +173,7 @@ def test_what_is_left_to_read_is_known_of_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_a_file_of_many_blocks(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("csv_format", "json_lines"):
-        monkeypatch.setattr(f"workbench.connectors.{module}.BLOCK_BYTES", 200)
+        monkeypatch.setattr(f"workbench.connectors.files.{module}.BLOCK_BYTES", 200)
     assert file_format.BLOCK_BYTES > 200
     source = FileSource(folder_of(tmp_path, kind, [300]), SCHEMA)
     (reader,) = readers(source, 1)
@@ -192,7 +192,7 @@ def test_a_file_of_many_blocks(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("kind", ["csv", "json", "csv.gz"])
 def test_rows_that_are_longer_than_a_block(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("csv_format", "json_lines"):
-        monkeypatch.setattr(f"workbench.connectors.{module}.BLOCK_BYTES", 200)
+        monkeypatch.setattr(f"workbench.connectors.files.{module}.BLOCK_BYTES", 200)
     long = {0: "x" * 2_500_000, 4: "y" * 5_000, 30: "z" * 70_000}
     names = pa.array([long.get(n, f"name {n}") for n in range(60)])
     table = rows(0, 60).set_column(1, "name", names)

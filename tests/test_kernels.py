@@ -43,7 +43,7 @@ def fnv(data: bytes) -> int:
 
 def test_warm_up_reports_every_kernel_once_and_then_has_nothing_to_do():
     program = (
-        "from workbench import kernels\n"
+        "from workbench import compiled\n"
         "calls = []\n"
         "before = compiled.is_warm()\n"
         "compiled.warm_up(lambda *call: calls.append(call))\n"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import compiled
+from workbench.compiled.folding import accumulate
 from workbench.compiled.folding import windows as places
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.state.key_table import KeyTable
@@ -126,7 +127,7 @@ SMALL = st.integers(-5, 5)
 
 @given(st.lists(st.tuples(SMALL, st.one_of(SMALL.map(float), st.just(math.nan))), min_size=1, max_size=6))
 def test_cells_are_merged_as_their_values_are_folded(values):
-    operations = ints([compiled.accumulate.COUNT, 1, 2, 3, 1, 2, 3])
+    operations = ints([accumulate.COUNT, 1, 2, 3, 1, 2, 3])
     decimal = np.array([0, 0, 0, 0, 1, 1, 1], np.uint8)
     rows = np.empty((len(values) + 1, 7), np.int64)
     floats = rows.view(np.float64)

@@ -55,95 +55,105 @@ MUTANTS = (
     ),
     Mutant("windows.evictor:KeepSince.keep_in_windows", "< self.span_us", "<= self.span_us", only=windows.time_window),
     Mutant(
-        "operators.window_firing:Moment.passed_end",
+        "operators.windows.firing:Moment.passed_end",
         "self.watermark_us + 1",
         "self.watermark_us + 1_000_000",
         only=windows.time_window,
     ),
-    Mutant("operators.window_firing:ScheduledFiring.due", "pending[at_end] = False", "pass", only=windows.time_window),
-    Mutant("operators.window_firing:ScheduledFiring.load", "if pending.any()", "if False", only=windows.time_window),
-    Mutant("operators.window_firing:ScheduledFiring._count", "self._purge)", "False)", only=counts.fired_by_count),
+    Mutant("operators.windows.firing:ScheduledFiring.due", "pending[at_end] = False", "pass", only=windows.time_window),
+    Mutant("operators.windows.firing:ScheduledFiring.load", "if pending.any()", "if False", only=windows.time_window),
+    Mutant("operators.windows.firing:ScheduledFiring._count", "self._purge)", "False)", only=counts.fired_by_count),
     Mutant(
-        "operators.window_operator:WindowOperator._closed_end",
+        "operators.windows.operator:WindowOperator._closed_end",
         "- self._settings.allowed_lateness_us",
         "",
         only=late.late_alone,
     ),
     Mutant(
-        "operators.window_operator:WindowOperator._put_aside", "elif count:", "elif count > 1:", only=late.late_alone
+        "operators.windows.operator:WindowOperator._put_aside", "elif count:", "elif count > 1:", only=late.late_alone
     ),
     Mutant(
-        "operators.window_operator:WindowOperator._with_times",
+        "operators.windows.operator:WindowOperator._with_times",
         "if not timeless.any()",
         "if True",
         only=windows.time_window,
     ),
     Mutant(
-        "operators.window_operator:WindowOperator.on_watermark",
+        "operators.windows.operator:WindowOperator.on_watermark",
         "watermark_us == MAX_TIME",
         "False",
         only=windows.time_window,
     ),
     Mutant(
-        "operators.window_entries:WindowEntries.snapshot",
+        "operators.windows.entries:WindowEntries.snapshot",
         "live = self.live()",
         "live = self.live()[1:]",
         only=windows.time_window,
     ),
-    Mutant("operators.window_scripted:ScriptedFiring._note", "if action.purges", "if False", only=windows.triggered),
-    Mutant("operators.window_sessions:SessionPlaces.add", "self._link(entries)", "pass", only=windows.time_window),
-    Mutant("operators.window_functions:_medians", "counts // 2", "(counts - 1) // 2", only=windows.time_window),
+    Mutant("operators.windows.scripted:ScriptedFiring._note", "if action.purges", "if False", only=windows.triggered),
+    Mutant("operators.windows.sessions:SessionPlaces.add", "self._link(entries)", "pass", only=windows.time_window),
     Mutant(
-        "operators.join_window:_WindowJoin._take",
+        "operators.aggregates.window_functions:_medians", "counts // 2", "(counts - 1) // 2", only=windows.time_window
+    ),
+    Mutant(
+        "operators.joins.window:_WindowJoin._take",
         "wanted = ends - 1 >",
         "wanted = ends - 2_000_000 >",
         only=joins.window_join,
     ),
-    Mutant("operators.join_window:_WindowJoin._take_over", "item.where(~over)", "None", only=joins.window_join),
+    Mutant("operators.joins.window:_WindowJoin._take_over", "item.where(~over)", "None", only=joins.window_join),
     Mutant(
-        "operators.join_window:_WindowJoin.restore",
+        "operators.joins.window:_WindowJoin.restore",
         "for port, side in enumerate(SIDES)",
         "for port, side in ()",
         only=joins.window_join,
     ),
     Mutant(
-        "operators.join_groups:emit_joined", "np.where(complete, of_right, groups)", "of_right", only=joins.window_join
+        "operators.joins.groups:emit_joined", "np.where(complete, of_right, groups)", "of_right", only=joins.window_join
     ),
-    Mutant("operators.join_groups:emit_joined", "if columns.keeps_right", "if False", only=joins.window_join),
-    Mutant("operators.join_session:SessionJoinLogic._now", ").any()", ").all()", only=joins.window_join),
+    Mutant("operators.joins.groups:emit_joined", "if columns.keeps_right", "if False", only=joins.window_join),
+    Mutant("operators.joins.session:SessionJoinLogic._now", ").any()", ").all()", only=joins.window_join),
     Mutant(
-        "operators.join_session:SessionJoinLogic.restore",
+        "operators.joins.session:SessionJoinLogic.restore",
         "self._next_end = int(found[:, 2].min())",
         "pass",
         only=joins.window_join,
     ),
-    Mutant("operators.join_interval:_IntervalJoin.__init__", "max(spec.after_us, 0)", "0", only=joins.interval_join),
+    Mutant("operators.joins.interval:_IntervalJoin.__init__", "max(spec.after_us, 0)", "0", only=joins.interval_join),
     Mutant(
-        "operators.join_interval:_IntervalJoin.on_watermark",
+        "operators.joins.interval:_IntervalJoin.on_watermark",
         "times + self._wait_us",
         "times - self._wait_us",
         only=joins.interval_join,
     ),
-    Mutant("operators.join_interval:_IntervalJoin._forget", "self._right_kept_us", "0", only=joins.interval_join),
+    Mutant("operators.joins.interval:_IntervalJoin._forget", "self._right_kept_us", "0", only=joins.interval_join),
     Mutant(
-        "operators.join_lookup:_LookupJoin.process",
+        "operators.joins.lookup:_LookupJoin.process",
         "alone[lefts] if alone.any() else None",
         "None",
         only=joins.lookup_join,
     ),
-    Mutant("operators.punctuated:PunctuatedGenerator.observe", "lowest_after <= reached", "lowest_after < reached"),
-    Mutant("operators.watermarks:BoundedGenerator.on_periodic", "- self._bound_us - 1", "- self._bound_us"),
-    Mutant("operators.async_lookup:_AsyncLookup._send_on", "if kept:", "if False:", only=joins.lookup_async),
     Mutant(
-        "operators.async_lookup:_AsyncLookup.snapshot",
+        "operators.event_time.punctuated:PunctuatedGenerator.observe",
+        "lowest_after <= reached",
+        "lowest_after < reached",
+    ),
+    Mutant("operators.event_time.watermarks:BoundedGenerator.on_periodic", "- self._bound_us - 1", "- self._bound_us"),
+    Mutant("operators.joins.async_lookup:_AsyncLookup._send_on", "if kept:", "if False:", only=joins.lookup_async),
+    Mutant(
+        "operators.joins.async_lookup:_AsyncLookup.snapshot",
         "np.flatnonzero(item.waiting)",
         "np.empty(0, np.int64)",
         only=joins.lookup_async,
     ),
-    Mutant("operators.lookup_batch:LookupBatch.answerable", "ready & self.waiting", "ready", only=joins.lookup_async),
-    Mutant("operators.reduce:ReduceLogic.restore", "self._held[code] = record", "pass", only=aggregates.reduced),
-    Mutant("operators.split:_Split.process", "rest &= ~chosen", "pass", only=several.parted),
-    Mutant("operators.broadcast_state:SharedState.load", "self.states[:] =", "_ =", only=several.connected),
+    Mutant(
+        "operators.joins.lookup_batch:LookupBatch.answerable", "ready & self.waiting", "ready", only=joins.lookup_async
+    ),
+    Mutant(
+        "operators.aggregates.reduce:ReduceLogic.restore", "self._held[code] = record", "pass", only=aggregates.reduced
+    ),
+    Mutant("operators.stateless.split:_Split.process", "rest &= ~chosen", "pass", only=several.parted),
+    Mutant("operators.process.broadcast_state:SharedState.load", "self.states[:] =", "_ =", only=several.connected),
     Mutant("state.timers:Timers.remove", "self._set.discard((time_us, code))", "pass", only=processes.timed_process),
     Mutant("state.timers:Timers.arrays", "sorted(self._set)", "sorted(self._set)[1:]", only=processes.timed_process),
     Mutant(
@@ -153,9 +163,11 @@ MUTANTS = (
     Mutant("state.key_columns:to_ints", "values += 0.0", "pass", only=aggregates.rolling),
     Mutant("state.key_columns:to_ints", "values[np.isnan(values)] = np.nan", "pass", only=aggregates.rolling),
     Mutant(
-        "runtime.input_gate:WatermarkValve.advance", "channel.watermark_us < lowest", "channel.watermark_us > lowest"
+        "runtime.exchange.input_gate:WatermarkValve.advance",
+        "channel.watermark_us < lowest",
+        "channel.watermark_us > lowest",
     ),
-    Mutant("connectors.block_reader:BlockReader.restore", "[split] = position", "[split] = position + 1"),
+    Mutant("connectors.contract.block_reader:BlockReader.restore", "[split] = position", "[split] = position + 1"),
 )
 
 

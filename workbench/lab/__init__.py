@@ -1,14 +1,35 @@
-"""Testing pipelines and the runtime itself: seeded simulations, and the checker that watches them.
+"""The laboratory: what tests the product, and what measures it.
 
-Belongs here: the invariants of the runtime, the pipelines that simulations run and the plain models that say what must
-come out. Does not: the drivers that choose the steps, and tests.
+Belongs here: simulations with their pipelines and invariants, benchmarks, the soak, and the commands for them.
+Does not: anything that the product needs; the product knows none of it.
 """
 
-from workbench.lab.pipelines.topologies import TOPOLOGIES
-from workbench.lab.simulation.replaying import replay
-from workbench.lab.simulation.result import SimulationResult
-from workbench.lab.simulation.scenario import Scenario
-from workbench.lab.simulation.shrinking import shrink
-from workbench.lab.simulation.simulation import run_scenario, simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.lab.pipelines.topologies import TOPOLOGIES
+    from workbench.lab.simulation.replaying import replay
+    from workbench.lab.simulation.result import SimulationResult
+    from workbench.lab.simulation.scenario import Scenario
+    from workbench.lab.simulation.shrinking import shrink
+    from workbench.lab.simulation.simulation import run_scenario, simulate
 
 __all__ = ["TOPOLOGIES", "Scenario", "SimulationResult", "replay", "run_scenario", "shrink", "simulate"]
+
+_HOMES = {
+    "TOPOLOGIES": "pipelines.topologies",
+    "Scenario": "simulation.scenario",
+    "SimulationResult": "simulation.result",
+    "replay": "simulation.replaying",
+    "run_scenario": "simulation.simulation",
+    "shrink": "simulation.shrinking",
+    "simulate": "simulation.simulation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """An exported name, imported when it is first asked for: the help of a command needs none of them."""
+    if name in _HOMES:
+        return getattr(import_module(f"workbench.lab.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
