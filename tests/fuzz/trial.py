@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
 
 CHANGES = (1, 1, 1, 1, 2, 3, 8)
 """How many changes an input has: with one of them it is nearly right and comes far."""
@@ -50,9 +53,11 @@ class Trial:
         yield from range(drawn if self._most is None else min(drawn, self._most))
 
     def changed(self, change: Callable[[Random, Value], Value], value: Value, what: str) -> Value:
-        """`value` with one change."""
+        """`value` with one change; without it, where that change is none of such a value."""
         self.story.append(f"{change.__module__.rpartition('.')[2]}: {what}")
-        return change(self.chance, value)
+        with suppress(pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError):
+            return change(self.chance, value)
+        return value
 
     def must(self, holds: bool, problem: str) -> None:
         """Say that a result is wrong unless something holds.

@@ -91,8 +91,10 @@ def _nullable(table: pa.Table) -> pa.Schema:
 
 def _other_values(chance: Random, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """One value of the column is another: as large, small, long or odd as its type takes."""
-    found = column.to_pylist() if len(column) < 10_000 else [None]
-    at = chance.randrange(max(1, len(found)))
+    if not 0 < len(column) < 10_000:
+        return column
+    found = column.to_pylist()
+    at = chance.randrange(len(found))
     for _ in range(20):
         new = chance.choice((None, *values.NUMBERS, *values.NAMES[:40], b"\xff", True, [], {}))
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
