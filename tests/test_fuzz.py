@@ -13,7 +13,7 @@ from time import perf_counter
 
 import pytest
 from fuzz.formats import FORMATS
-from fuzz.runner import Input, Report, fuzz, inputs
+from fuzz.runner import UNMADE, Input, Report, fuzz, inputs
 
 INPUTS = int(os.environ.get("WORKBENCH_FUZZ", "500"))
 SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
@@ -45,6 +45,7 @@ def test_whatever_is_read_gives_the_right_result_or_an_error_of_ours(capsys: pyt
         if "WORKBENCH_FUZZ" in os.environ:
             sys.stdout.write(f"\n{report.table()}\n{INPUTS:,} inputs, seed {SEED}: {perf_counter() - begun:,.0f} s\n")
     assert not report.found, told(report)
+    assert sum(count.kinds[UNMADE] for count in report.counts.values()) <= INPUTS / 100
 
 
 @pytest.mark.slow

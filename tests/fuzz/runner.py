@@ -24,7 +24,8 @@ TESTS = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 _PATHS = [str(TESTS), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 STARTS_WITHIN_S = 120.0
-FINE = ("taken", "refused")
+UNMADE = "unmade"
+FINE = ("taken", "refused", UNMADE)
 _MASKED = re.compile(r"'[^']*'|\"[^\"]*\"|/[^\s,;:]*|[-+]?\d[\d.,]*|\b(?=\w*\d)\w+\b")
 
 
@@ -45,7 +46,8 @@ class Outcome:
     """What became of an input.
 
     Attributes:
-        kind: taken or refused, which is fine; wrong, raised, touched, memory, died or hung.
+        kind: taken or refused, which is fine; unmade, when one of its changes left nothing for the next one to change;
+            wrong, raised, touched, memory, died or hung.
         text: the error, or what is wrong.
         seconds, grown_mb: that it took.
         story: what was changed in it.
@@ -106,7 +108,8 @@ class Process:
         running.stdin.write(f"{item.format} {item.seed} {'-' if item.most is None else item.most}\n".encode())
         running.stdin.flush()
         if self._answer(running, STARTS_WITHIN_S) != "made":
-            raise RuntimeError(f"the input {item} cannot be made: {self._last_words()}")
+            self._end(kill=True)
+            return Outcome(item, UNMADE, f"the input cannot be made: {self._last_words()}")
         answer = self._answer(running, self._deadline_s)
         if answer is None:
             return Outcome(item, "hung", f"no answer within {self._deadline_s:g} s: {self._last_words()}")
@@ -206,6 +209,10 @@ class Count:
     def inputs(self) -> int:
         return self.kinds.total()
 
+    @property
+    def findings(self) -> int:
+        return self.inputs - sum(self.kinds[kind] for kind in FINE)
+
 
 @dataclass(slots=True)
 class Report:
@@ -221,16 +228,16 @@ class Report:
 
     def table(self) -> str:
         """The figures, a line for each format."""
-        heads = ("format", "inputs", "taken", "refused", "findings", "distinct errors", "slowest s", "peak MB")
+        heads = ("format", "inputs", "taken", "refused", UNMADE, "findings", "distinct errors", "slowest s", "peak MB")
         rows = [
             (name, count.inputs, count.kinds["taken"], count.kinds["refused"],
-             count.inputs - count.kinds["taken"] - count.kinds["refused"], len(count.errors),
+             count.kinds[UNMADE], count.findings, len(count.errors),
              f"{count.slowest_s:.2f}", f"{count.peak_mb:.0f}")
             for name, count in sorted(self.counts.items())
         ]  # fmt: skip
         slowest = max((count.slowest_s for count in self.counts.values()), default=0.0)
         peak = max((count.peak_mb for count in self.counts.values()), default=0.0)
-        total = ("all", *(sum(int(row[at]) for row in rows) for at in range(1, 6)), f"{slowest:.2f}", f"{peak:.0f}")
+        total = ("all", *(sum(int(row[at]) for row in rows) for at in range(1, 7)), f"{slowest:.2f}", f"{peak:.0f}")
         cells = [[str(cell) for cell in row] for row in (heads, *rows, total)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(heads))]
         return "\n".join(
