@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _PATHS = {
@@ -62,6 +63,8 @@ class Watch:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self._seen is None:
             return
+        if event == "pickle.find_class" and _is_numba_at_work():
+            return
         if event in _NEVER:
             self._seen.append(f"{event}{arguments!r}"[:200])
         elif event == "open":
@@ -80,8 +83,8 @@ class Watch:
             real = os.path.realpath(Path(text).parent)
             if event == "open":
                 real = os.path.realpath(text)
-            if "__pycache__" in text:
-                return  # what was compiled is kept for the next process
+            if "__pycache__" in text or "/workbench-state-" in text:
+                return  # what was compiled is kept for the next process, and state on disk is in a temporary folder
             if real != self._inside and not real.startswith((f"{self._inside}/", "/dev/null")) and seen is not None:
                 seen.append(f"{event} {text!r}"[:200])
         except ValueError:
@@ -105,6 +108,16 @@ class Watch:
                     read = state.st_atime_ns if entry.path.startswith(self._sealed) else 0
                     found[entry.path] = (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, read)
         return found
+
+
+def _is_numba_at_work() -> bool:
+    """Whether numba loads a kernel that it has compiled before; what it reads is its own."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "numba.core.caching":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def untouched(folder: Path) -> None:

@@ -138,6 +138,7 @@ def main() -> None:
     faulthandler.enable()
     if hole:
         getattr(holes, hole)()
+    tempfile.gettempdir()  # which tries, once, where it may write
     worker = Worker(place, shared)
     bounded = False
 

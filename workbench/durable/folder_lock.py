@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import threading
 from contextlib import suppress
 from io import FileIO
@@ -122,6 +124,9 @@ class FolderLock:
 
     def _opened(self, mode: str) -> FileIO:
         take_folder_durably(self.folder)
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(self.place).st_mode):  # a link, a pipe: it came with the folder
+                raise OSError(errno.EINVAL, "Not a regular file", self.place)
         return FileIO(self.place, mode, opener=open_no_link)
 
     def _name(self) -> None:

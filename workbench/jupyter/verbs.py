@@ -15,6 +15,9 @@ from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
 
+_DIGITS_MAX = 18
+"""Of a number of steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verb:
@@ -152,18 +155,24 @@ def _step(job: Any, words: Sequence[str]) -> Any:
         condition, operator = rest
         return job.until(condition, operator)
     if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
-        return job.back(*map(int, rest))
+        return job.back(*map(_steps, rest))
     if not what.isdecimal() or rest:
         raise SettingError(
             f"%stream step cannot take {' '.join(words)!r}: write a number of steps, one of {', '.join(UNTIL)}, "
             "'back STEPS', or 'until \"CONDITION\" OPERATOR'"
         )
-    return job.step(int(what))
+    return job.step(_steps(what))
+
+
+def _steps(digits: str) -> int:
+    if len(digits) > _DIGITS_MAX:
+        raise SettingError(f"{digits[:_DIGITS_MAX]}... is more steps than can be counted: write fewer")
+    return int(digits)
 
 
 def _fork(job: Any, words: Sequence[str]) -> Any:
     """``fork``, ``fork 12``, ``fork 12 buffer_timeout=5ms``."""
-    at = int(words[0]) if words and words[0].isdecimal() else None
+    at = _steps(words[0]) if words and words[0].isdecimal() else None
     return job.fork(at, **settings(words if at is None else words[1:])).scene()
 
 

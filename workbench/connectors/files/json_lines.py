@@ -41,7 +41,8 @@ class JsonLines:
                     "be guessed: name the columns with schema=..."
                 )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
-        return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
+            # A name that is no UTF-8 is found here, when somebody asks for it.
+            return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):

@@ -11,6 +11,7 @@ At a barrier a subtask hands over what has come in, and begins anew: nothing is 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from workbench.connectors.tables.part_log import Part, PartLog, SavedPart, file_
 from workbench.connectors.tables.tables import Tables
 from workbench.durable.deferred import FILES
 from workbench.elements import Records
-from workbench.errors import CommittedRowsError, PlanError, SettingError
+from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
 from workbench.operators.contract.base import CommittedTables, Json, Operator, OperatorContext, Output, Snapshot
 from workbench.state.key_columns import check_keys
 
@@ -149,6 +150,11 @@ class _TableSinkLogic(Operator):
         if context.data_dir is not None:
             self._folder = context.data_dir / _FOLDER / self._spec.name
             make_folder(self._folder)
+            if os.path.realpath(self._folder) != f"{os.path.realpath(context.data_dir)}/{_FOLDER}/{self._spec.name}":
+                raise SinkError(
+                    f"the folder {self._folder} of the table {self._spec.name!r} is a link, and what lies behind it "
+                    "may be anybody's: put the folder itself there, or start afresh in another checkpoint_dir"
+                )
         self._log = PartLog(self._folder, partial(file_name, context.attempt), self._spec.upsert, self._schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:

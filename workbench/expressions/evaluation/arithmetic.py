@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from workbench.durations import LONGEST_US
 from workbench.expressions.evaluation.casts import widen
 from workbench.expressions.evaluation.dividing import by_constant, constant_divisor
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
@@ -64,6 +65,8 @@ def _shift(scope: Scope, kernel: str, time: Node, interval: Tree, text: str) -> 
         ) from None
     if not pa.types.is_timestamp(time.type):
         raise scope.needs(render(interval), "a timestamp", time, "timestamp")
+    if abs(amount * _INTERVAL_US[unit]) > LONGEST_US:
+        raise scope.error(f"{render(interval)} is too long: an interval has at most 73,000 years")
     length = constant(pa.scalar(amount * _INTERVAL_US[unit], pa.duration("us")), render(interval))
     return apply_or_null(f"{kernel}_checked", [time, length], time.type, text)
 
@@ -146,7 +149,10 @@ def _number(scope: Scope, digits: str) -> Node:
     try:
         value = int(digits)
     except ValueError:
-        return constant(pa.scalar(float(digits)), digits)
+        try:
+            return constant(pa.scalar(float(digits)), digits)
+        except ValueError:
+            raise scope.error(f"{digits} is no number: write it as 12, 1.5 or 2e3") from None
     if -(2**31) <= value < 2**31:
         return constant(pa.scalar(value, pa.int32()), digits)
     if -(2**63) <= value < 2**63:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.errors import ExpressionError
+
 Datum = Any
 """An Arrow array with a value per row, or an Arrow scalar that stands for all rows."""
 
@@ -155,10 +157,17 @@ def _evaluate(function: Callable[..., Datum], parts: Sequence[Evaluate]) -> Eval
 
 
 def _kernel(name: str, options: Any) -> Callable[..., Datum]:
-    run = pc.get_function(name).call
-    if options is None:
-        return lambda *values: run(values)
-    return lambda *values: run(values, options)
+    call = pc.get_function(name).call
+
+    def run(*values: Datum) -> Datum:
+        try:
+            return call(values) if options is None else call(values, options)
+        except pa.ArrowMemoryError as error:
+            raise ExpressionError(
+                f"{name} of {len(values[0])} rows takes more memory than there is ({error}): compute shorter values"
+            ) from error
+
+    return run
 
 
 def _null_on_error(function: Callable[..., Datum], type_: pa.DataType) -> Callable[..., Datum]:

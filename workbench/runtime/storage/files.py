@@ -209,4 +209,4 @@ class LocalFiles:
                     break
             else:
                 return True
-        return (self.root / path).resolve().is_relative_to(self.root.resolve())
+        return Path(os.path.realpath(f"{self._root}/{path}")).is_relative_to(os.path.realpath(self._root))
