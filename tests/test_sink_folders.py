@@ -273,7 +273,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / LOCK).symlink_to(tmp_path / "mine")
-    with pytest.raises(SinkError, match="Too many levels of symbolic links"):
+    with pytest.raises(SinkError, match="a lock in it: Not a regular file"):
         short(tmp_path / "out").run("links")
     assert (tmp_path / "mine").read_text() == "mine"
 
