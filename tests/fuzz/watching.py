@@ -114,7 +114,7 @@ def _is_numba_at_work() -> bool:
     """Whether numba loads a kernel that it has compiled before; what it reads is its own."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if frame.f_globals.get("__name__") == "numba.core.caching":
+        if str(frame.f_globals.get("__name__")).startswith("numba."):
             return True
         frame = frame.f_back
     return False
