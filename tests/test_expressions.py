@@ -15,6 +15,7 @@ from expression_table import EXPRESSIONS, TABLE
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.errors import ExpressionError
 from workbench.expressions import Expression, coalesce, col, compile_expression, expr, lit, when
 from workbench.origin import Origin
@@ -407,3 +408,10 @@ def test_floats_are_compared_with_a_number_on_either_side(column: list[float | N
         left = [None if a is None else compare(rank(number), rank(a)) for a in column]
         assert values(f"a {word} {lit(number).sql}", batch) == right, word
         assert values(f"{lit(number).sql} {word} a", batch) == left, word
+
+
+def test_replacing_no_text_at_all_gives_the_text_as_it_is() -> None:
+    """As Spark's UTF8String.replace does; Arrow's kernel takes memory until there is none."""
+    words = wb.Stream.from_table(pa.table({"w": ["abc", "", None]}))
+    found = words.select(r="replace(w, '', 'x')").collect().column("r").to_pylist()
+    assert found == ["abc", "", None]

@@ -130,10 +130,10 @@ class TextFiles(Format):
         return batches, letters
 
     def written(self, chance: Random) -> bytes:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def edited(self, chance: Random, data: bytes) -> bytes:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
 
 def _rows(batches: list[pa.RecordBatch]) -> pa.Table:

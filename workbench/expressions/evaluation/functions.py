@@ -200,6 +200,8 @@ def _trim(scope: Scope, tree: Tree) -> Node:
 
 def _replace(scope: Scope, tree: Tree) -> Node:
     old = scope.constant_text(tree.expression, "replace")
+    if not old:  # Arrow would find it everywhere, for ever; Spark gives the text as it is
+        return scope.string(tree.this, "replace")
     new = tree.args.get("replacement")
     options = pc.ReplaceSubstringOptions(old, "" if new is None else scope.constant_text(new, "replace"))
     return apply("replace_substring", [scope.string(tree.this, "replace")], _TEXT, render(tree), options)
