@@ -56,10 +56,10 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 
 pictures: install-dev  ## take the pictures of docs/images anew, in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."
-	@PYTHONPATH=tests $(BIN)/python -m pictures $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m pictures $(ARGS)
 
 reference: install-dev  ## write docs/reference.md anew, from the docstrings
-	@PYTHONPATH=tests $(BIN)/python -m reference
+	@PYTHONPATH=tests/project $(BIN)/python -m reference
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
@@ -68,28 +68,28 @@ soak: install  ## a live job with a fault every ten seconds, checked all the tim
 	@$(BIN)/workbench soak --seconds $(SOAK) $(ARGS)
 
 interrupts: install-dev  ## interrupt cells that handle jobs at random moments; each ends within 2 s (INTERRUPTS=200)
-	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) WORKBENCH_INTERRUPTED_S=2 $(BIN)/python -m pytest tests/test_interrupts.py $(ARGS)
+	@WORKBENCH_INTERRUPTS=$(INTERRUPTS) WORKBENCH_INTERRUPTED_S=2 $(BIN)/python -m pytest tests/system/test_interrupts.py $(ARGS)
 
 kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
-	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/test_kills.py $(ARGS)
+	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/system/test_kills.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
-mutants: install-dev  ## plant every bug of tests/mutants and see that simulations find it
-	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/test_invariants.py $(ARGS)
+mutants: install-dev  ## plant every bug of tests/support/mutants and see that simulations find it
+	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/simulation/test_invariants.py $(ARGS)
 
 contention: install-dev  ## 2,000 runs on threads that get in each other's way, 2,000 changes in a running job
-	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/test_contention.py $(ARGS)
+	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/system/test_contention.py $(ARGS)
 
 corruption: install-dev  ## damage checkpoints: every truncation, 10,000 flipped bits
-	@WORKBENCH_ALL_DAMAGE=1 $(BIN)/python -m pytest tests/test_corruption.py $(ARGS)
+	@WORKBENCH_ALL_DAMAGE=1 $(BIN)/python -m pytest tests/system/test_corruption.py $(ARGS)
 
 fuzz: install-dev  ## read real files, messages and texts with random changes in them (FUZZ=50000)
-	@WORKBENCH_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/test_fuzz.py $(ARGS)
+	@WORKBENCH_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/system/test_fuzz.py $(ARGS)
 
 large: install-dev  ## checkpoints of more than 1 GB of state with 1 % of changes between them; takes 8 GB of memory
-	@WORKBENCH_LARGE=1 $(BIN)/python -m pytest -s tests/test_incremental.py -k one_gigabyte $(ARGS)
+	@WORKBENCH_LARGE=1 $(BIN)/python -m pytest -s tests/runtime/test_incremental.py -k one_gigabyte $(ARGS)
 
 doctor: install  ## check this machine and say how to mend what is missing
 	@$(BIN)/workbench doctor $(ARGS)

