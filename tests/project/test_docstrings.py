@@ -212,7 +212,7 @@ def test_an_id_says_what_it_is_where_it_lives_and_what_shows_it(concept: str) ->
     meaning, place, shown = rows()[concept]
     assert len(meaning) > 15
     assert place
-    assert re.search(r"`test_\w+`|`tests/test_\w+\.py`|`\d\d_\w+\.ipynb`|`workbench \w+|`make \w+`|not yet", shown), (
+    assert re.search(r"`test_\w+`|`tests/\w+/test_\w+\.py`|`\d\d_\w+\.ipynb`|`workbench \w+|`make \w+`|not yet", shown), (
         shown
     )
 
