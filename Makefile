@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
+.PHONY: help demo test test-slow test-all lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -33,9 +33,17 @@ demo: install  ## open the first notebook in JupyterLab; sets up everything firs
 	@echo "Opening JupyterLab on notebooks/01_first_stream.ipynb; Ctrl-C here ends it."
 	@$(BIN)/workbench demo $(ARGS)
 
-test: install-dev  ## run all tests; sets up everything first (ARGS="-k magics" narrows it down)
-	@echo "Running the tests."
-	@$(BIN)/python -m pytest $(ARGS)
+test: install-dev  ## run the tests of every module in about five minutes; sets up everything first
+	@echo "Running the tests. 'make test-all' also runs the slow ones (ARGS=\"-k magics\" narrows both down)."
+	@$(BIN)/python -m pytest --numprocesses auto -m "not slow" $(ARGS)
+
+test-slow: install-dev  ## run the tests that 'make test' leaves out: browsers, Spark, simulations, whole systems
+	@echo "Running the slow tests."
+	@$(BIN)/python -m pytest --numprocesses auto -m slow $(ARGS)
+
+test-all: install-dev  ## run all tests, in about a quarter of an hour
+	@echo "Running all tests."
+	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 lint: install-dev  ## check style and formatting
 	@echo "Checking style and formatting."

@@ -33,6 +33,9 @@ ONE_AFTER_THE_OTHER = {
 """Files that one process takes where several test: a page, its server and its kernel keep two cores busy, and each
 process starts a Spark of its own and prepares the flights for itself."""
 
+SLOW_FOLDERS = {"browser", "simulation", "spark", "system"}
+"""Folders whose tests play a whole system each, so that `make test` leaves them to `make test-all`."""
+
 SECRET = "s3cr3t-pa55"
 """Of the object store."""
 
@@ -60,6 +63,12 @@ def _what_is_imported_is_set_apart() -> None:
     if not gc.get_freeze_count():
         gc.collect()  # so that no garbage is set apart
         gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name in SLOW_FOLDERS or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_configure() -> None:

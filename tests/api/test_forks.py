@@ -53,6 +53,7 @@ def whole(found: list[int], add: int) -> bool:
     return Counter(n % 100_000 for n in found) == Counter(range(ROWS)) and {n // 100_000 for n in found} == {0, add}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_second_fork_to_commit_to_a_table_is_refused(tmp_path: Path, engine: str) -> None:
     sink = wb.SqlSink(f"{engine}:///{tmp_path}/out.db", "numbers")

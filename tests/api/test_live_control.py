@@ -42,6 +42,7 @@ def rate_over(job: Job, seconds: float, source: str = "table") -> float:
 # rates -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rate_is_tuned_up_down_and_off() -> None:
     job = stepped(source(5_000, rate=100.0).rebalance().sink_to(wb.TableSink("out")), parallelism=2)
     assert job.status()["rate"] == "100"

@@ -54,6 +54,7 @@ def test_a_recording_is_json_lines(recording: Recording, tmp_path: Path) -> None
     assert [json.loads(line)["sequence"] for line in lines] == [frame.sequence for frame in recording.frames]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [True, False])
 def test_what_is_not_written_to_its_end_leaves_what_was_there(
     recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
@@ -156,6 +157,7 @@ def test_fields_that_a_later_version_has_are_left_out(recording: Recording, tmp_
     assert wb.Recording.open(changed(recording, tmp_path / "later", add)).frames == recording.frames
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [

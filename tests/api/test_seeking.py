@@ -91,6 +91,7 @@ def seek_and_fail_over(job: wb.Job) -> None:
     job.fail(coordinator=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keyed", [False, True], ids=["a region", "the whole job"])
 @pytest.mark.parametrize("action", [fail_and_seek, seek_and_rescale, seek_and_fail_over])
 def test_a_seek_is_not_forgotten(tmp_path: Path, action: Callable[[wb.Job], None], keyed: bool) -> None:

@@ -243,6 +243,7 @@ def test_an_unknown_driver_is_refused() -> None:
         pipeline.run("one", driver="walking")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_who_waits_gets_no_further_in_time_than_asked(lesson: Job) -> None:
     """A record an hour: time jumps from one to the next, and over the end of the waiting."""
     numbers = wb.Stream.from_table(pa.table({"n": range(9)}), rate=1 / 3_600).sink_to(wb.TableSink("hourly"))

@@ -385,6 +385,7 @@ def assert_output(folder: Path, oracle: pa.Table) -> None:
     assert found["mean_delay"].to_pylist() == pytest.approx(oracle["mean_delay"].to_pylist(), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_run_prints_the_table_and_the_next_one_starts_anew(
     headless: Demo, tmp_path: Path, delays_oracle: pa.Table
@@ -400,6 +401,7 @@ def test_a_run_prints_the_table_and_the_next_one_starts_anew(
     assert_output(tmp_path / "data", delays_oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_kill_9_and_the_same_command_again(headless: Demo, tmp_path: Path, delays_oracle: pa.Table) -> None:
     options = ("--speed", "6000000x", "--checkpoint-interval", "100ms")
@@ -415,6 +417,7 @@ def test_kill_9_and_the_same_command_again(headless: Demo, tmp_path: Path, delay
     assert_output(folder, delays_oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(

@@ -60,6 +60,7 @@ def assert_all_end(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "whole_group", "begun"),
     [
@@ -93,6 +94,7 @@ def test_a_search_that_is_killed_leaves_no_process_behind(start: Start) -> None:
     assert_all_end(shared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "number", "code"),
     [("grep", signal.SIGINT, 130), ("grep", signal.SIGTERM, 143), ("campaigns", signal.SIGHUP, 129)],
@@ -109,6 +111,7 @@ def test_a_benchmark_removes_its_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_soak_removes_its_folder(start: Start, tmp_path: Path) -> None:
     process = start("soak", "--seconds", "60")
     until(lambda: list(tmp_path.glob("workbench-soak-*/checkpoints/chk-*")), process)

@@ -136,6 +136,7 @@ print(told)
 """
 
 
+@pytest.mark.slow
 def test_a_processor_that_cannot_pack_at_once_writes_the_same(tmp_path: Path):
     plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
     ran = subprocess.run(

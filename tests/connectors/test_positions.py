@@ -97,6 +97,7 @@ ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @settings(max_examples=12, deadline=None)
 @given(
@@ -302,6 +303,7 @@ def test_of_every_source(make: Any, parallelism: int, buffer_size: int, tmp_path
     assert [number(str(position)) for _, position in found] == [n for n, _ in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", SOURCES[:-2])  # the others need a snapshot; see the next test but two
 @settings(max_examples=15, deadline=None)
 @given(

@@ -95,6 +95,7 @@ def values_in(folder: Path) -> list[int]:
     return sorted(ds.dataset(folder, format="parquet").to_table()["n"].to_pylist())
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_start_together_one_has_the_folder(tmp_path: Path) -> None:
     with children() as both:
         for child in both:
@@ -121,6 +122,7 @@ def test_of_two_processes_that_start_together_one_has_the_folder(tmp_path: Path)
             assert values_in(folder) == list(range(winner.base, winner.base + ROWS))
 
 
+@pytest.mark.slow
 def test_a_killed_process_has_no_folder_any_more(tmp_path: Path) -> None:
     pipeline = wb.Stream.from_table(pa.table({"n": range(5)})).sink_to(wb.ParquetSink(tmp_path / "out"))
     with children() as (child, _):

@@ -44,6 +44,7 @@ def context(**values: Any) -> OperatorContext:
     return OperatorContext(job="j", uid="u", **values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize(("engine", "parallelism"), [("sqlite", 1), ("sqlite", 2), ("sqlite", 3), ("duckdb", 3)])
 def test_crash_points(tmp_path: Path, engine: str, point: str, parallelism: int) -> None:

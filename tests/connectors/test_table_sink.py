@@ -251,6 +251,7 @@ def test_superseded_rows_are_let_go() -> None:
 updates = st.lists(st.tuples(st.integers(1, 4), st.lists(st.integers(0, 5), max_size=8)), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(updates=updates, many=st.booleans())
 def test_the_latest_row_is_that_of_the_latest_epoch(updates: list[tuple[int, list[int]]], many: bool) -> None:

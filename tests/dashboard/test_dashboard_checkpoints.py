@@ -239,6 +239,7 @@ def test_a_savepoint_is_the_latest_even_when_the_history_has_forgotten_it():
     job.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exactly-once", "at-least-once", "unaligned"])
 def test_processed_bytes_are_those_of_the_buffers_that_came_between_the_barriers(mode):
     """What every step takes from the queues is looked up in the queues, as is which barriers have come."""
@@ -323,6 +324,7 @@ def test_the_configuration_is_what_is_in_force_now(tmp_path):
 # what was recorded before -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_recording_without_these_figures_opens_and_invents_none(tmp_path):
     job = frozen_job("older")
     frozen(job, 200)
@@ -358,6 +360,7 @@ def shown(monkeypatch, request):
     return display, Page(display)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", ["checkpoints", None], indirect=True)
 def test_a_row_that_is_chosen_is_shown_until_it_is_chosen_again(shown):
     display, page = shown

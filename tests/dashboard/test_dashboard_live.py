@@ -236,6 +236,7 @@ def test_no_div_changes_its_text_since_that_would_lay_out_the_page_anew(shown):
     assert {div.id: div.text for div in shown.view.root.select({"type": Div})} == before
 
 
+@pytest.mark.slow
 def test_the_page_may_change_inputs_only(shown):
     shown.page.change(shown.view.root, "width", 640)
     assert shown.view.root.width is None
@@ -287,6 +288,7 @@ def drawn(page, column):
     return next(list(m.data[column]) for m in page.document.models if column in (getattr(m, "data", None) or {}))
 
 
+@pytest.mark.slow
 def test_a_part_that_is_not_on_the_screen_is_sent_nothing_and_catches_up_when_it_is_seen(shown):
     page = shown.page
     page.change(shown.view.pulse.seen, "data", {"part": ["graph"]})
@@ -433,6 +435,7 @@ def test_a_refusal_is_a_sentence_and_the_slider_goes_back(shown):
     assert shown.job.asked == []
 
 
+@pytest.mark.slow
 def test_buttons_ask_the_job(shown):
     for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"):
         shown.page.press(control(shown, label))
@@ -444,6 +447,7 @@ def test_buttons_ask_the_job(shown):
     ]
 
 
+@pytest.mark.slow
 def test_the_chosen_task_is_failed(shown):
     shown.page.change(shown.view.parts["controls"].task, "value", "aggregate[1]")
     shown.page.press(control(shown, "Fail task"))
@@ -532,6 +536,7 @@ def test_a_display_shown_after_the_end_starts_the_pump_again():
         until(lambda: not feeder.is_running)
 
 
+@pytest.mark.slow
 def test_a_broken_display_is_dropped_and_the_other_lives(caplog):
     job, feeder = Job(FRAME), Pump(look_s=0.01)
     board = Dashboard(job, pump=feeder)
@@ -626,6 +631,7 @@ def test_what_is_shown_now_can_be_saved_as_a_page_of_its_own(tmp_path):
     assert re.search(r"<(script|link)[^>]+(src|href)=", page) is None, "it would need a network"
 
 
+@pytest.mark.slow
 def test_a_line_that_greets_lets_the_page_hear_that_the_way_is_open():
     view = View(Job(FRAME), (FRAME,))
     beat = view.pulse.count

@@ -112,6 +112,7 @@ def test_what_would_ask_a_kernel_looks_dead_on_a_page_that_has_none() -> None:
         assert ("data-choose" in texts) is hears
 
 
+@pytest.mark.slow
 def test_a_page_of_its_own_has_the_ground_of_its_theme(tmp_path) -> None:
     job = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("n")).run("ground")
     assert job.wait("60s") == "FINISHED"

@@ -307,6 +307,7 @@ def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
 # views alone ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_each_view_stands_alone_and_follows_the_job(name):
     view = shown(Job(replace(FRAME, operators=OPERATORS)), name)
@@ -333,6 +334,7 @@ def test_the_magic_and_the_method_show_one_view():
 # hostile text -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evil", HOSTILE, ids=["html", "svg", "long", "right-to-left", "control", "empty"])
 def test_hostile_names_and_data_are_text_everywhere(evil):
     operators = tuple(replace(o, uid=f"{evil}{n}", kind=evil, description=evil) for n, o in enumerate(OPERATORS))

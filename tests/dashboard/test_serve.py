@@ -251,6 +251,7 @@ def test_a_page_of_another_origin_is_refused(served):
         assert not connected(served, Origin=origin, Cookie=cookie)
 
 
+@pytest.mark.slow
 def test_large_requests_and_too_many_pages_are_refused(served, monkeypatch):
     cookie = cookie_of(served)
     head = f"GET / HTTP/1.1\r\nHost: localhost:{served.port}\r\nCookie: {cookie}\r\n"
@@ -286,6 +287,7 @@ def test_a_port_that_is_taken_is_a_sentence(served):
         wb.serve(port=served.port)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM")
 def test_in_a_browser_the_page_is_live_and_its_controls_act(served):
@@ -335,6 +337,7 @@ def test_in_a_browser_the_subtasks_are_narrowed_to_a_vertex():
     job.wait("30s")
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_script_and_prints_the_address(tmp_path):
     script = tmp_path / "lesson.py"
     script.write_text(
@@ -350,6 +353,7 @@ def test_the_command_runs_a_script_and_prints_the_address(tmp_path):
     assert second == "FINISHED"
 
 
+@pytest.mark.slow
 def test_a_script_that_starts_no_job_is_told_so(tmp_path):
     script = tmp_path / "lesson.py"
     script.write_text("import workbench as wb\nprint('nothing to do')\n")

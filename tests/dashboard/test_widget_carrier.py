@@ -151,6 +151,7 @@ def test_bokehjs_comes_from_the_kernel_when_the_page_has_none(shown):
     assert sum(map(len, scripts())) < 1_000_000
 
 
+@pytest.mark.slow
 def test_a_page_that_asks_again_is_answered_once(shown):
     for ask in ("scripts", "scripts", "open", "open"):
         shown.page.ask("a", ask)
@@ -158,6 +159,7 @@ def test_a_page_that_asks_again_is_answered_once(shown):
     assert len(shown.pump.fed) == 1
 
 
+@pytest.mark.slow
 def test_frames_come_once_the_page_shows_the_view(shown):
     document = shown.page.open("a")
     (display,) = shown.pump.fed
@@ -175,6 +177,7 @@ def test_frames_come_once_the_page_shows_the_view(shown):
     assert texts == {name: cells[0] for name, cells in display.view.easel.texts.source.data.items()}
 
 
+@pytest.mark.slow
 def test_a_slider_on_the_page_tunes_the_job_and_the_page_is_told_that_it_was_heard(shown):
     document = shown.page.open("a")
     shown.page.ask("a", "ready")
@@ -184,6 +187,7 @@ def test_a_slider_on_the_page_tunes_the_job_and_the_page_is_told_that_it_was_hea
     assert shown.page.heard == [({"view": "a", "data": None, "metadata": {"msg_type": "Ready"}}, None)]
 
 
+@pytest.mark.slow
 def test_what_is_no_input_is_not_taken_from_a_page(shown):
     document = shown.page.open("a")
     shown.page.ask("a", "ready")
@@ -192,6 +196,7 @@ def test_what_is_no_input_is_not_taken_from_a_page(shown):
     assert "evil" not in shown.pump.fed[0].view.root.css_classes
 
 
+@pytest.mark.slow
 def test_each_rendering_is_a_view_of_its_own(shown):
     first, second = shown.page.open("a"), shown.page.open("b")
     assert {model.id for model in first.models}.isdisjoint(model.id for model in second.models)
@@ -204,6 +209,7 @@ def test_each_rendering_is_a_view_of_its_own(shown):
     assert (shown.page.receive("a", first), shown.page.receive("b", second)) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_view_that_is_gone_gets_nothing_more_and_what_it_still_says_is_ignored(shown):
     document = shown.page.open("a")
     shown.page.ask("a", "ready")
@@ -238,6 +244,7 @@ def test_a_view_that_cannot_be_made_says_so_on_the_page(shown, caplog):
     assert content == {"view": "a", "problem": "The dashboard could not be made (ValueError: no frames)."}
 
 
+@pytest.mark.slow
 def test_a_message_that_makes_no_sense_harms_nobody(shown, caplog):
     shown.page.ask("a", "dance")
     shown.carrier._handle({"content": {"data": {"method": "custom", "content": {}}}})
@@ -257,6 +264,7 @@ def test_a_page_that_is_loaded_again_finds_the_widgets_state(shown):
     assert sent[0]["state"]["_model_name"] == "WidgetModel"
 
 
+@pytest.mark.slow
 def test_a_recording_comes_as_a_widget_too(monkeypatch):
     frames = tuple(later(FRAME, steps) for steps in range(5))
     playback = Playback(SimpleNamespace(name="delays", frames=frames), carrier="widget")

@@ -63,6 +63,7 @@ def scheduled(raw: pd.DataFrame) -> pd.Series:
     return local.dt.tz_localize("America/New_York", ambiguous="raise", nonexistent="raise").dt.tz_convert("UTC")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_flight_is_there_with_all_its_columns(
     flights: History, replayed: pd.DataFrame, raw: pd.DataFrame

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _BEFORE = """
 import atexit, threading
 
@@ -74,12 +76,14 @@ def test_nor_after_an_error(tmp_path: Path) -> None:
     assert ended(tmp_path, _RUNNING, "raise SystemExit(3)", code=3) == ["True", "RUNNING", "left:"]
 
 
+@pytest.mark.slow
 def test_a_function_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
     state, left = ended(tmp_path, _STUCK)
     assert state == "RUNNING"
     assert left.startswith("left: busy tm-0/")
 
 
+@pytest.mark.slow
 def test_a_kernel_stops_its_jobs_in_order_before(tmp_path: Path) -> None:
     # A stopped job whose sources had more to read is CANCELED, with everything committed that it has processed.
     assert ended(tmp_path, _KERNEL, _RUNNING) == ["True", "CANCELED", "left:"]

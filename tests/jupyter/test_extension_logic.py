@@ -24,6 +24,7 @@ def node():
     return NODE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "count"), COUNTS.items())
 def test_the_front_end_by_itself(node, file, count):
     run = subprocess.run([node, "--test", str(TESTS / file)], capture_output=True, text=True, check=False, timeout=60)

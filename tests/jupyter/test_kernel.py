@@ -136,12 +136,14 @@ def test_a_job_is_replaced(kernel: Kernel) -> None:
     assert kernel.run("first.state, job is first").value == "('CANCELED', False)"
 
 
+@pytest.mark.slow
 def test_the_dashboard_comes_with_the_job(kernel: Kernel) -> None:
     shown = kernel.run("%%stream load --replace\nsums")
     assert len(shown.values) == 2
     assert "text/html" in shown.values[0]
 
 
+@pytest.mark.slow
 def test_a_kernel_ends_at_once_and_its_jobs_take_a_last_checkpoint(tmp_path: Path) -> None:
     manager, client = start_new_kernel(kernel_name="python3")
     kernel = Kernel(manager, client)

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 TUTORIAL = Path(__file__).parents[2] / "extension/src/tutorial.json"
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_and_its_result_is_exact(tmp_path):
     notebook = nbformat.from_dict(json.loads(TUTORIAL.read_text()))
     nbformat.validate(notebook)

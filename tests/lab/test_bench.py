@@ -154,6 +154,7 @@ def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "setting"),
     [
@@ -177,6 +178,7 @@ def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting)
     assert (result.p50_ms is not None) == (result.workload == "W2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows, Campaigns, Function])
 def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
     work = make()
@@ -290,6 +292,7 @@ def test_the_windows_of_a_crowd_are_checked_row_by_row() -> None:
     assert not crowd._is_exact(table.set_column(table.schema.get_field_index("s"), "s", wrong), 1_500)
 
 
+@pytest.mark.slow
 def test_a_start_is_measured_in_a_new_process(capsys: pytest.CaptureFixture[str]) -> None:
     start = starting._in_new_process({})
     assert 0 < start.second_s < start.first_s
@@ -300,6 +303,7 @@ def test_a_start_is_measured_in_a_new_process(capsys: pytest.CaptureFixture[str]
     assert line.split()[1] == f"{1_000 * (1.5 + start.import_s) / 2:,.0f}"
 
 
+@pytest.mark.slow
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "grep", "--json", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 0
     printed = capsys.readouterr()
@@ -312,6 +316,7 @@ def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert bare["config"] == {"p": 1, "kernel": "the compiled expression"}
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(Grep, "exact", lambda self: False)
     assert main(["bench", "grep", "--seconds", "1", "--repeats", "1", "--parallelism", "1"]) == 1
@@ -329,6 +334,7 @@ print(json.dumps(dict(peer="other", workload="W1", skipped="why")))
 """
 
 
+@pytest.mark.slow
 def test_peers_stand_beside_us(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
         job._rerun("a", False)
 
 
+@pytest.mark.slow
 def test_several_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # A shell that another test had in this process leaves a __main__ that new processes cannot be told of.
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
@@ -202,6 +203,7 @@ def test_several_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [block.seeds for block in alone] == [25, 5]
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_a_user_keeps_its_results(user_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--pipeline", str(user_file), "--seeds", "20"]) == 0
     assert "20 seeds from 0 passed" in capsys.readouterr().out
@@ -238,6 +240,7 @@ stream = keyed.process(Counted(), {"k": pa.int64(), "n": pa.int64()}, state_back
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "seeds"),
     [(MEDIAN, range(20)), (SESSIONS, range(20)), (ON_DISK, (41, 47, 75))],
@@ -404,6 +407,7 @@ def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
     assert {row["task"].partition("[")[0] for row in job.metrics()} == {"table"}
 
 
+@pytest.mark.slow
 def test_what_depends_on_the_process_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

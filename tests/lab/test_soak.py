@@ -29,6 +29,7 @@ from workbench.lab.soak.work import BASE_US, GROUPS, KEYS, TOTALS, WINDOW_US, WI
 # live --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_kind_of_fault_once_and_every_promise_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code = main(["soak", "--seconds", str(len(KINDS)), "--fault-every", "1", "--json", "--directory", str(tmp_path)])
     outcome = json.loads(capsys.readouterr().out)
@@ -43,6 +44,7 @@ def test_each_kind_of_fault_once_and_every_promise_is_kept(capsys: pytest.Captur
     assert outcome["records"] - 99 * KEYS <= rows * 100 <= outcome["records"]
 
 
+@pytest.mark.slow
 def test_a_table_that_commits_twice_and_an_open_file_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commit, kept = Tables.commit, []
 
@@ -337,6 +339,7 @@ done.set()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no arenas")
 def test_malloc_keeps_what_is_free_in_few_places() -> None:
     def arenas(first: str) -> int:

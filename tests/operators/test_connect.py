@@ -258,6 +258,7 @@ class Tally(wb.CoProcessFunction):
         state.times[rule["key"]] = state.times.get(rule["key"], 0) + 1
 
 
+@pytest.mark.slow
 def test_every_subtask_has_every_rule_once_after_failures_with_rules_on_their_way():
     rules = wb.Stream.from_table(pa.table({"key": range(300)}), rate=1_000).uid("rules")
     readings = wb.Stream.from_table(pa.table({"k": range(20_000)}), rate=1_000).uid("readings")

@@ -92,6 +92,7 @@ class Model:
         return came + ([(*row[:2], None, row[2], time) for row in rights] if columns.keeps_right else [])
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(HOW, st.integers(1, 30), st.lists(ACTION, max_size=14))
 def test_any_run_gives_what_lists_of_sessions_give(how, gap, actions):

@@ -52,6 +52,7 @@ def local(aggregates: tuple[agg.Aggregation, ...], worthwhile: Worthwhile = ALWA
 # the operators -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(SPEC, st.lists(ACTION, max_size=12), st.booleans())
 def test_windows_of_partials_are_those_of_the_model(spec, actions, sender_knows):
@@ -421,6 +422,7 @@ def many_windows_drawn_by(seed: int) -> Scenario:
     return Scenario(seed, {"many windows": many_windows}, long=True)
 
 
+@pytest.mark.slow
 def test_simulated_jobs_keep_every_promise_with_partials(monkeypatch):
     """Crashes, kills, rescaling, savepoints and all modes of checkpoints, while batches of both kinds travel."""
     seen: Counter[str] = Counter()

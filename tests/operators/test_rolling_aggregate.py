@@ -86,6 +86,7 @@ def opened(spec: RollingAggregate, subtask: int = 0, parallelism: int = 1, schem
     return operator
 
 
+@pytest.mark.slow
 @given(st.lists(ROWS, max_size=4), st.booleans())
 def test_every_record_updates_its_group(batches, keyed):
     spec = RollingAggregate(("k",) if keyed else (), AGGREGATES)
@@ -100,6 +101,7 @@ def test_every_record_updates_its_group(batches, keyed):
             assert repr(list(got.values())) == repr(expected(seen, keyed))  # NaN equals NaN in text
 
 
+@pytest.mark.slow
 @given(st.lists(ROWS, min_size=1, max_size=5), st.lists(st.integers(1, 4), min_size=5, max_size=5))
 def test_rescaled_between_batches_the_result_is_the_same(batches, parallelisms):
     spec = RollingAggregate(("k",), AGGREGATES)

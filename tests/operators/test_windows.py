@@ -129,6 +129,7 @@ ACTION = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.sampled_from([("k",), ()]),

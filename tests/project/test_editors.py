@@ -59,16 +59,19 @@ def complaints(folder: Path, program: str, off: tuple[str, ...] = ()) -> list[st
     return [f"{item['range']['start']['line'] + 1}: {item['message']}" for item in found["generalDiagnostics"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", documented())
 def test_the_programs_of_the_documents_are_right_in_strict_mode(tmp_path: Path, name: str) -> None:
     assert complaints(tmp_path, documented()[name]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lessons())
 def test_the_programs_of_the_notebooks_are_right(tmp_path: Path, name: str) -> None:
     assert complaints(tmp_path, lessons()[name], AS_IN_CELLS) == []
 
 
+@pytest.mark.slow
 def test_mistakes_are_found(tmp_path: Path) -> None:
     program = f'{BEGIN}flights.sink_to("delays")\nflights.key_by("origin").windw(wb.tumbling("1h"))\n'
     found = "\n".join(complaints(tmp_path, program))
@@ -113,6 +116,7 @@ PLACES: dict[str, set[str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_jedi_completes(place: str) -> None:
     script = jedi.Script(BEGIN + place, project=jedi.Project(ROOT, sys_path=[str(ROOT), *sys.path]))
@@ -138,6 +142,7 @@ def pyright(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanguageServer
     server.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_pyright_completes(pyright: LanguageServer, place: str) -> None:
     assert pyright.completions(BEGIN + place) >= PLACES[place]

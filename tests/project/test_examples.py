@@ -58,6 +58,7 @@ def modules() -> Iterator[str]:
             yield found.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_the_examples_of_a_module_are_right(name: str) -> None:
     module: ModuleType = importlib.import_module(name)

@@ -123,6 +123,7 @@ assert "workbench.public" in sys.modules
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [

@@ -32,6 +32,7 @@ def short(name: str) -> str:
     return re.sub(r"\b(?:builtins|workbench(?:\.\w+)*)\.", "", name)
 
 
+@pytest.mark.slow
 def test_the_program_is_right_and_every_mistake_in_it_is_found(messages: list[str]) -> None:
     assert [line for line in messages if ": error:" in line] == []
 

@@ -50,6 +50,7 @@ def part(job: Job, task: str) -> SubtaskCheckpointFrame:
     return next(item for item in last(job).subtasks if item.task.startswith(task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exactly-once", "unaligned", "stop-the-world"])
 @pytest.mark.parametrize("moment", [3, 12, 40, 90])
 def test_a_failure_counts_nothing_twice(mode: Any, moment: int) -> None:
@@ -66,6 +67,7 @@ def test_a_failure_counts_nothing_twice(mode: Any, moment: int) -> None:
     assert job.audit() == []
 
 
+@pytest.mark.slow
 def test_at_least_once_counts_twice_what_came_too_early_and_says_how_much() -> None:
     job = stepped(two_numbers(), checkpoint_mode="at-least-once")
     step = job.driver.step_task
@@ -149,6 +151,7 @@ def in_flight_until_stalled(job: Job) -> None:
     assert job.driver.run_until(lambda: job.step() == [])
 
 
+@pytest.mark.slow
 def test_under_backpressure_only_an_unaligned_checkpoint_completes() -> None:
     aligned = stepped(two_numbers(), "aligned")
     in_flight_until_stalled(aligned)
@@ -257,6 +260,7 @@ def counted(parallelism: int, folder: Path, **settings: Any) -> Job:
     return stepped(pipeline, "counted", parallelism=parallelism, checkpoint_dir=folder, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (2, 2), (1, 2)])
 @pytest.mark.parametrize("stalled", ["aggregate", "with_columns"])
 def test_what_was_in_flight_goes_on_at_another_parallelism(
@@ -292,6 +296,7 @@ def newest(parallelism: int, folder: Path, **settings: Any) -> Job:
     return stepped(last.sink_to(sink), "newest", parallelism=parallelism, checkpoint_dir=folder, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_key_keeps_its_order_when_another_subtask_sends_it(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
@@ -410,6 +415,7 @@ def test_by_default_any_number_of_failed_checkpoints_is_tolerated() -> None:
     assert totals(job) == TOTALS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -151,6 +151,7 @@ for path in sys.argv[1:]:
 """Reads each file, and tells how that ends and the MB that its process took at its peak beyond those that it had."""
 
 
+@pytest.mark.slow
 def test_a_file_that_claims_much_is_refused_with_little_memory(tmp_path: Path) -> None:
     paths = []
     for number, (make, _) in enumerate(BOMBS.values()):

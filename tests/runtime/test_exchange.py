@@ -83,6 +83,7 @@ def test_broadcast_gives_everybody_everything() -> None:
     assert [sorted(part) for part in parts] == [list(range(50))] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timeout", ["0ms", "5ms", "disabled"])
 @pytest.mark.parametrize("size", [1, 16, 50, 64, 1_000])
 def test_hash_loses_nothing_whatever_the_size_of_buffers(size: int, timeout: str) -> None:

@@ -72,6 +72,7 @@ def texts(job: wb.Job) -> list[str]:
     return [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "method", "error"),
     [(SqlTable, "prepare", LOCKED), (LocalFiles, "read", EIO), (SqlTable, "commit", LOCKED)],
@@ -173,6 +174,7 @@ def test_whatever_fails_the_first_start_is_the_callers(tmp_path: Path, monkeypat
         job_to(wb.SqlSink(f"sqlite:///{tmp_path}/rows.db", "r"), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_region_that_cannot_start_again_tries_again_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     left = numbers("a").uid("left").rebalance().filter("a >= 0").uid("keep").sink_to(wb.TableSink("left-rows"))
     right = numbers("b").uid("right").rebalance().filter("b >= 0").uid("hold").sink_to(wb.TableSink("right-rows"))
@@ -242,6 +244,7 @@ def test_a_file_that_cannot_be_read_now_is_not_one_to_delete(tmp_path: Path, mon
     assert job_to(wb.TableSink("rows"), tmp_path, resume=True).wait("60s") == "FINISHED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [EIO, PermissionError(13, "Permission denied")])
 @pytest.mark.parametrize("closed", ["the latest", "all"])
 def test_a_checkpoint_that_cannot_be_looked_at_is_not_taken_for_one_that_never_was(
@@ -299,6 +302,7 @@ def test_simulated_restarts_fail_too(kind: Any) -> None:
 # no other master, or no other process, can take over yet --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [EIO, UnreadableCheckpointError("the manifest cannot be read now")])
 def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

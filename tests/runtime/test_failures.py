@@ -67,6 +67,7 @@ def log(job: wb.Job) -> list[str]:
     return [event.text for event in frame.events]
 
 
+@pytest.mark.slow
 def test_a_slot_dies_with_all_its_tasks(lesson: wb.Job) -> None:
     before = running(lesson)
     lesson.fail(slot="tm-0/slot-1")
@@ -78,6 +79,7 @@ def test_a_slot_dies_with_all_its_tasks(lesson: wb.Job) -> None:
     check(lesson)
 
 
+@pytest.mark.slow
 def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.Job) -> None:
     before = running(lesson)
     lesson.fail(taskmanager="tm-0")
@@ -87,6 +89,7 @@ def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.Job) -> None:
     check(lesson)
 
 
+@pytest.mark.slow
 def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.Job) -> None:
     before, first = running(lesson), lesson.driver.master
     latest = first.storage.latest()
@@ -107,6 +110,7 @@ def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.Job) -> N
     check(lesson)
 
 
+@pytest.mark.slow
 def test_the_next_master_waits_for_a_manifest_that_is_on_its_way(lesson: wb.Job) -> None:
     """Whoever reads the directory may find that checkpoint: to start from an older one would commit rows twice."""
     first = lesson.driver.master

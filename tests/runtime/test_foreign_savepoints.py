@@ -181,6 +181,7 @@ def table_changes(table: pa.Table) -> Iterator[tuple[str, Any]]:
             yield f"{name} has {what}", table.set_column(at, name, column)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_takes_a_changed_savepoint_or_refuses_it(name: str, saved: Callable[[str], Path], tmp_path: Path) -> None:
     source = saved(name)

@@ -108,6 +108,7 @@ ORACLE = Counter((n % KEYS, n // KEYS + 1) for n in range(ROWS))
 # hundreds of subtasks ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parallelism", "groups"), [(129, 256), (200, 512), (300, 512)])
 def test_hundreds_of_subtasks_count_what_one_does(parallelism: int, groups: int) -> None:
     master = simulated(counts(), parallelism)
@@ -129,6 +130,7 @@ def test_a_live_job_has_more_subtasks_than_there_used_to_be_key_groups() -> None
     assert job.status()["max_parallelism"] == 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", ["shuffle", "custom", "rebalance"])
 def test_records_reach_subtasks_beyond_the_255th(exchange: str) -> None:
     stream = source().partition_by("n") if exchange == "custom" else getattr(source(), exchange)()
@@ -140,6 +142,7 @@ def test_records_reach_subtasks_beyond_the_255th(exchange: str) -> None:
     assert sum(into[256:]) > ROWS // 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 300, 32_768])
 def test_rows_are_split_among_any_number_of_targets(count: int) -> None:
     targets = np.arange(3 * count, dtype=np.int64)[::-1] % count
@@ -181,6 +184,7 @@ def halfway(folder: Path, parallelism: int = 2, **options: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [256, 300])
 def test_a_savepoint_goes_on_among_hundreds_of_subtasks(tmp_path: Path, groups: int) -> None:
     path = halfway(tmp_path / "a", max_parallelism=groups)
@@ -236,6 +240,7 @@ def test_a_restore_above_the_key_groups_of_the_savepoint_is_refused(tmp_path: Pa
     assert job.wait() == "FINISHED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "parallelism"), [(128, 512, 200), (300, 5, 5), (128, 129, 129)])
 def test_state_is_dealt_anew_to_another_number_of_key_groups(
     tmp_path: Path, before: int, after: int, parallelism: int

@@ -73,6 +73,7 @@ def pipeline(out: Path, rate: int | None) -> wb.Pipeline:
     return counts.sink_to(wb.ParquetSink(out))
 
 
+@pytest.mark.slow
 def test_a_job_recovers_exactly_once_from_an_object_store(bucket: str, tmp_path: Path) -> None:
     first = pipeline(tmp_path / "out", 100).run(  # all of it would take half a minute
         "remote", checkpoint_dir=bucket, checkpoint_interval="50ms", parallelism=2

@@ -214,6 +214,7 @@ def lesson() -> Iterator[wb.Job]:
         job.cancel()
 
 
+@pytest.mark.slow
 def test_only_the_region_of_a_failed_task_restarts(lesson: wb.Job) -> None:
     driver = lesson.driver
     assert driver.next_checkpoint()
@@ -247,6 +248,7 @@ def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.Job) -> None:
     assert driver.master.coordinator.history[-1].checkpoint_id > taken[-1]
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return() -> None:
     job = two_regions().run("regions", driver="stepping", buffer_size=10, restart=wb.fixed_delay(1, "50ms"))
     driver = job.driver

@@ -257,6 +257,7 @@ def tries_again(job: wb.Job) -> list[str]:
     return [text for text in texts if "cannot take over yet" in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "method", "error"),
     [

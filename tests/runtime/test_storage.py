@@ -387,6 +387,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_forked_process_has_no_part_in_a_lock(tmp_path: Path) -> None:
     orphans, end = os.pipe()
     command = [sys.executable, "-c", FORKING, str(tmp_path), str(orphans)]
@@ -556,6 +557,7 @@ def run_job(folder: Path, upsert: list[str], until: int) -> None:
         process.storage.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upsert", [[], ["key"]])
 def test_a_crash_anywhere_while_files_are_merged_and_deleted(
     tmp_path: Path, upsert: list[str], monkeypatch: pytest.MonkeyPatch

@@ -250,6 +250,7 @@ def from_csv(
     return write(df.where(where), path, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_an_unchanged_history_is_reused_and_a_stale_one_written_anew(
     spark: SparkSession, csv: Path, tmp_path: Path
@@ -289,6 +290,7 @@ def test_other_options_of_a_reader_make_a_history_stale(spark: SparkSession, csv
     assert ReplayLog.open(tmp_path / "a.log").rows == 2
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_local_data_is_compared_by_its_records(spark: SparkSession, tmp_path: Path) -> None:
     def frame(*rows: tuple[str, int]) -> DataFrame:
@@ -394,6 +396,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(programs)}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_without_a_java_spark_runs_on_the_packaged_one_and_knows_the_history(
     spark: SparkSession, csv: Path, tmp_path: Path, no_java: dict[str, str]

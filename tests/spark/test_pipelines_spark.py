@@ -81,6 +81,7 @@ WINDOWS: dict[str, tuple[wb.WindowAssigner, Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_windows_give_what_they_give_on_spark(spark: Any, tmp_path: Path, kind: str) -> None:
     from pyspark.sql import functions as f
@@ -96,6 +97,7 @@ def test_windows_give_what_they_give_on_spark(spark: Any, tmp_path: Path, kind: 
     assert ours(results, f"spark-{kind}") == theirs
 
 
+@pytest.mark.slow
 def test_an_interval_join_gives_what_it_gives_on_spark(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as f
 

@@ -102,6 +102,7 @@ def filled(keys: int) -> Operator:
     return operator
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_much_state_needs_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(states_on_disk, "RESIDENT_MAX", STEP)
     operator = filled(KEYS)

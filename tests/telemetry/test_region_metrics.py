@@ -42,6 +42,7 @@ def latest(job: wb.Job) -> Frame:
     return frame
 
 
+@pytest.mark.slow
 def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_true(job: wb.Job) -> None:
     before = latest(job)
     assert before.metrics["numRecordsInPerSecond"] == pytest.approx(1_100, rel=0.1)
@@ -64,6 +65,7 @@ def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_t
         assert before.replay.records_read <= frame.replay.records_read < 3_000
 
 
+@pytest.mark.slow
 def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.Job) -> None:
     job.fail("fast[0]")
     assert job.driver.run_until(lambda: job.status()["restart_due"] is not None)
@@ -76,6 +78,7 @@ def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.
     assert rates == {"fast[0]": 0, "slow[0]": pytest.approx(100, rel=0.2)}
 
 
+@pytest.mark.slow
 def test_a_step_that_turns_out_to_have_been_without_work_makes_no_time_negative(job: wb.Job) -> None:
     execution = job.driver.execution
     assert execution is not None

@@ -155,6 +155,7 @@ BEGINNINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", BEGINNINGS)
 def test_time_grows_with_the_length_of_a_text_and_no_faster(unit: str) -> None:
     def seconds(length: int) -> float:
@@ -175,6 +176,7 @@ numbers.filter('nn > 1').sink_to(wb.DiscardSink()).run('x')  # as s3://key:pa55@
 """
 
 
+@pytest.mark.slow
 def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
     numbers = wb.Stream.from_table(pa.table({"n": [1]}))
     attempts: tuple[Callable[[], object], ...] = (
