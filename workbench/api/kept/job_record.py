@@ -16,7 +16,9 @@ from pathlib import Path
 
 from workbench.connectors.parts.part_files import write_durably
 from workbench.durable.disk import make_folder_durably
+from workbench.durable.holder import Holder
 from workbench.from_json import made, parsed
+from workbench.printable import printable
 from workbench.redaction import redacted
 from workbench.runtime.storage import is_name
 
@@ -58,6 +60,8 @@ class JobRecord:
         started_us: when that process started it, microseconds since 1970.
         settings: that were given, as people write them.
         cell: that started it; None: a call of ``run``.
+        process: that wrote this.
+        directory: that it was written to, as people may see it.
     """
 
     name: str
@@ -65,6 +69,13 @@ class JobRecord:
     started_us: int
     settings: Mapping[str, str | int | float | bool | None]
     cell: Cell | None = None
+    process: Holder | None = None
+    directory: str = ""
+
+    @property
+    def writer(self) -> str:
+        """The process in words: `` by process 4321 on node-7 since 2026-07-01 12:00:00``; empty: not known."""
+        return "" if self.process is None else printable(f" by {self.process}")
 
     def to_json(self) -> bytes:
         """The record's file; secrets in URLs of the cell are left out."""

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.arguments import as_given, path_of
-from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.connectors.contract.block_reader import check_event_time, check_rate
 from workbench.connectors.contract.plain_types import plain_schema
 from workbench.connectors.contract.rate import Rate
@@ -46,7 +46,7 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileSource(Source):
     """The rows of files, file after file in the order of their paths.
 
     Which files there are is looked up when the source is made; those that are added later are read by a job that is
