@@ -43,8 +43,12 @@ SEAM = {
     *(
         "check",
         "check_fresh",
+        "check_restore",
+        "committed",
         "create",
         "describe",
+        "hold",
+        "place",
         "part_format",
     ),  # of sinks: `workbench.connectors.contract.base.Sink`
     *("ask", "observe"),  # of watermark generators: what the runtime calls, and checks, hooks with

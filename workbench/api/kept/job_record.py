@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -126,7 +127,7 @@ class KnownDirectories:
         if redacted(location) != location:
             return
         make_folder_durably(self._folder)
-        name = hashlib.sha256(location.encode()).hexdigest()[:16]
+        name = hashlib.sha256(os.fsencode(location)).hexdigest()[:16]
         write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
 
     def locations(self) -> list[str]:
@@ -137,9 +138,10 @@ class KnownDirectories:
                 if not file.is_file() or file.stat().st_size > _KNOWN_BYTES_MAX:
                     continue
                 location = made(str, parsed(file.read_bytes())["directory"])
+                exists = "://" in location or Path(location).is_dir()
             except (OSError, ValueError, KeyError, TypeError):
                 continue
-            if "://" not in location and not Path(location).is_dir():
+            if not exists:
                 file.unlink(missing_ok=True)
             else:
                 found.append(location)

@@ -35,6 +35,7 @@ from workbench.observer import JobObserver
 from workbench.operators.contract.executor import Executor
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
+from workbench.printable import printable
 from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
@@ -94,7 +95,7 @@ class _JobSampler(Sampler):
     def keep(self, state: str) -> None:
         """Write down what there is to know of the job, for whoever finds its directory."""
         if (storage := self.directory()) is not None and self.record is not None:
-            self.record = replace(self.record, state=state, directory=storage.shown)
+            self.record = replace(self.record, state=state, directory=printable(storage.shown))
             storage.keep(RECORD, self.record.to_json())
 
     def _leave(self) -> None:

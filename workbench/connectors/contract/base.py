@@ -234,10 +234,12 @@ class Sink:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What a failure cannot change: see `Guarantee`."""
         return "at-least-once"
 
     @property
     def guarantee_reason(self) -> str:
+        """Why it is no more; empty: for the usual reason."""
         return ""
 
     def describe(self) -> str:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -92,7 +93,8 @@ class PartSink(Sink):
                 f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"
             ) from refusal
         place = self.folder
-        existing = next(folder for folder in (place, *place.parents) if folder.exists())
+        with _looked_into(place):
+            existing = next(folder for folder in (place, *place.parents) if folder.exists())
         if not existing.is_dir():
             raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
         if not os.access(existing, os.W_OK | os.X_OK):
@@ -342,9 +344,21 @@ def _parts(folder: Path) -> list[Path]:
 def _all_in(folder: Path) -> list[Path]:
     """All files of a folder; none where it does not exist."""
     try:
-        return list(folder.iterdir())
+        with _looked_into(folder):
+            return list(folder.iterdir())
     except FileNotFoundError:
         return []
+
+
+@contextmanager
+def _looked_into(folder: Path) -> Iterator[None]:
+    """A folder that this user may not look into is told by name."""
+    try:
+        yield
+    except PermissionError as error:
+        raise SinkError(
+            f"cannot look into the folder {folder}: {error.strerror}; change its permissions or choose another path"
+        ) from error
 
 
 def _epoch(part: Path) -> int:

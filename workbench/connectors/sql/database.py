@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from workbench.arguments import text_of
+from workbench.arguments import is_utf8, text_of
 from workbench.connectors.parts.part_files import make_folder
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.raised import first_line_of
@@ -183,7 +183,7 @@ def is_path(text: str) -> bool:
         >>> is_path("delays.db"), is_path("a\\0b")
         (True, False)
     """
-    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+    return "\0" not in text and is_utf8(text)
 
 
 def quoted(name: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from workbench.connectors.sql.database import quoted, quoted_list, rest
-from workbench.errors import PlanError
+from workbench.connectors.sql.database import is_path, quoted, quoted_list, rest
+from workbench.errors import PlanError, SinkError
 
 _ROWS = "workbench_rows"
 _LOOK_AGAIN_S = 0.02
@@ -61,6 +61,10 @@ class DuckDB:
     @contextmanager
     def open(self, path: Path, wait_s: float) -> Iterator[Any]:
         """A transaction; the file is given free behind it."""
+        if not is_path(str(path)):
+            raise SinkError(
+                f"DuckDB cannot open {path}, which is not UTF-8: rename its folders, or choose another file"
+            )
         connection = _connected(str(path), wait_s)
         try:
             connection.execute("BEGIN TRANSACTION")

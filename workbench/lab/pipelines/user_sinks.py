@@ -19,7 +19,7 @@ from workbench.lab.pipelines.comparing import Outputs, Rows
 
 ROWS = "rows"
 """Under this name stands what the user's own function tells."""
-_NO_ROWS = "define rows(folder), which returns the rows that it has written, or use wb.TableSink"
+_NO_ROWS = "define rows(folder), which returns the rows that it has written, leave the sink away, or use wb.TableSink"
 _ELSEWHERE = "define stream(folder), which writes to the folder that it is given, or use wb.TableSink"
 
 
