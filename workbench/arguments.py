@@ -61,6 +61,17 @@ def path_of(value: object, name: str) -> Path:
     return Path(text)
 
 
+def is_utf8(path: str | PathLike[str]) -> bool:
+    """Whether UTF-8 can say a path; Arrow and DuckDB open no others.
+
+    Example:
+        >>> is_utf8("café.csv"), is_utf8("caf\\udce9.csv")
+        (True, False)
+    """
+    text = fspath(path)
+    return text.encode("utf-8", "ignore").decode() == text
+
+
 def location_of(value: object, name: str) -> str:
     """A path or a URI, as text.
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from workbench.origin import Origin
+from workbench.printable import printable
 from workbench.raised import described, first_line_of, message_of, one_line, shown
 from workbench.redaction import redacted
 
@@ -25,7 +26,8 @@ class WorkbenchError(Exception):
     """Base of every error that the workbench raises on purpose.
 
     Args:
-        message: the fact, with the value, and the likely fix; secrets in URLs are hidden.
+        message: the fact, with the value, and the likely fix; secrets in URLs are hidden, and what cannot be printed,
+            such as a path's bytes that are no UTF-8, is escaped.
         origin: where in the user's code the mistake stands, if known.
 
     Example:
@@ -38,7 +40,7 @@ class WorkbenchError(Exception):
     """
 
     def __init__(self, message: str, *, origin: Origin | None = None) -> None:
-        self.message = redacted(message)
+        self.message = printable(redacted(message))
         super().__init__(self.message)
         self.origin = origin
 

@@ -16,6 +16,7 @@ import pytest
 from sink_job import CRASH_POINTS, SinkJob, crash_at, go_on
 
 import workbench as wb
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.parts import part_sink
 from workbench.connectors.parts.file_sink import FileSink
 from workbench.errors import SettingError, SinkError
@@ -79,7 +80,7 @@ def test_a_fresh_start_beside_committed_rows_is_refused(tmp_path: Path, form: An
     job.checkpoint()
     for other in READERS:
         with pytest.raises(SinkError, match=r"already holds 1 committed files.*choose another path, or resume"):
-            FileSink(tmp_path, other).check_fresh()  # type: ignore[arg-type]
+            FileSink(tmp_path, other).check_fresh(SinkContext("job", "out", pa.schema([])))  # type: ignore[arg-type]
 
 
 LEAP, EPOCH = datetime(2024, 2, 29, 1, 2, 3, 4, UTC), datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,6 +12,7 @@ from hypothesis import settings
 from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, rows
 from sink_machine import SinkMachine
 
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.parts import part_sink
 from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.errors import CorruptCheckpointError, SettingError, SinkError
@@ -122,7 +123,7 @@ def test_a_fresh_start_beside_committed_rows_is_refused(tmp_path: Path) -> None:
     job.process(4)
     job.checkpoint()
     with pytest.raises(SinkError, match=r"already holds 1 committed files.*choose another path, or resume"):
-        ParquetSink(tmp_path).check_fresh()
+        ParquetSink(tmp_path).check_fresh(SinkContext("job", "out", pa.schema([])))
     fresh = SinkJob(ParquetSink(tmp_path), None)
     with pytest.raises(SinkError, match="already holds 1 committed files"):
         fresh.process(1)

@@ -23,6 +23,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.api.beginning import opening
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.parts.sink_folder import LOCK, SinkFolder
 from workbench.durable.disk import DISK, Disk
 from workbench.errors import SinkError
@@ -252,7 +253,7 @@ def test_a_refused_run_gives_free_what_it_had_taken(tmp_path: Path) -> None:
 
 def test_what_locks_a_folder_disturbs_no_reader(tmp_path: Path) -> None:
     with closing_folder(tmp_path):
-        wb.ParquetSink(tmp_path).check_fresh()
+        wb.ParquetSink(tmp_path).check_fresh(SinkContext("job", "out", pa.schema([])))
         assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert short(tmp_path).run("writes").wait("60s") == "FINISHED"
     assert (tmp_path / LOCK).read_bytes() == b""

@@ -18,6 +18,7 @@ from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, r
 
 import workbench as wb
 from workbench.clock import VirtualClock
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.sql import duckdb as sql_duckdb
 from workbench.connectors.sql import upsert as sql_upsert
 from workbench.connectors.sql.append import AppendLogic
@@ -117,8 +118,8 @@ def test_a_fresh_start_behind_committed_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="already holds rows of 'job/operator' up to epoch 1: resume the job"):
         again.process(1)
     with pytest.raises(SinkError, match="already holds rows"):
-        sink.check_fresh("job", "operator")
-    sink.check_fresh("another", "operator")  # may append to the same table
+        sink.check_fresh(SinkContext("job", "operator", SCHEMA))
+    sink.check_fresh(SinkContext("another", "operator", SCHEMA))  # may append to the same table
     assert visible(address) == [0, 1, 2, 3]
 
 
@@ -250,17 +251,14 @@ def test_table_names_that_cannot_be_used(table: str) -> None:
 
 
 def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="unknown mode 'replace'"):
-        wb.SqlSink("sqlite:///x.db", "t", mode="replace")  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="upserts need keys"):
-        wb.SqlSink("sqlite:///x.db", "t", mode="upsert")
-    with pytest.raises(SettingError, match="appended rows have no keys"):
-        wb.SqlSink("sqlite:///x.db", "t", keys=["a"])
+    for name in ("workbench_commits", "workbench_owners"):
+        with pytest.raises(SettingError, match="not 'workbench_commits' or 'workbench_owners'"):
+            wb.SqlSink("sqlite:///x.db", name)
     stream = wb.Stream.from_table(pa.table({"a": [1], "A": [2]}))
     with pytest.raises(SinkError, match="cannot tell the column 'A' from 'a'"):
         stream.sink_to(wb.SqlSink("sqlite:///x.db", "t"))
     with pytest.raises(PlanError, match="unknown key column 'b'"):
-        stream.select("a").sink_to(wb.SqlSink("sqlite:///x.db", "t", mode="upsert", keys=["b"]))
+        stream.select("a").sink_to(wb.SqlSink("sqlite:///x.db", "t", upsert_key="b"))
     with pytest.raises(SinkError, match="is a folder"):
         stream.select("a").sink_to(wb.SqlSink(f"sqlite:///{tmp_path}", "t"))
     one = wb.SqlSink(url("sqlite", tmp_path), "t")
@@ -287,13 +285,13 @@ def test_a_table_that_does_not_fit_is_refused_before_a_row_is_written(tmp_path: 
     with pytest.raises(SinkError, match="cannot write to the table 'numbers'"):
         missing.open(context())
     query(address, "CREATE TABLE numbers (key BIGINT)")
-    for sink in (SqlSink(address, "numbers"), SqlSink(address, "numbers", mode="upsert", keys=["key"])):
+    for sink in (SqlSink(address, "numbers"), SqlSink(address, "numbers", upsert_key="key")):
         with pytest.raises(SinkError, match="cannot write to the table 'numbers' of"):
             sink.create(SCHEMA).open(context())
     query(address, "ALTER TABLE numbers ADD COLUMN value BIGINT")
     SqlSink(address, "numbers").create(SCHEMA).open(context())
     with pytest.raises(SinkError, match="cannot write to the table 'numbers'"):  # no unique index on the key
-        SqlSink(address, "numbers", mode="upsert", keys=["key"]).create(SCHEMA).open(context())
+        SqlSink(address, "numbers", upsert_key="key").create(SCHEMA).open(context())
 
 
 # upserts -------------------------------------------------------------------------------------------------------------
@@ -306,7 +304,7 @@ def last_of_each(count: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_upserts_converge_whatever_is_written_again(tmp_path: Path, engine: str) -> None:
     address = url(engine, tmp_path)
-    job = SinkJob(SqlSink(address, "numbers", mode="upsert", keys=["key"]), None, parallelism=2)
+    job = SinkJob(SqlSink(address, "numbers", upsert_key="key"), None, parallelism=2)
     job.process(10)
     job.write(job.trigger())
     assert sorted(query(address, "SELECT * FROM numbers")) == last_of_each(10)  # not only when it is complete
@@ -327,7 +325,7 @@ def test_upserts_converge_whatever_is_written_again(tmp_path: Path, engine: str)
 def test_upserts_are_written_in_time_and_when_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address, clock = url("sqlite", tmp_path), VirtualClock(5_000_000)
     monkeypatch.setattr(sql_upsert, "FLUSH_ROWS", 3)
-    logic = SqlSink(address, "numbers", mode="upsert", keys="key").create(SCHEMA)
+    logic = SqlSink(address, "numbers", upsert_key="key").create(SCHEMA)
     logic.open(context(clock=clock))
     assert logic.next_time_us() is None
     logic.process(Records(pa.record_batch([[1, 1], [10, 11]], schema=SCHEMA)), 0, NoOutput())
@@ -342,7 +340,7 @@ def test_upserts_are_written_in_time_and_when_there_are_many(tmp_path: Path, mon
 
 def test_a_null_key_is_refused(tmp_path: Path) -> None:
     table = pa.table({"key": [1, None], "value": [1, 2]})
-    sink = wb.SqlSink(url("sqlite", tmp_path), "numbers", mode="upsert", keys=["key"])
+    sink = wb.SqlSink(url("sqlite", tmp_path), "numbers", upsert_key="key")
     job = wb.Stream.from_table(table).sink_to(sink).run("null-key", restart=wb.no_restart())
     with pytest.raises(wb.JobError, match="the key 'key' of a row for the table 'numbers' is null"):
         job.wait("30s")
@@ -356,7 +354,7 @@ def test_a_key_that_is_no_number_is_one_in_duckdb_and_refused_where_it_would_bec
     table = pa.table({"key": pa.array([nan, 1.0, nan, -0.0, 0.0], kind), "value": [1, 2, 3, 4, 5]})
 
     def run(engine: str, name: str) -> wb.Job:
-        sink = wb.SqlSink(url(engine, tmp_path / engine), "numbers", mode="upsert", keys=["key"])
+        sink = wb.SqlSink(url(engine, tmp_path / engine), "numbers", upsert_key="key")
         return wb.Stream.from_table(table).sink_to(sink).run(name, restart=wb.no_restart())
 
     with pytest.raises(
@@ -375,15 +373,15 @@ def test_keys_that_the_database_would_round_are_refused() -> None:
     with pytest.raises(
         wb.SinkError, match=r"duckdb rounds the key 'key', which is timestamp\[ns, tz=UTC\], so that two"
     ):
-        stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", mode="upsert", keys=["key"]))
-    stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", mode="upsert", keys=["other"]))
+        stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", upsert_key="key"))
+    stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", upsert_key="other"))
     stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers"))
-    stream.sink_to(wb.SqlSink("sqlite:///a.db", "numbers", mode="upsert", keys=["key"]))
+    stream.sink_to(wb.SqlSink("sqlite:///a.db", "numbers", upsert_key="key"))
 
 
 def test_a_row_that_is_all_key(tmp_path: Path) -> None:
     address = url("sqlite", tmp_path)
-    sink = wb.SqlSink(address, "seen", mode="upsert", keys=["key"])
+    sink = wb.SqlSink(address, "seen", upsert_key="key")
     job = wb.Stream.from_table(pa.table({"key": ["a", "b", "a"]})).sink_to(sink).run("seen")
     assert job.wait("30s") == "FINISHED"
     assert sorted(query(address, "SELECT * FROM seen")) == [("a",), ("b",)]
@@ -395,7 +393,7 @@ def test_a_row_that_is_all_key(tmp_path: Path) -> None:
 def test_the_guarantees_are_told(tmp_path: Path) -> None:
     stream = wb.Stream.from_table(pa.table({"key": [1]}))
     append = stream.sink_to(wb.SqlSink(url("sqlite", tmp_path), "t"))
-    upsert = stream.sink_to(wb.SqlSink(url("sqlite", tmp_path), "t", mode="upsert", keys=["key"]))
+    upsert = stream.sink_to(wb.SqlSink(url("sqlite", tmp_path), "t", upsert_key="key"))
     assert weakest_guarantee(append.logical_graph())[0] == "exactly-once"
     guarantee, reason = weakest_guarantee(upsert.logical_graph())
     assert guarantee == "at-least-once"
@@ -414,9 +412,9 @@ def test_the_tail_of_a_bounded_input_is_committed_in_every_sink(
     pipeline = (
         stream.sink_to(wb.SqlSink(url("sqlite", tmp_path), "numbers"))
         + stream.sink_to(wb.SqlSink(f"duckdb:///{tmp_path}/out.duckdb", "numbers"))
-        + keyed.sink_to(wb.SqlSink(url("sqlite", tmp_path), "latest", mode="upsert", keys=["key"]))
+        + keyed.sink_to(wb.SqlSink(url("sqlite", tmp_path), "latest", upsert_key="key"))
         + stream.sink_to(wb.TableSink("numbers-table"))
-        + keyed.sink_to(wb.TableSink("latest-table", upsert=["key"]))
+        + keyed.sink_to(wb.TableSink("latest-table", upsert_key=["key"]))
         + stream.sink_to(wb.ParquetSink(tmp_path / "parquet"))
         + stream.sink_to(wb.FileSink(tmp_path / "csv", format="csv"))
     )

@@ -229,7 +229,7 @@ def test_a_failed_write_is_tried_again_by_the_next_checkpoint(tmp_path: Path) ->
 
 
 def test_upsert_keeps_the_latest_row_of_each_key() -> None:
-    sink = TableSink("t", upsert=["key"]).create(SCHEMA)
+    sink = TableSink("t", upsert_key=["key"]).create(SCHEMA)
     tables = Tables()
     sink.open(OperatorContext(tables=tables))
     for first in range(0, 200_000, 10_000):

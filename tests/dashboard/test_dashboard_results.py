@@ -84,7 +84,7 @@ def test_results_that_come_into_sight_after_the_end_are_read(board):
 @pytest.mark.slow
 def test_rows_that_take_the_place_of_others_are_shown(board):
     pairs = wb.Stream.from_table(pa.table({"k": [n % 2 for n in range(60_000)], "n": range(60_000)}), rate=100)
-    table = wb.TableSink("latest", upsert=["k"])
+    table = wb.TableSink("latest", upsert_key=["k"])
     job = pairs.partition_by("k").sink_to(table).run("upserts", checkpoint_interval="50ms", parallelism=1)
     try:
         page, _, _ = board(job)

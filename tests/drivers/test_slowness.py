@@ -164,7 +164,7 @@ def test_a_live_job_with_a_slow_operator_finishes_with_the_same_result():
     counts = wb.Stream.from_table(table, event_time="t").key_by("k").aggregate(n=wb.count())
     job = (
         counts.rebalance()
-        .sink_to(wb.TableSink("counts", upsert=["k"]))
+        .sink_to(wb.TableSink("counts", upsert_key=["k"]))
         .run("slow-live", buffer_size=100, checkpoint_interval="50ms")
     )
     job.slow_down("aggregate", "1ms")

@@ -313,7 +313,9 @@ def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
 
 def test_a_table_may_be_called_as_an_operator_is(tmp_path: Path) -> None:
     path = tmp_path / "named.py"
-    path.write_text(USER.replace("(n=wb.count())", "(n=wb.count()).sink_to(wb.TableSink('table', upsert=['user']))"))
+    path.write_text(
+        USER.replace("(n=wb.count())", "(n=wb.count()).sink_to(wb.TableSink('table', upsert_key=['user']))")
+    )
     assert [str(result) for result in results_of(path, 30) if not result.ok] == []
 
 
@@ -329,7 +331,7 @@ def stream(folder):
     counts = read.key_by("user").aggregate(count=wb.count())
     return (
         read.sink_to(wb.SqlSink(url, "order"))
-        + counts.sink_to(wb.SqlSink(url, "latest", mode="upsert", keys=["user"]))
+        + counts.sink_to(wb.SqlSink(url, "latest", upsert_key="user"))
         + read.sink_to(wb.ParquetSink(folder / "parquet"))
         + read.sink_to(wb.FileSink(folder / "csv", "csv"))
         + read.sink_to(wb.TableSink("table"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
+from workbench.connectors.contract.base import Sink
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 HEAD = """# API reference
@@ -66,14 +67,17 @@ def _table(names: tuple[str, ...]) -> str:
 
 
 def _methods(kind: type) -> list[tuple[str, Any]]:
-    """Its own public methods and properties, in the order in which they are written."""
+    """Its own public methods and properties, in the order in which they are written; of a sink not those by which jobs
+    use it."""
     if issubclass(kind, wb.WorkbenchError):
         return []
     found = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("workbench"):
             found |= {name: what for name, what in vars(base).items() if not name.startswith("_") and _documented(what)}
-    return list(found.items())
+    return [
+        item for item in found.items() if not (issubclass(kind, Sink) and inspect.isfunction(vars(Sink).get(item[0])))
+    ]
 
 
 def _documented(what: Any) -> bool:

@@ -43,8 +43,12 @@ SEAM = {
     *(
         "check",
         "check_fresh",
+        "check_restore",
+        "committed",
         "create",
         "describe",
+        "hold",
+        "place",
         "part_format",
     ),  # of sinks: `workbench.connectors.contract.base.Sink`
     *("ask", "observe"),  # of watermark generators: what the runtime calls, and checks, hooks with
@@ -212,9 +216,9 @@ def test_an_id_says_what_it_is_where_it_lives_and_what_shows_it(concept: str) ->
     meaning, place, shown = rows()[concept]
     assert len(meaning) > 15
     assert place
-    assert re.search(r"`test_\w+`|`tests/\w+/test_\w+\.py`|`\d\d_\w+\.ipynb`|`workbench \w+|`make \w+`|not yet", shown), (
-        shown
-    )
+    assert re.search(
+        r"`test_\w+`|`tests/\w+/test_\w+\.py`|`\d\d_\w+\.ipynb`|`workbench \w+|`make \w+`|not yet", shown
+    ), shown
 
 
 def test_every_id_that_is_cited_is_explained() -> None:

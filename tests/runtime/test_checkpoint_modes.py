@@ -26,7 +26,7 @@ def two_numbers() -> Pipeline:
     right = wb.Stream.from_table(pa.table({"n": RIGHT})).with_parallelism(1)
     both = left.union(right).with_columns(parity=wb.col("n") % 2)
     sums = both.key_by("parity").aggregate(total=wb.sum("n"), count=wb.count())
-    return sums.sink_to(wb.TableSink("sums", upsert=["parity"]))
+    return sums.sink_to(wb.TableSink("sums", upsert_key=["parity"]))
 
 
 def stepped(pipeline: Pipeline, name: str = "modes", **settings: Any) -> Job:
@@ -256,7 +256,7 @@ def counted(parallelism: int, folder: Path, **settings: Any) -> Job:
     numbers = pa.table({"n": list(range(210)), "key": [f"k{n % 7}" for n in range(210)]})
     stream = wb.Stream.from_table(numbers).with_parallelism(1).filter("n >= 0").rebalance().with_columns(m=wb.col("n"))
     counts = stream.key_by("key").aggregate(count=wb.count(), total=wb.sum("m"))
-    pipeline = counts.sink_to(wb.TableSink("counts", upsert=["key"]))
+    pipeline = counts.sink_to(wb.TableSink("counts", upsert_key=["key"]))
     return stepped(pipeline, "counted", parallelism=parallelism, checkpoint_dir=folder, **settings)
 
 
@@ -292,7 +292,7 @@ def newest(parallelism: int, folder: Path, **settings: Any) -> Job:
     numbers = pa.table({"key": [f"k{n % 5}" for n in range(60)]})
     counts = wb.Stream.from_table(numbers).with_parallelism(1).key_by("key").aggregate(count=wb.count())
     last = counts.with_columns(gaps=wb.col("count") * 0).key_by("key").reduce(follow)
-    sink = wb.TableSink("newest", upsert=["key"])
+    sink = wb.TableSink("newest", upsert_key=["key"])
     return stepped(last.sink_to(sink), "newest", parallelism=parallelism, checkpoint_dir=folder, **settings)
 
 

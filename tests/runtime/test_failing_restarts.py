@@ -139,7 +139,7 @@ def test_what_would_come_again_ends_the_job_at_once(
     [
         ({}, "DROP TABLE r"),
         ({}, "DROP TABLE r; CREATE TABLE r (m BIGINT)"),
-        ({"mode": "upsert", "keys": ["n"]}, "DROP TABLE r; CREATE TABLE r (n BIGINT)"),
+        ({"upsert_key": "n"}, "DROP TABLE r; CREATE TABLE r (n BIGINT)"),
     ],
 )
 def test_a_table_that_does_not_fit_any_more_ends_the_job_at_once(

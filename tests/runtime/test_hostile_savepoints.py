@@ -37,7 +37,7 @@ def sink_of(kind: str, folder: Path) -> Any:
         case "table":
             return wb.TableSink("rows")
         case "upsert":
-            return wb.TableSink("rows", upsert=["n"])
+            return wb.TableSink("rows", upsert_key=["n"])
         case _:
             return wb.SqlSink(f"{kind}:///{folder}/rows.db", "rows")
 

@@ -32,7 +32,7 @@ def start(**settings: Any) -> Job:
     numbers = pa.table({"n": list(range(ROWS)), "key": [n % KEYS for n in range(ROWS)]})
     stream = wb.Stream.from_table(numbers).rebalance().filter("n >= 0")
     sums = stream.key_by("key").aggregate(count=wb.count(), total=wb.sum("n"))
-    pipeline = sums.sink_to(wb.TableSink("sums", upsert=["key"]))
+    pipeline = sums.sink_to(wb.TableSink("sums", upsert_key=["key"]))
     defaults: dict[str, Any] = {"parallelism": 2, "buffer_size": 16, "checkpoint_interval": "2ms"}
     return pipeline.run("contended", **{**defaults, **settings})
 

@@ -31,9 +31,9 @@ numbers = wb.Stream.from_table(table, rate=rate).with_columns(key=col("n") % {ke
 counts = numbers.key_by("key").aggregate(count=wb.count(), last=wb.max("n"))
 pipeline = (
     numbers.rebalance().sink_to(wb.SqlSink(f"sqlite:///{{folder}}/a.db", "numbers"))
-    + counts.sink_to(wb.SqlSink(f"sqlite:///{{folder}}/a.db", "counts", mode="upsert", keys=["key"]))
+    + counts.sink_to(wb.SqlSink(f"sqlite:///{{folder}}/a.db", "counts", upsert_key="key"))
     + numbers.rebalance().sink_to(wb.SqlSink(f"duckdb:///{{folder}}/b.db", "numbers"))
-    + counts.sink_to(wb.SqlSink(f"duckdb:///{{folder}}/b.db", "counts", mode="upsert", keys=["key"]))
+    + counts.sink_to(wb.SqlSink(f"duckdb:///{{folder}}/b.db", "counts", upsert_key="key"))
 )
 job = pipeline.run("kills", parallelism=parallelism, checkpoint_interval="50ms",
                    checkpoint_dir=folder / "checkpoints", resume=True)

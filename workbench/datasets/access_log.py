@@ -17,7 +17,7 @@ import pyarrow as pa
 from workbench.api import Stream
 from workbench.api.streams.source_nodes import source_input
 from workbench.clock import Clock
-from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil, counted
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.elements import Int64s, Records
 from workbench.errors import SettingError
 from workbench.operators.contract.base import OperatorContext, Snapshot
@@ -42,7 +42,7 @@ PARTITIONS = 4
 
 
 @dataclass(frozen=True)
-class AccessLog:
+class AccessLog(Source):
     """A log in four partitions, like those of a message queue: event i exists from ``begin_us + i / rate`` on.
 
     Who falls behind finds what has come meanwhile and can catch up, unless it is a *feed*, which keeps nothing: whoever
@@ -73,7 +73,6 @@ class AccessLog:
     kept: bool = True
     kind: ClassVar[str] = "access-log"
     schema: ClassVar[pa.Schema] = SCHEMA
-    event_time: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         for name, value in (("limit", self.limit), ("entities", self.entities)):
@@ -141,7 +140,7 @@ class AccessLog:
         return (number % 3 == 1) & ((entity * 31 + number // 3) % self.violation_every == 0)
 
 
-class AccessLogReader:
+class AccessLogReader(SourceReader):
     """Reads the partitions of one subtask, the one that is least far first."""
 
     shares_event_time = False

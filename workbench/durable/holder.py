@@ -14,6 +14,22 @@ from workbench.from_json import made, parsed
 _NAME_MAX = 255
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine has this number.
+
+    Example:
+        >>> is_alive(os.getpid()), is_alive(2**70)
+        (True, False)
+    """
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):  # or a number that no process has
+        return False
+    except OSError:
+        return True  # it is somebody else's
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """A process that has taken a folder for itself.

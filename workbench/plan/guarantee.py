@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 from workbench.connectors.contract.base import Guarantee, Sink, Source
 from workbench.errors import PlanError, SettingError, unknown
@@ -10,16 +10,6 @@ from workbench.plan.logical import LogicalGraph
 
 STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-once")
 """From the weakest to the strongest."""
-
-
-@runtime_checkable
-class ExplainsGuarantee(Protocol):
-    """A sink that says itself what its guarantee means."""
-
-    @property
-    def guarantee_reason(self) -> str:
-        """Goes on where ``the sink 'name'`` leaves off."""
-        ...
 
 
 def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
@@ -45,9 +35,9 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
                 " checkpoint and a failure is lost"
             )
         elif node.role == "sink":
-            found = cast("Sink", node.spec).guarantee
-            own = node.spec.guarantee_reason if isinstance(node.spec, ExplainsGuarantee) else _REASONS[found]
-            why = f"the sink {uid!r} {own}"
+            sink = cast("Sink", node.spec)
+            found = sink.guarantee
+            why = f"the sink {uid!r} {sink.guarantee_reason or _REASONS[found]}"
         else:
             continue
         if STRENGTHS.index(found) < STRENGTHS.index(weakest):

@@ -91,10 +91,10 @@ class Node:
 
     @property
     def role(self) -> Literal["source", "operator", "sink"]:
-        """Sources have no inputs; a sink is what can `check` a schema."""
+        """Sources have no inputs."""
         if not self.inputs:
             return "source"
-        return "sink" if hasattr(self.spec, "check") else "operator"
+        return "sink" if isinstance(self.spec, Sink) else "operator"
 
 
 @dataclass(frozen=True, slots=True)

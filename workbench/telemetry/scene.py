@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
-from workbench.connectors.contract.block_reader import BlockReader
-from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.contract.base import table_of
 from workbench.connectors.tables.tables import Tables
 from workbench.durations import MAX_TIME, NO_TIME, format_instant
 from workbench.elements import (
@@ -183,7 +182,7 @@ def scene_of(master: Master, execution: Execution | None, step: int, words: str,
 
 def _committed(vertex: Vertex, subtask: int, tables: Tables) -> Lines:
     """What a table has committed stands beside the first subtask of its sink."""
-    names = [node.spec.name for node in vertex.nodes if isinstance(node.spec, TableSink) and not subtask]
+    names = [name for node in vertex.nodes if (name := table_of(node.spec)) and not subtask]
     return tuple(("committed", str(tables.rows(name))) for name in names if name in tables.names())
 
 
@@ -191,7 +190,7 @@ def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines) -> Task
     if task is None:
         return replace(empty, state=lines, status="CREATED")
     held = [line for link in task.links for line in _held(link)]
-    if isinstance(task, SourceTask) and isinstance(task.reader, BlockReader):
+    if isinstance(task, SourceTask) and task.reader.rows_read is not None:
         held = [("offset", str(task.reader.rows_read)), *held]
     return replace(
         empty,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 
-from workbench.connectors.parts.sink_folder import SinkFolder
+from workbench.api.kept.job_record import RECORD, JobRecord
+from workbench.connectors.contract.base import Held
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.heartbeat import Heartbeat
 from workbench.errors import CheckpointError
@@ -39,7 +40,7 @@ class Beginning:
         first_id: of its first own checkpoint.
         graph: the plan; of as many key groups as that checkpoint, unless the run says another number.
         news: what is worth telling about it.
-        folders: of its sinks, which nobody else writes to.
+        places: of its sinks, which no other job writes to.
     """
 
     storage: CheckpointStorage
@@ -47,29 +48,29 @@ class Beginning:
     first_id: int
     graph: PhysicalGraph
     news: tuple[str, ...] = ()
-    folders: tuple[SinkFolder, ...] = ()
+    places: tuple[Held, ...] = ()
 
     @property
     def held(self) -> bool:
         """Whether there is anything that nobody else may have meanwhile."""
-        return isinstance(self.storage, DirectoryStorage) or bool(self.folders)
+        return isinstance(self.storage, DirectoryStorage) or bool(self.places)
 
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 
         Raises:
             CheckpointError: another process has taken the directory.
-            SinkError: another job has taken the folder of a sink.
+            SinkError: another job has taken the place of a sink.
         """
         if isinstance(self.storage, DirectoryStorage):
             self.storage.beat()
-        for folder in self.folders:
-            folder.keep()
+        for place in self.places:
+            place.keep()
 
     def close(self) -> None:
-        """Give all of it free; the directory comes last, because whoever waits for it takes the folders then."""
-        for folder in self.folders:
-            folder.release()
+        """Give all of it free; the directory comes last, because whoever waits for it takes the places then."""
+        for place in self.places:
+            place.release()
         if isinstance(self.storage, DirectoryStorage):
             self.storage.close()
 
@@ -136,9 +137,11 @@ def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:
 
 
 def _in_use(storage: DirectoryStorage, latest: Manifest, instead: str = "choose another") -> CheckpointError:
+    record = JobRecord.from_json(storage.kept(RECORD))
+    writer = f", written{record.writer}" if record is not None and record.writer else ""
     return CheckpointError(
         f"the checkpoint directory {storage.shown!r} already holds checkpoints of job {latest.job!r} "
-        f"(the latest is {latest.checkpoint_id}): pass resume=True to continue it, or {instead}"
+        f"(the latest is {latest.checkpoint_id}{writer}): pass resume=True to continue it, or {instead}"
     )
 
 

@@ -21,4 +21,4 @@ def check_restorable(storage: CheckpointStorage, manifest: Manifest, logical: Lo
         for uid, snapshot in storage.states(manifest, file).items():
             if uid in sinks and snapshot:
                 states.setdefault(uid, []).append(snapshot)
-    check_restore(logical, storage, states)
+    check_restore(logical, storage, manifest, states)

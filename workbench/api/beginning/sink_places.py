@@ -1,86 +1,97 @@
-"""Where the sinks of a job write: no two to one place, and none where the rows of another run lie."""
+"""What a job asks its sinks before it starts: whether they may write where they would, and restore what is there."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from workbench.connectors.parts.file_sink import FileSink
-from workbench.connectors.parts.parquet_sink import ParquetSink
-from workbench.connectors.parts.sink_folder import SinkFolder
-from workbench.connectors.sql.sink import SqlSink
-from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.contract.base import Held, Place, Sink, SinkContext
+from workbench.durations import format_instant
 from workbench.errors import PlanError
 from workbench.operators.contract.base import Snapshot
-from workbench.plan.logical import LogicalGraph
-from workbench.runtime.storage import CheckpointStorage, DirectoryStorage
+from workbench.plan.logical import LogicalGraph, Node
+from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manifest
 
 
-def check_sinks(logical: LogicalGraph, job: str, *, fresh: bool) -> None:
-    """Refuse two sinks that would write to one place, and a fresh start onto the committed rows of another run."""
-    taken: set[object] = set()
-    for node in logical.nodes:
-        spec = node.spec
-        if isinstance(spec, TableSink | ParquetSink | FileSink | SqlSink):
-            place = _place(spec)
-            if place in taken:
-                raise PlanError(f"two sinks write to {place!r}: give each its own name or path", origin=node.origin)
+def check_places(logical: LogicalGraph) -> None:
+    """Refuse two sinks that would write to one place.
+
+    Raises:
+        PlanError: with the place.
+    """
+    taken: set[Place] = set()
+    for node, _, sink in _sinks(logical):
+        place = sink.place()
+        if place is not None and place in taken:
+            raise PlanError(f"two sinks write to {str(place)!r}: give each its own name or path", origin=node.origin)
+        if place is not None:
             taken.add(place)
-        if fresh and isinstance(spec, ParquetSink | FileSink):
-            spec.check_fresh()
-        if fresh and isinstance(spec, SqlSink):
-            spec.check_fresh(job, logical.uids[node])
 
 
-def take_folders(logical: LogicalGraph, job: str, storage: CheckpointStorage) -> tuple[SinkFolder, ...]:
-    """Take the folders of a job's sinks for it; who takes over the lease of its checkpoints takes them over, too.
+def check_fresh(logical: LogicalGraph, job: str) -> None:
+    """Refuse a fresh start onto the committed rows of another run.
+
+    Raises:
+        CommittedRowsError: there are some.
+    """
+    for node, uid, sink in _sinks(logical):
+        sink.check_fresh(SinkContext(job, uid, node.schema))
+
+
+def hold_places(logical: LogicalGraph, job: str, run: str, storage: CheckpointStorage) -> tuple[Held, ...]:
+    """Take the places of a job's sinks for it.
 
     Raises:
         SinkError: another job writes to one of them.
+        PlanError: a sink cannot be in this job.
     """
-    taken: list[SinkFolder] = []
-    leases = storage.leases if isinstance(storage, DirectoryStorage) else ("", "")
+    held: list[Held] = []
     try:
-        for node in logical.nodes:
-            if isinstance(node.spec, ParquetSink | FileSink):
-                taken.append(SinkFolder(node.spec.folder, job, *leases))
+        for node, uid, sink in _sinks(logical):
+            with _told_at(node):
+                taken = sink.hold(_context(node, uid, job, storage, run=run))
+            if taken is not None:
+                held.append(taken)
     except BaseException:
-        for folder in taken:
-            folder.release()
+        for place in held:
+            place.release()
         raise
-    return tuple(taken)
+    return tuple(held)
 
 
-def check_restore(logical: LogicalGraph, storage: CheckpointStorage, states: Mapping[str, Sequence[Snapshot]]) -> None:
+def check_restore(
+    logical: LogicalGraph, storage: CheckpointStorage, manifest: Manifest, states: Mapping[str, Sequence[Snapshot]]
+) -> None:
     """Refuse to go back to a checkpoint, with these states by uid, that a sink could not restore."""
-    for node, uid in logical.uids.items():
-        spec, snapshots = node.spec, states.get(uid, ())
-        if not snapshots:
-            continue
-        if isinstance(spec, ParquetSink | FileSink):
-            spec.check_restore(snapshots)
-        elif isinstance(spec, SqlSink):
-            spec.check_restore(snapshots, node.schema)
-        elif isinstance(spec, TableSink) and isinstance(storage, DirectoryStorage):
-            spec.check_restore(snapshots, storage.directory, node.schema)
+    done = format_instant(manifest.completed_us)
+    checkpoint = f"checkpoint {manifest.checkpoint_id} ({manifest.place} of job {manifest.job!r}, completed {done})"
+    for node, uid, sink in _sinks(logical):
+        if snapshots := states.get(uid):
+            sink.check_restore(_context(node, uid, manifest.job, storage, checkpoint=checkpoint), snapshots)
 
 
-def check_tables(logical: LogicalGraph, storage: CheckpointStorage) -> None:
-    """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
-    if isinstance(storage, DirectoryStorage) and storage.directory is None:
-        for node in logical.nodes:
-            if isinstance(node.spec, TableSink):
-                raise PlanError(
-                    f"the table {node.spec.name!r} cannot be kept in {storage.shown!r}: tables need a checkpoint_dir on"
-                    " this machine; write to a ParquetSink, FileSink or SqlSink, or choose a local directory",
-                    origin=node.origin,
-                )
+def _sinks(logical: LogicalGraph) -> Iterator[tuple[Node, str, Sink]]:
+    for node in logical.nodes:
+        if isinstance(node.spec, Sink):
+            yield node, logical.uids[node], node.spec
 
 
-def _place(sink: TableSink | ParquetSink | FileSink | SqlSink) -> str:
-    """What no other sink of the job may write to, whichever links lead there."""
-    if isinstance(sink, TableSink):
-        return sink.name
-    if isinstance(sink, SqlSink):
-        return f"{os.path.realpath(sink.target.database.path)}: {sink.table.lower()}"
-    return os.path.realpath(sink.folder)
+def _context(
+    node: Node, uid: str, job: str, storage: CheckpointStorage, *, run: str = "", checkpoint: str = ""
+) -> SinkContext:
+    if not isinstance(storage, DirectoryStorage):
+        return SinkContext(job, uid, node.schema, run, checkpoint=checkpoint)
+    lease, ended = storage.leases
+    return SinkContext(
+        job, uid, node.schema, run, storage.shown, storage.directory, lease=lease, ended=ended, checkpoint=checkpoint
+    )
+
+
+@contextmanager
+def _told_at(node: Node) -> Iterator[None]:
+    """What is wrong with the plan is told with the user's line."""
+    try:
+        yield
+    except PlanError as error:
+        error.origin = error.origin or node.origin
+        raise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.connectors.live.callback_sink import DiscardSink
-from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.contract.base import Sink
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.storage import CheckpointStorage, MemoryStorage
 
@@ -16,7 +15,7 @@ def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> st
     if not isinstance(storage, MemoryStorage):
         return "its checkpoints are kept in a checkpoint_dir, which a second run would write to: run it without one"
     for node, uid in logical.uids.items():
-        if node.role == "sink" and not isinstance(node.spec, TableSink | DiscardSink):
+        if isinstance(node.spec, Sink) and node.spec.writes_outside:
             return f"its sink {uid!r} writes outside the job, so a second run would write again: use a TableSink"
         if node.role == "source" and not getattr(node.spec, "resettable", True):
             return f"its source {uid!r} cannot be read a second time: use one that can, such as from_table"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +17,9 @@ from pathlib import Path
 
 from workbench.connectors.parts.part_files import write_durably
 from workbench.durable.disk import make_folder_durably
+from workbench.durable.holder import Holder
 from workbench.from_json import made, parsed
+from workbench.printable import printable
 from workbench.redaction import redacted
 from workbench.runtime.storage import is_name
 
@@ -58,6 +61,8 @@ class JobRecord:
         started_us: when that process started it, microseconds since 1970.
         settings: that were given, as people write them.
         cell: that started it; None: a call of ``run``.
+        process: that wrote this.
+        directory: that it was written to, as people may see it.
     """
 
     name: str
@@ -65,6 +70,13 @@ class JobRecord:
     started_us: int
     settings: Mapping[str, str | int | float | bool | None]
     cell: Cell | None = None
+    process: Holder | None = None
+    directory: str = ""
+
+    @property
+    def writer(self) -> str:
+        """The process in words: `` by process 4321 on node-7 since 2026-07-01 12:00:00``; empty: not known."""
+        return "" if self.process is None else printable(f" by {self.process}")
 
     def to_json(self) -> bytes:
         """The record's file; secrets in URLs of the cell are left out."""
@@ -115,7 +127,7 @@ class KnownDirectories:
         if redacted(location) != location:
             return
         make_folder_durably(self._folder)
-        name = hashlib.sha256(location.encode()).hexdigest()[:16]
+        name = hashlib.sha256(os.fsencode(location)).hexdigest()[:16]
         write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
 
     def locations(self) -> list[str]:
@@ -126,9 +138,10 @@ class KnownDirectories:
                 if not file.is_file() or file.stat().st_size > _KNOWN_BYTES_MAX:
                     continue
                 location = made(str, parsed(file.read_bytes())["directory"])
+                exists = "://" in location or Path(location).is_dir()
             except (OSError, ValueError, KeyError, TypeError):
                 continue
-            if "://" not in location and not Path(location).is_dir():
+            if not exists:
                 file.unlink(missing_ok=True)
             else:
                 found.append(location)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from workbench.api.beginning.opening import Beginning, keep_held, matched, open_storage, regrouped
 from workbench.api.beginning.preparing import prepare_kernels
-from workbench.api.beginning.sink_places import check_sinks, check_tables, take_folders
+from workbench.api.beginning.sink_places import check_fresh, hold_places
 from workbench.api.job.job import Job
 from workbench.api.job.registry import check_free, forget, jobs, make_room, register
 from workbench.api.job.repeating import unrepeatable
@@ -34,6 +35,7 @@ from workbench.observer import JobObserver
 from workbench.operators.contract.executor import Executor
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
+from workbench.printable import printable
 from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
@@ -57,7 +59,7 @@ from workbench.telemetry.sampler import Sampler
 
 
 class _JobSampler(Sampler):
-    """Also gives the checkpoint directory and the sinks' folders free when the job has ended."""
+    """Also gives the checkpoint directory and the sinks' places free when the job has ended."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
@@ -93,7 +95,7 @@ class _JobSampler(Sampler):
     def keep(self, state: str) -> None:
         """Write down what there is to know of the job, for whoever finds its directory."""
         if (storage := self.directory()) is not None and self.record is not None:
-            self.record = replace(self.record, state=state)
+            self.record = replace(self.record, state=state, directory=printable(storage.shown))
             storage.keep(RECORD, self.record.to_json())
 
     def _leave(self) -> None:
@@ -154,6 +156,7 @@ def start_job(
             allow_non_restored_state=allow_non_restored_state,
         )
         make_room(running)
+    start = _Start(name, tempo=tempo)
     above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
 
     def claim() -> Beginning:
@@ -165,13 +168,14 @@ def start_job(
                 what = f"{manifest.place} of job {manifest.job!r}"
                 graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
                 manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-            check_tables(plan.logical, storage)
-            begin = Beginning(storage, manifest, first_id, graph, news, take_folders(plan.logical, name, storage))
+            places = hold_places(plan.logical, name, start.run, storage)
+            begin = Beginning(storage, manifest, first_id, graph, news, places)
         except BaseException:
             _let_go(Beginning(storage, None, first_id, plan.graph))
             raise
         try:
-            check_sinks(plan.logical, name, fresh=manifest is None)
+            if manifest is None:
+                check_fresh(plan.logical, name)
         except BaseException:
             _let_go(begin)
             raise
@@ -185,7 +189,7 @@ def start_job(
             raise
         begin, held = Beginning(MemoryStorage(), None, 1, plan.graph), error
     try:
-        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, _Start(name, tempo=tempo))
+        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, start)
     except BaseException:
         _let_go(begin)
         raise
@@ -209,6 +213,7 @@ class _Start:
         known: it is found by its name.
         first: number of its first frame.
         tempo: of the run whose place it takes; None: as the pipeline says.
+        run: identity of this run.
     """
 
     seed: str
@@ -216,6 +221,7 @@ class _Start:
     known: bool = True
     first: int = 0
     tempo: Tempo | None = None
+    run: str = field(default_factory=partial(secrets.token_hex, 8))
 
 
 def _start(
@@ -263,7 +269,7 @@ def _start(
         executor=sampler.executor,
         standby=held is not None,
         seed=zlib.crc32(start.seed.encode()),
-        run=secrets.token_hex(8),
+        run=start.run,
     )
     sampler.watch(master)
     sampler.driver = driver
@@ -320,7 +326,7 @@ def _start(
         for setting, value in values.items()
         if value is not None
     }
-    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, cell)
+    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, cell, Holder.this_process())
     if start.known:
         register(job)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.api.beginning.opening import matched, regrouped
-from workbench.api.beginning.sink_places import check_sinks
+from workbench.api.beginning.sink_places import check_fresh, check_places
 from workbench.api.job.job import Job
 from workbench.api.job.tuning import parse_replay_speed
 from workbench.connectors.contract.base import Guarantee
@@ -92,7 +92,7 @@ def planned(
         local_aggregation=settings.local_aggregation is not None,
         max_parallelism=settings.max_parallelism,
     )
-    check_sinks(logical, name, fresh=False)
+    check_places(logical)
     return Plan(settings, logical, graph)
 
 
@@ -182,7 +182,7 @@ def check_beginning(
     if manifest is not None and not manifest.ignored:
         matched(manifest, plan.graph, allow_non_restored_state=allow_non_restored_state)
     if not resume and restore is None:
-        check_sinks(plan.logical, name, fresh=True)
+        check_fresh(plan.logical, name)
 
 
 def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:

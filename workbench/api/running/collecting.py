@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from workbench.api.job.job import Job
+from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.live.callback_sink import CallbackSink
 
 _LOOK_S = 0.05
@@ -66,7 +67,7 @@ def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: in
             job.cancel()
     if not rows.enough.is_set():
         job.wait()  # says why it failed
-    return rows.table(schema)
+    return given_table(rows.table(schema), schema)
 
 
 def printed(rows: pa.Table) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from workbench.api.kept.job_record import RECORD, JobRecord, known_directories
 from workbench.api.running.pipeline import Pipeline
 from workbench.arguments import location_of
 from workbench.clock import SystemClock
+from workbench.durable.holder import is_alive
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, sentence_of
 from workbench.printable import printable
@@ -97,7 +97,7 @@ class FoundJob:
         if self.holder is not None:
             reached = f"run by {self.holder}"
         started = "Python" if self.record.cell is None else "%%stream"
-        facts = self.name, reached, f"started by {started}", redacted(self.directory)
+        facts = self.name, reached, f"started with {started}{self.record.writer}", redacted(self.directory)
         return tuple(map(printable, facts))  # type: ignore[return-value]  # as many
 
 
@@ -207,16 +207,6 @@ def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
     if not isinstance(files, LocalFiles):
         return lessee(files, SystemClock().now_us())
     holder = Holder.read(reader.bytes_of(LOCK).decode(errors="replace")) if files.exists(LOCK) else None
-    if holder is not None and holder.host == platform.node() and not _alive(holder.pid):
+    if holder is not None and holder.host == platform.node() and not is_alive(holder.pid):
         return None
     return holder
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # or a number that no process has
-        return False
-    except OSError:
-        return True  # it is somebody else's
-    return True

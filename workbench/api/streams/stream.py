@@ -27,6 +27,7 @@ from workbench.api.streams.transforming import custom_partitioner, filtered, map
 from workbench.api.streams.windowed import LATE, WindowedStream
 from workbench.arguments import as_given, whole_number
 from workbench.connectors.contract.base import Sink
+from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
 from workbench.connectors.files.line_parser import LineFormat
 from workbench.connectors.live.generator_source import GeneratorSource
@@ -84,7 +85,7 @@ class Stream:
             >>> wb.Stream.from_table(pa.table({"n": [1]})).schema.field("n").type
             DataType(int64)
         """
-        return self._end.schema
+        return forgetting(self._end.schema)
 
     @property
     def columns(self) -> list[str]:
@@ -621,7 +622,7 @@ class Stream:
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
             >>> counts = flights.key_by("origin").aggregate(flights=wb.count())
-            >>> job = counts.sink_to(wb.TableSink("counts", upsert="origin")).run("key_by", parallelism=2)
+            >>> job = counts.sink_to(wb.TableSink("counts", upsert_key="origin")).run("key_by", parallelism=2)
             >>> job.wait("60s"), sorted(job.table()["flights"].to_pylist())
             ('FINISHED', [1, 2])
         """
@@ -1080,16 +1081,16 @@ class Stream:
             Pipeline: table -> numbers
         """
         origin = caller()
-        if isinstance(sink, type) or not callable(getattr(sink, "check", None)):
+        if not isinstance(sink, Sink):
             raise PlanError(
                 f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')",
                 origin=origin,
             )
         try:
-            sink.check(self.schema)
+            sink.check(self._end.schema)
         except WorkbenchError as error:
             raise located(error, origin) from None
-        return Pipeline((Node(sink, (self._end,), self.schema, {}, None, origin),))
+        return Pipeline((Node(sink, (self._end,), self._end.schema, {}, None, origin),))
 
     @with_the_settings_of(Pipeline.run)
     def run(self, name: str = "job", **settings: Any) -> Job:
@@ -1134,7 +1135,7 @@ class Stream:
         whole_number(limit, "limit")
         return collected(
             lambda sink: self.sink_to(sink).run("collect", checkpoint_interval=None, restart=no_restart()),
-            self.schema,
+            self._end.schema,
             limit,
             parse_duration(timeout, "timeout"),
         )

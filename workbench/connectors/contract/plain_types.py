@@ -1,8 +1,9 @@
 """Columns as types whose rows can be chosen, put in order and compared.
 
 Arrow can hold text and bytes as *views*, and values as runs of equal ones, but it cannot take rows of either. Tables of
-other libraries have such columns (``pyarrow.table(frame)`` of a polars frame has views), so what comes from outside is
-brought into the plain form of the same values.
+other libraries have such columns (``pyarrow.table(frame)`` of a polars frame has views), so sources convert them to the
+plain type with the same values. The field's metadata remembers a view type, and follows the column wherever it passes
+unchanged; sinks that keep Arrow types convert it back.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_GIVEN = b"workbench:type"
+"""Field metadata with the type that a column had in its source, as a serialized schema."""
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -40,8 +44,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with columns of plain types."""
-    return pa.schema([_plain_field(field) for field in schema], schema.metadata)
+    """The schema with columns of plain types, which remember what they were."""
+    return pa.schema([_remembering(field) for field in schema], schema.metadata)
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -56,6 +60,59 @@ def plain_table(table: pa.Table) -> pa.Table:
         return table
     columns = [_plain(column, kind) for column, kind in zip(table.columns, schema.types, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def forgetting(schema: pa.Schema) -> pa.Schema:
+    """The schema without what its fields remember, for whoever prints it."""
+    return pa.schema([_split(field)[0] for field in schema], schema.metadata)
+
+
+def given_table(table: pa.Table, schema: pa.Schema, *, nested: bool = True) -> pa.Table:
+    """The table with the types that its columns had in their sources, for whoever reads it outside of the job.
+
+    Args:
+        table: as the job has it.
+        schema: of the same columns, with what they remember.
+        nested: views within lists, structs and maps, too.
+
+    Example:
+        >>> words = pa.table({"word": pa.array(["a"], pa.string_view())})
+        >>> given_table(plain_table(words), plain_schema(words.schema)).schema == words.schema
+        True
+    """
+    if not any(_GIVEN in (field.metadata or {}) for field in schema):
+        return table
+    fields = [_given_field(field, nested) for field in schema]
+    columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+
+
+def _given_field(field: pa.Field, nested: bool) -> pa.Field:
+    field, given = _split(field)
+    if given is None or not (nested or field.type.num_fields == 0):
+        return field
+    kind = pa.ipc.read_schema(pa.py_buffer(given)).field(0).type
+    # An operator may have made something else of the column under the same name, such as the keys of an outer join.
+    return field.with_type(kind) if plain_type(kind) == field.type else field
+
+
+def _split(field: pa.Field) -> tuple[pa.Field, bytes | None]:
+    """The field without what it remembers, and that."""
+    metadata = dict(field.metadata or {})
+    given = metadata.pop(_GIVEN, None)
+    return (field if given is None else field.with_metadata(metadata or None)), given
+
+
+def _remembering(field: pa.Field) -> pa.Field:
+    plain = _plain_field(field)
+    if plain is field:
+        return field
+    try:
+        pa.nulls(0, plain.type).cast(field.type)
+    except pa.ArrowNotImplementedError:  # runs within other values
+        return plain
+    given = pa.schema([field.remove_metadata()]).serialize().to_pybytes()
+    return plain.with_metadata({**(field.metadata or {}), _GIVEN: given})
 
 
 def _plain(column: pa.ChunkedArray, kind: pa.DataType) -> Any:

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from workbench.arguments import as_given, path_of
-from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
+from workbench.arguments import as_given, is_utf8, path_of
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.connectors.contract.block_reader import check_event_time, check_rate
 from workbench.connectors.contract.plain_types import plain_schema
 from workbench.connectors.contract.rate import Rate
@@ -46,7 +46,7 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileSource(Source):
     """The rows of files, file after file in the order of their paths.
 
     Which files there are is looked up when the source is made; those that are added later are read by a job that is
@@ -297,6 +297,9 @@ def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
                 f"there is no file {str(item)!r}: name files, a folder, or a pattern such as 'data/*.csv'"
             )
         found += own
+    for path in found:
+        if not is_utf8(path.absolute()):
+            raise SourceError(f"the path {str(path.absolute())!r} is not UTF-8, which Arrow cannot open: rename it")
     return tuple(sorted(set(found), key=str))
 
 

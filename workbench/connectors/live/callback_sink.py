@@ -9,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from workbench.arguments import true_or_false
-from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.contract.base import Guarantee, Sink
 from workbench.elements import Records
 from workbench.errors import RecordError, SettingError
 from workbench.operators.contract.base import Operator, Output
@@ -17,7 +17,7 @@ from workbench.raised import PASSING, described
 
 
 @dataclass(frozen=True, slots=True)
-class CallbackSink:
+class CallbackSink(Sink):
     """Calls ``function(batch)`` with every record batch; after a recovery rows may come again.
 
     Source: D1: at least once, as Flink calls it; with idempotent calls the effect is exactly once.
@@ -39,20 +39,11 @@ class CallbackSink:
     function: Callable[..., object]
     name: str = "callback"
     event_times: bool = False
-    kind: ClassVar[str] = "sink"
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise SettingError(f"CallbackSink got {self.function!r}: pass a function of a batch, such as print")
         true_or_false(self.event_times, "event_times")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
-        return "at-least-once"
-
-    def check(self, schema: pa.Schema) -> None:
-        """Every schema will do."""
 
     def describe(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))
@@ -81,7 +72,7 @@ class _CallbackSinkLogic(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscardSink:
+class DiscardSink(Sink):
     """Drops every record: for measuring what comes before.
 
     Source: E1, E2: what the throughput of a job is measured with; Flink's ``DiscardingSink``.
@@ -95,15 +86,8 @@ class DiscardSink:
     """
 
     name: str = "discard"
-    kind: ClassVar[str] = "sink"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
-        return "exactly-once"
-
-    def check(self, schema: pa.Schema) -> None:
-        """Every schema will do."""
+    guarantee: ClassVar[Guarantee] = "exactly-once"
+    writes_outside: ClassVar[bool] = False
 
     def describe(self) -> str:
         return "discards all rows"

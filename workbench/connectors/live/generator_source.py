@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.connectors.contract.base import SourceReader
+from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.errors import RecordError
 from workbench.raised import PASSING, described, shown
 
 
 @dataclass(frozen=True)
-class GeneratorSource:
+class GeneratorSource(Source):
     """Rows computed by ``function(offset, n)``: those with the numbers [offset, offset + n), as one batch.
 
     The function must give the same row for the same number every time, whatever the batch it is part of: then the

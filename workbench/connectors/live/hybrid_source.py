@@ -20,7 +20,7 @@ from workbench.operators.snapshots.pieces import value_in
 
 
 @dataclass(frozen=True)
-class HybridSource:
+class HybridSource(Source):
     """One source made of two: the same program runs over the past, as fast as it can be read, then over the present.
 
     Each subtask goes over to the live source when it has read its share of the history, and reads nothing of it before:
@@ -57,12 +57,17 @@ class HybridSource:
     def schema(self) -> pa.Schema:
         """Of both; a column is nullable when it is in one of them."""
         pairs = zip(self.history.schema, self.live.schema, strict=True)
-        return pa.schema([pa.field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs])
+        return pa.schema([a.with_nullable(a.nullable or b.nullable) for a, b in pairs])
 
     @property
     def event_time(self) -> str | None:
         """The history's column; the live source may name another."""
         return self.history.event_time
+
+    @property
+    def replay(self) -> ReplaySource | None:
+        """That of the history."""
+        return cast("ReplaySource | None", self.history.replay)
 
     @property
     def resettable(self) -> bool:
@@ -80,7 +85,7 @@ class HybridSource:
 
     def create(self, pace: Pace | None = None) -> SourceReader:
         """A reader for one subtask; `pace` is for a replayed history."""
-        history = self.history.create(pace) if isinstance(self.history, ReplaySource) else self.history.create()
+        history = self.history.create() if self.replay is None else self.replay.create(pace)
         return HybridReader(history, self.live.create(), self.schema)
 
 
@@ -107,6 +112,9 @@ class HybridReader(SourceReader):
         self._clock = context.clock
         self.history.open(context)
         self.live.open(context)
+
+    def parts(self, uid: str) -> dict[str, SourceReader]:
+        return {f"{uid}.history": self.history, f"{uid}.live": self.live}
 
     def splits(self) -> Sequence[str]:
         phase = "live" if self._is_live else "history"
@@ -165,15 +173,11 @@ def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
 
     Past and present have rates of their own: who reads the past at full speed does not want that for the present.
     """
-    parts = {uid: reader}
-    if isinstance(reader, HybridReader):
-        parts = {f"{uid}.history": reader.history, f"{uid}.live": reader.live}
-    for name, part in parts.items():
+    for name, part in reader.parts(uid).items():
         if hasattr(part, "rate"):  # all there is to being `Rated`, and much faster than to ask whether it is
             yield name, cast(Rated, part)
 
 
 def replayed(source: object) -> ReplaySource | None:
     """The replay that a source is, or that it begins with."""
-    history = source.history if isinstance(source, HybridSource) else source
-    return history if isinstance(history, ReplaySource) else None
+    return cast("ReplaySource | None", getattr(source, "replay", None))

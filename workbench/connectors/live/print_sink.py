@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 
 from workbench.arguments import whole_number
-from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.contract.base import Sink
 from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, OperatorContext, Output
@@ -22,7 +21,7 @@ def _write_to_stdout(text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintSink:
+class PrintSink(Sink):
     """Prints rows as ``1> origin=JFK, flights=3``, where 1 is the first subtask, as Flink does.
 
     Source: Flink's ``PrintSink``.
@@ -46,19 +45,10 @@ class PrintSink:
     limit: int | None = None
     write: Callable[[str], object] = _write_to_stdout
     name: str = "print"
-    kind: ClassVar[str] = "sink"
 
     def __post_init__(self) -> None:
         if self.limit is not None and whole_number(self.limit, "limit", -(2**63)) < 0:
             raise SettingError(f"limit is {self.limit}: it counts rows and is not negative; None prints all")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
-        return "at-least-once"
-
-    def check(self, schema: pa.Schema) -> None:
-        """Every schema will do."""
 
     def describe(self) -> str:
         return "all rows" if self.limit is None else f"first {self.limit} rows of each subtask"

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.arguments import text_of, whole_number
-from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
@@ -35,7 +35,7 @@ State = Literal["closed", "connecting", "connected", "ended"]
 
 
 @dataclass(frozen=True)
-class SocketSource:
+class SocketSource(Source):
     """Records from a TCP server, one to a line.
 
     What a connection has delivered cannot be asked for again: the source is *not resettable*. After a failure the

@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from workbench.arguments import path_of
-from workbench.connectors.parts.part_formats import encode_parquet
+from workbench.connectors.parts.part_formats import decode_parquet, encode_parquet
 from workbench.connectors.parts.part_sink import PartFormat, PartSink
 from workbench.errors import SettingError, unknown
 
@@ -51,4 +51,4 @@ class ParquetSink(PartSink):
 @cache
 def _parquet(compression: str) -> PartFormat:
     """One for each compression, so that two sinks have the same."""
-    return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=compression))
+    return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=compression), decode_parquet)

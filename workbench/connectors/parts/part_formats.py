@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.parts.part_sink import PartFormat
 
 PartFormatName = Literal["parquet", "csv", "json"]
@@ -36,8 +37,15 @@ _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_b
 def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
     """The rows as the bytes of a Parquet file."""
     buffer = pa.BufferOutputStream()
-    pq.write_table(rows, buffer, compression=compression)
+    # Arrow's writer cannot slice views within other values.
+    pq.write_table(given_table(rows, rows.schema, nested=False), buffer, compression=compression)
     return buffer.getvalue()
+
+
+def decode_parquet(data: bytes) -> list[dict[str, Any]]:
+    """The rows of the bytes of a Parquet file."""
+    rows: list[dict[str, Any]] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
+    return rows
 
 
 def encode_csv(rows: pa.Table) -> pa.Buffer:
@@ -112,7 +120,7 @@ _ENCODER = json.JSONEncoder(
 )
 
 PART_FORMATS: Mapping[PartFormatName, PartFormat] = {
-    "parquet": PartFormat("Parquet", ".parquet", encode_parquet),
-    "csv": PartFormat("CSV", ".csv", encode_csv),
-    "json": PartFormat("JSON", ".jsonl", encode_json),
+    "parquet": PartFormat("Parquet", ".parquet", encode_parquet, decode_parquet),
+    "csv": PartFormat("CSV", ".csv", encode_csv, lambda data: data.decode().splitlines()[1:]),
+    "json": PartFormat("JSON", ".jsonl", encode_json, lambda data: data.decode().splitlines()),
 }

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,9 +23,10 @@ from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.parts.part_files import PartFile, make_folder, read_verified, take_folder
 from workbench.connectors.parts.part_names import SavedPart, SavedParts, order_of, part_name, pending_name, writer_of
+from workbench.connectors.parts.sink_folder import SinkFolder
 from workbench.durable.deferred import Deferred
 from workbench.durable.disk import DISK
 from workbench.elements import Records
@@ -46,14 +48,16 @@ class PartFormat:
         suffix: of the files, such as ``".csv"``.
         encode: makes a file's bytes (any buffer); raises pa.ArrowInvalid or pa.ArrowNotImplementedError for types that
             the format cannot hold, also without a row.
+        decode: the rows of such bytes, or the lines that hold them.
     """
 
     name: str
     suffix: str
     encode: Callable[[pa.Table], Any]
+    decode: Callable[[bytes], Iterable[object]]
 
 
-class PartSink:
+class PartSink(Sink):
     """A sink that writes parts into a folder of its own; a frozen dataclass with a `path` and a format.
 
     Attributes:
@@ -61,12 +65,7 @@ class PartSink:
     """
 
     path: str | Path
-    kind: ClassVar[str] = "sink"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
-        return "exactly-once"
+    guarantee: ClassVar[Guarantee] = "exactly-once"
 
     @cached_property
     def folder(self) -> Path:
@@ -94,7 +93,8 @@ class PartSink:
                 f"{self.part_format.name} cannot hold these columns: {refusal}; convert or drop them before the sink"
             ) from refusal
         place = self.folder
-        existing = next(folder for folder in (place, *place.parents) if folder.exists())
+        with _looked_into(place):
+            existing = next(folder for folder in (place, *place.parents) if folder.exists())
         if not existing.is_dir():
             raise SinkError(f"{existing} is a file, not a folder: choose another path for the sink")
         if not os.access(existing, os.W_OK | os.X_OK):
@@ -102,25 +102,26 @@ class PartSink:
                 f"the folder {existing} cannot be written: choose another path for the sink or change its permissions"
             )
 
-    def check_fresh(self) -> None:
-        """Refuse to start afresh in a folder that holds committed rows; no need to call it before a restore.
+    def place(self) -> Place:
+        """The folder."""
+        return Place(os.path.realpath(self.folder))
 
-        Raises:
-            CommittedRowsError: the folder holds parts.
-        """
+    def hold(self, context: SinkContext) -> SinkFolder:
+        """Lock the folder; whoever takes over the lease of a job's checkpoints takes over its folders, too."""
+        return SinkFolder(self.folder, context.job, context.lease, context.ended)
+
+    def check_fresh(self, context: SinkContext) -> None:
+        """Refuse to start afresh in a folder that holds parts."""
         _check_fresh(self.folder)
 
-    def check_restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """Refuse to go back behind committed rows.
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Refuse to go back behind parts of later checkpoints."""
+        saved = SavedParts.of(snapshots, self.folder, self.part_format.suffix)
+        _check_none_later(self.folder, saved.checkpoint, context.checkpoint)
 
-        Args:
-            snapshots: of all subtasks, of one checkpoint.
-
-        Raises:
-            CheckpointError: no sink of this kind saves that.
-            SinkError: the folder holds parts of later checkpoints.
-        """
-        _check_none_later(self.folder, SavedParts.of(snapshots, self.folder, self.part_format.suffix).checkpoint)
+    def committed(self) -> Iterable[object]:
+        """The rows in the parts; of text the lines."""
+        return [row for part in _parts(self.folder) for row in self.part_format.decode(part.read_bytes())]
 
     def describe(self) -> str:
         return str(self.path)
@@ -324,13 +325,14 @@ def _check_fresh(folder: Path) -> None:
         )
 
 
-def _check_none_later(folder: Path, checkpoint_id: int) -> None:
+def _check_none_later(folder: Path, checkpoint_id: int, checkpoint: str = "") -> None:
     """Refuse to go back to this checkpoint where parts of later ones are."""
     later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
     if later:
         raise CommittedRowsError(
-            f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than checkpoint {checkpoint_id} to"
-            " restore, and its rows would come twice: restore that checkpoint, or choose another path"
+            f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than "
+            f"{checkpoint or f'checkpoint {checkpoint_id}'} to restore, and its rows would come twice: restore that "
+            "checkpoint, or choose another path"
         )
 
 
@@ -342,9 +344,21 @@ def _parts(folder: Path) -> list[Path]:
 def _all_in(folder: Path) -> list[Path]:
     """All files of a folder; none where it does not exist."""
     try:
-        return list(folder.iterdir())
+        with _looked_into(folder):
+            return list(folder.iterdir())
     except FileNotFoundError:
         return []
+
+
+@contextmanager
+def _looked_into(folder: Path) -> Iterator[None]:
+    """A folder that this user may not look into is told by name."""
+    try:
+        yield
+    except PermissionError as error:
+        raise SinkError(
+            f"cannot look into the folder {folder}: {error.strerror}; change its permissions or choose another path"
+        ) from error
 
 
 def _epoch(part: Path) -> int:
@@ -368,4 +382,4 @@ def _refusal(part_format: PartFormat, schema: pa.Schema) -> pa.ArrowException | 
 
 def _a_row_of_nulls(schema: pa.Schema) -> pa.Table:
     """What shows at once that a format lacks a type; without a row some would not."""
-    return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema.names)
+    return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema=schema)

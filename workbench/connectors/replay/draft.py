@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from workbench.arguments import is_utf8
 from workbench.connectors.replay.manifest import MANIFEST, LogFile, Manifest, describe_file
 from workbench.durable.disk import make_folder_durably, sync_path
 from workbench.durations import format_instant
@@ -47,6 +48,8 @@ class LogDraft:
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
         self._place = os.path.realpath(path)  # what is written goes where a link leads
         place = Path(self._place)
+        if not is_utf8(place):
+            raise HistoryError(f"the path {self._place!r} is not UTF-8, which Arrow cannot open: choose another path")
         with writing(path):
             if place.exists() and not (place / MANIFEST).is_file() and (not place.is_dir() or any(place.iterdir())):
                 raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")

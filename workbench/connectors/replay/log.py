@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from workbench.arguments import as_given, path_of
+from workbench.arguments import as_given, is_utf8, path_of
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay.cursor import Cursor
 from workbench.connectors.replay.draft import LogDraft, writing
@@ -63,6 +63,8 @@ class ReplayLog:
             HistoryError: no such log, not a log, or one with missing or cut files.
         """
         folder = path_of(path, "path")
+        if not is_utf8(folder.absolute()):
+            raise HistoryError(f"the path {str(folder.absolute())!r} is not UTF-8, which Arrow cannot open: rename it")
         try:
             size = size_of_regular(folder, MANIFEST)
             if size > _MANIFEST_MAX:

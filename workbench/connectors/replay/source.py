@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil, counted
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.connectors.replay.cursor import Cursor
 from workbench.connectors.replay.log import ReplayLog
 from workbench.connectors.replay.pace import Pace
@@ -20,7 +20,7 @@ from workbench.operators.snapshots.pieces import value_in
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaySource:
+class ReplaySource(Source):
     """A replay log as a source.
 
     How the runtime uses it, unlike other sources, because all readers of a job share one pace::
@@ -44,6 +44,11 @@ class ReplaySource:
 
     log: ReplayLog
     speed: float = math.inf
+
+    @property
+    def replay(self) -> ReplaySource:
+        """Itself."""
+        return self
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,7 +79,7 @@ BREATH_US = 5_000
 records, which would each cost a step."""
 
 
-class ReplayReader:
+class ReplayReader(SourceReader):
     """Reads the channels i with ``i % parallelism == subtask``; each is a split, named by its number.
 
     It reads from the channel whose next record arrived first, up to a chunk: so with chunks of one record the channels

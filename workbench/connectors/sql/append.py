@@ -68,7 +68,7 @@ class AppendLogic(Operator):
 
     def notify_complete(self, checkpoint_id: int) -> None:
         if due := [epoch for epoch in self._pending if epoch.number <= checkpoint_id]:
-            self._runs = self._table.commit(self._writer, self._runs, due)
+            self._runs = self._table.commit(self._writer, self._runs, due, self._run)
             self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -83,7 +83,7 @@ class AppendLogic(Operator):
             return
         _check_none_later(self._table, saved)
         # In the name of the run that took the checkpoint: whoever else begins with it finds them there.
-        self._table.commit(self._writer, saved.runs, saved.epochs)
+        self._table.commit(self._writer, saved.runs, saved.epochs, self._run)
 
     def _begin(self) -> None:
         """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
@@ -93,28 +93,29 @@ class AppendLogic(Operator):
             self._begun = True
 
 
-def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema) -> None:
+def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
     """Refuse to go back behind committed rows, and what no sink saves.
 
     Args:
         table: that they are in.
         snapshots: of all subtasks, of one checkpoint; at least one is not empty.
         schema: of the rows.
+        checkpoint: in words.
 
     Raises:
         CommittedRowsError: the table has rows of later epochs.
         CorruptCheckpointError: no sink of this kind saves that.
         CheckpointError: the rows had other columns.
     """
-    _check_none_later(table, _Saved.of(snapshots, table, schema))
+    _check_none_later(table, _Saved.of(snapshots, table, schema), checkpoint)
 
 
-def _check_none_later(table: SqlTable, saved: _Saved) -> None:
+def _check_none_later(table: SqlTable, saved: _Saved, checkpoint: str = "") -> None:
     if (committed := table.committed(saved.writer)) > saved.checkpoint:
         raise CommittedRowsError(
-            f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than checkpoint "
-            f"{saved.checkpoint} to restore, which would come twice: restore a checkpoint that is not older, or choose "
-            "another table"
+            f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than "
+            f"{checkpoint or f'checkpoint {saved.checkpoint}'} to restore, which would come twice: restore a "
+            "checkpoint that is not older, or choose another table"
         )
 
 

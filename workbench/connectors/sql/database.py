@@ -19,12 +19,14 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from workbench.arguments import text_of
+from workbench.arguments import is_utf8, text_of
 from workbench.connectors.parts.part_files import make_folder
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
+WAIT_S = 10.0
+"""How long a transaction waits for other programs' transactions."""
 _SHOWN = 200
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
 
@@ -52,8 +54,11 @@ class Engine(Protocol):
         """
         ...
 
-    def open(self, path: Path) -> AbstractContextManager[Any]:
-        """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises."""
+    def open(self, path: Path, wait_s: float) -> AbstractContextManager[Any]:
+        """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises.
+
+        It waits so long for other programs' transactions.
+        """
         ...
 
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
@@ -140,11 +145,12 @@ class Database:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
 
     @contextmanager
-    def transaction(self, purpose: str) -> Iterator[Any]:
+    def transaction(self, purpose: str, wait_s: float = WAIT_S) -> Iterator[Any]:
         """A connection whose statements are committed together when the block ends, or not at all.
 
         Args:
             purpose: what is being done, for errors: ``write to the table 'delays'``.
+            wait_s: how long other programs' transactions are waited for; 0: nor are those of this process.
 
         Raises:
             SinkError: the database refuses, or another program has it locked.
@@ -152,13 +158,22 @@ class Database:
         """
         make_folder(self.path.parent)
         lock = _lock_of(Path(os.path.realpath(self.path)))
+        if not lock.held.acquire(blocking=wait_s > 0):
+            raise SinkError(f"cannot {purpose} of {self.url}: it is in use; try again")
         try:
-            with lock.held, self.engine.open(self.path) as connection:
+            with self.engine.open(self.path, wait_s) as connection:
                 yield connection
         except self.engine.errors as error:
             fact = first_line_of(error)  # below it DuckDB shows the statement
             kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
             raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
+        finally:
+            lock.held.release()
+
+
+def rest(seconds: float) -> None:
+    """Let another program finish its transaction."""
+    threading.Event().wait(seconds)
 
 
 def is_path(text: str) -> bool:
@@ -168,7 +183,7 @@ def is_path(text: str) -> bool:
         >>> is_path("delays.db"), is_path("a\\0b")
         (True, False)
     """
-    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+    return "\0" not in text and is_utf8(text)
 
 
 def quoted(name: str) -> str:

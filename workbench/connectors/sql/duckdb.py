@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from workbench.connectors.sql.database import quoted, quoted_list
-from workbench.errors import PlanError
+from workbench.connectors.sql.database import is_path, quoted, quoted_list, rest
+from workbench.errors import PlanError, SinkError
 
 _ROWS = "workbench_rows"
+_LOOK_AGAIN_S = 0.02
 
 
 class DuckDB:
@@ -58,9 +59,13 @@ class DuckDB:
         _package()
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[Any]:
+    def open(self, path: Path, wait_s: float) -> Iterator[Any]:
         """A transaction; the file is given free behind it."""
-        connection = _package().connect(str(path))
+        if not is_path(str(path)):
+            raise SinkError(
+                f"DuckDB cannot open {path}, which is not UTF-8: rename its folders, or choose another file"
+            )
+        connection = _connected(str(path), wait_s)
         try:
             connection.execute("BEGIN TRANSACTION")
             yield connection
@@ -106,6 +111,18 @@ _FAMILIES = {
     "TIME": (pa.types.is_time,),
     "INTERVAL": (pa.types.is_duration,),
 }
+
+
+def _connected(path: str, wait_s: float) -> Any:
+    """A connection, once no other process has the file open."""
+    for left in range(int(wait_s / _LOOK_AGAIN_S), -1, -1):
+        try:
+            return _package().connect(path)
+        except _package().IOException as error:
+            if "lock" not in str(error) or not left:
+                raise
+        rest(_LOOK_AGAIN_S)
+    raise AssertionError("the last attempt raises")
 
 
 def _package() -> Any:

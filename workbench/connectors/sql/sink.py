@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false
-from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
 from workbench.connectors.sql.append import AppendLogic, check_restore
 from workbench.connectors.sql.database import Database, Engine
 from workbench.connectors.sql.duckdb import DuckDB
+from workbench.connectors.sql.owner import OWNERS, TableOwner
 from workbench.connectors.sql.sqlite import SQLite
 from workbench.connectors.sql.table import COMMITS, SqlTable
 from workbench.connectors.sql.upsert import UpsertLogic
-from workbench.errors import PlanError, SettingError, SinkError, unknown
+from workbench.errors import SettingError, SinkError
+from workbench.expressions import ColumnName
 from workbench.operators.contract.base import Operator, Snapshot
-from workbench.state.key_columns import check_keys
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
 
-Mode = Literal["append", "upsert"]
-_MODES = ("append", "upsert")
+_OWN = (COMMITS, OWNERS)
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, init=False)
-class SqlSink:
+class SqlSink(Sink):
     """Writes to a table of an SQLite or DuckDB file.
 
     Appending is exactly once: the rows since the last barrier travel in the checkpoint, and when it is complete they
     are committed in one transaction together with its number (table ``workbench_commits``). What was committed is not
-    committed again, and a checkpoint that lies behind it is not restored. Of two jobs that go on from one savepoint
-    into the same table, or that have one name, the second one to commit fails: give it a table of its own. Jobs of
-    different names may append to one table. Rows are kept in memory until the barrier.
+    committed again, and a checkpoint that lies behind it is not restored. Rows are kept in memory until the barrier.
+
+    One job at a time writes to a table (table ``workbench_owners``): another one that starts meanwhile is refused. Jobs
+    of different names may append to one table one after the other; of two that continue one savepoint, or that have one
+    name, the second one is refused also then, because their rows would be mixed.
 
     Upserting writes as rows come, at least once a second, and before each checkpoint: readers need not wait for
     checkpoints. After a failure rows are written again, so a reader may see a key go back for a while; then every key
@@ -49,44 +52,37 @@ class SqlSink:
     Args:
         url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``); four slashes before an absolute path.
         table: letters, digits and ``_``.
-        mode: ``"append"``, or ``"upsert"``: a row takes the place of the one with the same keys.
-        keys: key columns, for upserts; none of them may be null, nor NaN in SQLite, which takes that for null.
+        upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them a row takes the place of the one with the
+            same key. None of them may be null, nor NaN in SQLite, which takes that for null. Without them rows are
+            appended.
         create: create the table where there is none; otherwise it must exist, with a column for each of the stream's
-            and, for upserts, a unique index on the keys.
+            and, for upserts, a unique index on the key.
 
     Raises:
-        SettingError: a URL, name or mode that cannot be used, upserts without keys, or keys without upserts.
+        SettingError: a URL, name or key that cannot be used.
+        ExpressionError: the key computes something.
 
     Example:
-        >>> SqlSink("sqlite:///delays.db", "delays", mode="upsert", keys=["origin"]).describe()
+        >>> SqlSink("sqlite:///delays.db", "delays", upsert_key="origin").describe()
         'sqlite:///delays.db delays by origin'
     """
 
     url: str
     table: str
-    mode: Mode
-    keys: tuple[str, ...]
+    upsert_key: tuple[str, ...]
     creates_table: bool
-    kind: ClassVar[str] = "sink"
 
     def __init__(
-        self, url: str, table: str, *, mode: Mode = "append", keys: Sequence[str] | None = None, create: bool = True
+        self, url: str, table: str, *, upsert_key: ColumnName | Sequence[ColumnName] = (), create: bool = True
     ) -> None:
         Database.at(url, ENGINES)
-        if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table == COMMITS:
+        if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table in _OWN:
             raise SettingError(
                 f"the table name {table!r} cannot be used: write letters, digits and '_', not starting with a digit, "
-                f"at most 63, and not {COMMITS!r}"
+                f"at most 63, and not {' or '.join(map(repr, _OWN))}"
             )
-        if mode not in _MODES:
-            raise SettingError(unknown("mode", mode, _MODES))
-        columns = (keys,) if isinstance(keys, str) else tuple(keys or ())
-        if mode == "upsert" and not columns:
-            raise SettingError("upserts need keys: name the columns that tell rows apart, keys=['origin']")
-        if mode == "append" and columns:
-            raise SettingError(f"appended rows have no keys, but keys is {', '.join(columns)}: add mode='upsert'")
-        creates_table = true_or_false(create, "create")
-        values = {"url": url, "table": table, "mode": mode, "keys": columns, "creates_table": creates_table}
+        key, creates_table = upsert_key_of(upsert_key), true_or_false(create, "create")
+        values = {"url": url, "table": table, "upsert_key": key, "creates_table": creates_table}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -98,13 +94,13 @@ class SqlSink:
     @property
     def guarantee(self) -> Guarantee:
         """What it can keep: upserts are written again after a failure, to the same effect."""
-        return "exactly-once" if self.mode == "append" else "at-least-once"
+        return "at-least-once" if self.upsert_key else "exactly-once"
 
     @property
     def guarantee_reason(self) -> str:
         """Why it is no more."""
-        if self.mode == "append":
-            return "commits with the checkpoints"
+        if not self.upsert_key:
+            return ""
         return (
             "writes the rows since the last checkpoint again after a failure: every key converges to the row of a run "
             "without failures, but a reader may see it go back for a while"
@@ -113,7 +109,7 @@ class SqlSink:
     @cached_property
     def target(self) -> SqlTable:
         """The table in its database, which stays when the working directory changes."""
-        return SqlTable(Database.at(self.url, ENGINES), self.table, self.keys)
+        return SqlTable(Database.at(self.url, ENGINES), self.table, self.upsert_key)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse columns that the database cannot hold; nothing is created.
@@ -137,44 +133,39 @@ class SqlSink:
                     f"{database.engine.name} has no column type for {field.name!r}, which is {field.type}: "
                     "convert or drop it before the sink"
                 )
-        try:
-            check_keys(self.keys, schema)
-        except PlanError as error:
-            raise PlanError(f"the table {self.table!r} cannot be keyed so: {error}") from error
-        for key in self.keys:
+        check_upsert_key(self.upsert_key, schema, self.table)
+        for key in self.upsert_key:
             if database.engine.rounds(kind := schema.field(key).type):
                 raise SinkError(
                     f"{database.engine.name} rounds the key {key!r}, which is {kind}, so that two keys may become one: "
                     "convert it to microseconds before the sink"
                 )
 
-    def check_fresh(self, job: str, uid: str) -> None:
-        """Refuse to start afresh behind the rows that this job has committed to the table.
+    def place(self) -> Place:
+        """The table in the file; SQL takes letters of both cases for the same."""
+        return Place(os.path.realpath(self.target.database.path), self.table.lower())
 
-        Raises:
-            CommittedRowsError: it has committed some.
-            SinkError: another program has the database locked.
-        """
-        if self.mode == "append":
-            self.target.check_fresh(f"{job}/{uid}")
+    def hold(self, context: SinkContext) -> TableOwner:
+        """Take the table for the job."""
+        return TableOwner(self.target.database, self.table, context)
 
-    def check_restore(self, snapshots: Sequence[Snapshot], schema: pa.Schema) -> None:
-        """Refuse to go back behind committed rows, and what no sink saves.
+    def check_fresh(self, context: SinkContext) -> None:
+        """Refuse to start afresh behind the rows that this job has appended to the table."""
+        if not self.upsert_key:
+            self.target.check_fresh(f"{context.job}/{context.uid}")
 
-        Args:
-            snapshots: of all subtasks, of one checkpoint.
-            schema: of the rows.
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Refuse to go back behind appended rows, and what no sink saves."""
+        if not self.upsert_key:
+            check_restore(self.target, snapshots, context.schema, context.checkpoint)
 
-        Raises:
-            SinkError: the table has rows of later checkpoints.
-            CheckpointError: the rows had other columns, or no sink of this kind saves that.
-        """
-        if self.mode == "append":
-            check_restore(self.target, snapshots, schema)
+    def committed(self) -> Iterable[object]:
+        """The rows of the table."""
+        return self.target.rows()
 
     def describe(self) -> str:
-        return f"{self.url} {self.table}" + (f" by {', '.join(self.keys)}" if self.keys else "")
+        return f"{self.url} {self.table}" + (f" by {', '.join(self.upsert_key)}" if self.upsert_key else "")
 
     def create(self, schema: pa.Schema) -> Operator:
-        logic = AppendLogic if self.mode == "append" else UpsertLogic
+        logic = UpsertLogic if self.upsert_key else AppendLogic
         return logic(self.target, schema, creates_table=self.creates_table)

@@ -12,9 +12,6 @@ import pyarrow as pa
 
 from workbench.connectors.sql.database import quoted, quoted_list
 
-_WAIT_S = 10.0
-"""So long a transaction waits for another program's."""
-
 
 class SQLite:
     """Types: what SQLite has no type for, dates, instants and decimals, is text that sorts and reads back unchanged.
@@ -48,10 +45,10 @@ class SQLite:
         """Always there."""
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[sqlite3.Connection]:
+    def open(self, path: Path, wait_s: float) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the right to write from its beginning."""
         # Python's own way of beginning transactions is switched off: it does not cover all statements.
-        connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=wait_s, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield connection

@@ -17,6 +17,7 @@ import pyarrow as pa
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.parts.part_files import take_folder
 from workbench.connectors.sql.database import Database, quoted, quoted_list
+from workbench.connectors.sql.owner import check_owner, create_owners
 from workbench.errors import CommittedRowsError
 
 COMMITS = "workbench_commits"
@@ -64,6 +65,7 @@ class SqlTable:
         """
         take_folder(self.database.path.parent)
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            create_owners(connection)
             if create:
                 connection.execute(self._definition(schema))
             if not self.keys:
@@ -81,21 +83,23 @@ class SqlTable:
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
             )
 
-    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch]) -> Runs:
+    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
         """Add the rows of these epochs that are not there yet, and note them, in one transaction.
 
         Args:
             writer: whose rows they are.
             runs: the run that wrote them, and its past.
             epochs: of any subtasks, those of a subtask in ascending order.
+            run: that commits them.
 
         Returns:
             `runs`, without those of the past that the table has nothing of.
 
         Raises:
-            SinkError: the database refuses, or a run that is not of this past has written to the table.
+            SinkError: the database refuses, or a run that is not of this past has written to the table or taken it.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            check_owner(connection, self.database, self.name, run)
             notes = self._notes(connection, writer)
             for number, run in notes.values():
                 if not runs.include(run, number):
@@ -117,16 +121,18 @@ class SqlTable:
                     )
         return runs.among({run for _, run in notes.values()})
 
-    def upsert(self, rows: pa.Table) -> None:
+    def upsert(self, rows: pa.Table, run: str) -> None:
         """Write rows, each in the place of the one with its keys, in one transaction.
 
         Args:
             rows: with different keys.
+            run: that writes them.
 
         Raises:
-            SinkError: the database refuses.
+            SinkError: the database refuses, or another run has taken the table.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
+            check_owner(connection, self.database, self.name, run)
             self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
 
     def committed(self, writer: str) -> int:
@@ -138,13 +144,26 @@ class SqlTable:
         if not self.database.path.exists():
             return 0
         with self.database.transaction(f"read the epochs in the table {self.name!r}") as connection:
-            found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (COMMITS,))
-            if found.fetchone() is None:  # DuckDB has this view, too
+            if not _is_there(connection, COMMITS):
                 return 0
             last = connection.execute(
                 f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
             )
             return int(last.fetchone()[0] or 0)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows, nested values as text; none where the table is not there.
+
+        Raises:
+            SinkError: the database cannot be read.
+        """
+        if not self.database.path.exists():
+            return []
+        with self.database.transaction(f"read the table {self.name!r}") as connection:
+            if not _is_there(connection, self.name):
+                return []
+            rows = connection.execute(f"SELECT * FROM {quoted(self.name)}").fetchall()
+        return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
 
     def check_fresh(self, writer: str) -> None:
         """Refuse to start afresh where this writer has committed rows.
@@ -180,3 +199,9 @@ class SqlTable:
         others = [name for name in schema.names if name not in self.keys]
         changes = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
         return f"ON CONFLICT ({quoted_list(self.keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
+
+
+def _is_there(connection: Any, table: str) -> bool:
+    """Whether the database has a table of this name; DuckDB has this view, too."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    return bool(found.fetchall())

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.clock import Clock, SystemClock
+from workbench.connectors.contract.upsert_key import check_no_nulls, no_key
 from workbench.connectors.sql.table import SqlTable
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.elements import Records
-from workbench.errors import SinkError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 
 FLUSH_ROWS = 10_000
@@ -25,34 +25,28 @@ class UpsertLogic(Operator):
         self._creates_table = creates_table
         self._clock: Clock = SystemClock()
         self._latest = LatestRows(table.keys, schema)
+        self._run = ""
         self._due_us: int | None = None
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
+        self._run = context.run
         if context.subtask == 0:
             self._table.prepare(self._schema, create=self._creates_table)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        for key in self._table.keys:
-            if (nothing := self._nothing_in(records.batch.column(key))) is not None:
-                raise SinkError(
-                    f"the key {key!r} of a row for the table {self._table.name!r} is {nothing}, which finds no row to "
-                    f"take the place of: filter such rows out, or fill them in (coalesce)"
-                )
+        check_no_nulls(records.batch, self._table.keys, self._table.name)
+        engine = self._table.database.engine
+        if not engine.stores_nan:
+            for key in self._table.keys:
+                column = records.batch.column(key)
+                if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+                    raise no_key(key, self._table.name, f"NaN, in {engine.name} a null")
         self._latest.add(records.batch)
         if len(self._latest) >= FLUSH_ROWS:
             self._flush()
         elif self._due_us is None:
             self._due_us = self._clock.now_us() + FLUSH_US
-
-    def _nothing_in(self, keys: pa.Array) -> str | None:
-        """What some of the keys are that is no key in a database; None: all are keys."""
-        if keys.null_count:
-            return "null"
-        engine = self._table.database.engine
-        if pa.types.is_floating(keys.type) and not engine.stores_nan and pc.any(pc.is_nan(keys)).as_py():
-            return f"NaN, in {engine.name} a null"
-        return None
 
     def next_time_us(self) -> int | None:
         return self._due_us
@@ -66,6 +60,6 @@ class UpsertLogic(Operator):
 
     def _flush(self) -> None:
         if len(self._latest):
-            self._table.upsert(self._latest.table())
+            self._table.upsert(self._latest.table(), self._run)
             self._latest = LatestRows(self._table.keys, self._schema)
         self._due_us = None

@@ -23,8 +23,9 @@ from typing import ClassVar, cast
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.saved_files import check_columns, impossible, saved_as
+from workbench.connectors.contract.upsert_key import check_no_nulls, check_upsert_key, upsert_key_of
 from workbench.connectors.parts.part_files import make_folder
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.connectors.tables.part_log import Part, PartLog, SavedPart, file_name
@@ -32,51 +33,49 @@ from workbench.connectors.tables.tables import Tables
 from workbench.durable.deferred import FILES
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
+from workbench.expressions import ColumnName
 from workbench.operators.contract.base import CommittedTables, Json, Operator, OperatorContext, Output, Snapshot
-from workbench.state.key_columns import check_keys
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _FOLDER = "tables"
 """Within ``OperatorContext.data_dir``; each table has a folder in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSink:
+@dataclass(frozen=True, init=False)
+class TableSink(Sink):
     """Keeps committed rows in the job: ``job.table(name)``.
 
     Source: D1: exactly once; rows are visible when the checkpoint that ends their epoch is complete.
 
     Args:
         name: of the table: letters, digits, ``_``, ``-`` and ``.``, not starting with a dot.
-        upsert: key columns; with them the table keeps only the latest row of each key. The input must be partitioned by
-            these columns, so that the rows of a key arrive in order at one subtask.
+        upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them the table keeps only the latest row of each
+            key. None of them may be null. The input must be partitioned by these columns, so that the rows of a key
+            arrive in order at one subtask.
 
     Raises:
-        SettingError: the name has other characters.
+        SettingError: the name has other characters, or the key is no column.
+        ExpressionError: the key computes something.
         PlanError: where the stream ends in it: an unknown key column, or one that cannot be a key.
 
     Example:
-        >>> TableSink("delays", upsert=["origin"]).describe()
+        >>> TableSink("delays", upsert_key="origin").describe()
         'delays by origin'
     """
 
     name: str
-    upsert: Sequence[str] = ()
-    kind: ClassVar[str] = "sink"
+    upsert_key: tuple[str, ...]
+    guarantee: ClassVar[Guarantee] = "exactly-once"
+    writes_outside: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        if _NAME.fullmatch(text_of(self.name, "the table name", "delays")) is None:
+    def __init__(self, name: str, upsert_key: ColumnName | Sequence[ColumnName] = ()) -> None:
+        if _NAME.fullmatch(text_of(name, "the table name", "delays")) is None:
             raise SettingError(
-                f"the table name {self.name!r} cannot be used: write letters, digits, '_', '-' and '.',"
+                f"the table name {name!r} cannot be used: write letters, digits, '_', '-' and '.',"
                 " not starting with a dot"
             )
-        keys = (self.upsert,) if isinstance(self.upsert, str) else tuple(self.upsert)
-        object.__setattr__(self, "upsert", keys)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
-        return "exactly-once"
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "upsert_key", upsert_key_of(upsert_key))
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse key columns that do not exist or cannot be compared.
@@ -84,31 +83,32 @@ class TableSink:
         Raises:
             PlanError: unknown key column, or one of a type that cannot be a key.
         """
-        try:
-            check_keys(self.upsert, schema)
-        except PlanError as error:
-            raise PlanError(f"the table {self.name!r} cannot be keyed so: {error}") from error
+        check_upsert_key(self.upsert_key, schema, self.name)
 
-    def check_restore(self, snapshots: Sequence[Snapshot], data_dir: Path | None, schema: pa.Schema) -> None:
-        """Read the files of committed rows that a restore would read.
+    def place(self) -> Place:
+        """The table, in the job."""
+        return Place(None, self.name)
 
-        Args:
-            snapshots: of all subtasks, of one checkpoint.
-            data_dir: as in ``OperatorContext``.
-            schema: of the rows.
+    def hold(self, context: SinkContext) -> None:
+        """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
+        if context.directory and context.data_dir is None:
+            raise PlanError(
+                f"the table {self.name!r} cannot be kept in {context.directory!r}: tables need a checkpoint_dir on this"
+                " machine; write to a ParquetSink, FileSink or SqlSink, or choose a local directory"
+            )
 
-        Raises:
-            CorruptCheckpointError: a file is missing or not what was written, or no sink of this kind saves that.
-            CheckpointError: the table had other columns.
-        """
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Read the files of committed rows that a restore would read."""
+        if not context.directory:
+            return
         saved = _Saved.of(snapshots, self.name)
-        for part in saved.parts_in(None if data_dir is None else data_dir / _FOLDER / self.name):
+        for part in saved.parts_in(None if context.data_dir is None else context.data_dir / _FOLDER / self.name):
             if part.file is not None:
                 for _, rows in part.read():
-                    check_columns(self.name, rows.schema, schema)
+                    check_columns(self.name, rows.schema, context.schema)
 
     def describe(self) -> str:
-        return f"{self.name} by {', '.join(self.upsert)}" if self.upsert else self.name
+        return f"{self.name} by {', '.join(self.upsert_key)}" if self.upsert_key else self.name
 
     def create(self, schema: pa.Schema) -> Operator:
         return _TableSinkLogic(self, schema)
@@ -139,13 +139,14 @@ class _TableSinkLogic(Operator):
         self._folder: Path | None = None
         self._tables: CommittedTables = Tables()
         self._subtask = 0
-        self._log = PartLog(None, partial(file_name, 0), spec.upsert, schema)
+        self._key = spec.upsert_key
+        self._log = PartLog(None, partial(file_name, 0), self._key, schema)
         self._begin()
 
     def open(self, context: OperatorContext) -> None:
         if context.tables is not None:
             self._tables = context.tables
-        self._tables.declare(self._spec.name, self._schema, self._spec.upsert)
+        self._tables.declare(self._spec.name, self._schema, self._key)
         self._subtask = context.subtask
         if context.data_dir is not None:
             self._folder = context.data_dir / _FOLDER / self._spec.name
@@ -155,12 +156,13 @@ class _TableSinkLogic(Operator):
                     f"the folder {self._folder} of the table {self._spec.name!r} is a link, and what lies behind it "
                     "may be anybody's: put the folder itself there, or start afresh in another checkpoint_dir"
                 )
-        self._log = PartLog(self._folder, partial(file_name, context.attempt), self._spec.upsert, self._schema)
+        self._log = PartLog(self._folder, partial(file_name, context.attempt), self._key, self._schema)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         if self._latest is None:
             self._batches.append(records.batch)
         else:
+            check_no_nulls(records.batch, self._key, self._spec.name)
             self._latest.add(records.batch)
         self._rows_in += len(records)
 
@@ -231,7 +233,7 @@ class _TableSinkLogic(Operator):
     def _begin(self) -> None:
         """Forget the rows that have come in: they belong to somebody else now."""
         self._batches: list[pa.RecordBatch] = []
-        self._latest = LatestRows(self._spec.upsert, self._schema) if self._spec.upsert else None
+        self._latest = LatestRows(self._key, self._schema) if self._key else None
         self._rows_in = 0
 
     def _take_pending(self) -> _Pending:

@@ -8,13 +8,13 @@ from typing import ClassVar
 import pyarrow as pa
 
 from workbench.arguments import table_of
-from workbench.connectors.contract.base import SourceReader
+from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.connectors.contract.plain_types import plain_table
 
 
 @dataclass(frozen=True)
-class TableSource:
+class TableSource(Source):
     """The rows of an Arrow table, in their order.
 
     Args:

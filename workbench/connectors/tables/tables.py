@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.errors import JobError, unknown
 
@@ -118,6 +119,8 @@ class _Table:
     epochs: dict[int, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
     """Held by those who look, never by those who commit."""
+    shown: tuple[pa.Table, pa.Table] | None = None
+    """The rows when they were read last, and the same in the types of their sources."""
 
     @classmethod
     def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
@@ -129,6 +132,13 @@ class _Table:
         for part in sorted(fresh, key=_order):
             self.view.add(part)
         return self.view
+
+    def read(self) -> pa.Table:
+        """All rows that the view shows, in the types of their sources; with the lock held."""
+        rows = self.look().table()
+        if self.shown is None or self.shown[0] is not rows:
+            self.shown = rows, given_table(rows, self.schema)
+        return self.shown[1]
 
 
 class Tables:
@@ -172,7 +182,7 @@ class Tables:
         """
         entry = self._entry(name)
         with entry.lock:
-            return entry.look().table()
+            return entry.read()
 
     def rows(self, name: str) -> int:
         """How many rows ``read`` returns; cheap: each committed row is looked at once."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.contract.base import table_of
 from workbench.drivers.contract.probes import Point
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
@@ -62,10 +62,10 @@ class Commits(Invariant):
         self._pending_rows = {owner: n for owner, n in self._pending_rows.items() if owner.partition("/")[0] in stays}
         self._epochs = {owner: rows for owner, rows in self._epochs.items() if owner.partition("/")[0] in stays}
         self._tables = {
-            uid: node.spec.name
+            uid: name
             for vertex in self.model.master.graph.vertices
             for node, uid in zip(vertex.nodes, vertex.uids, strict=True)
-            if isinstance(node.spec, TableSink)
+            if (name := table_of(node.spec))
         }
 
     def _is_newest(self, number: int) -> bool:

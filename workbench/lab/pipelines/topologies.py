@@ -53,7 +53,7 @@ class Trial:
         verify: sentences on how the committed rows differ from what must come out.
         parallelisms: from which every start of the job draws; mostly few tasks, of which all orders can be tried.
         on_time: no record is late.
-        folders: of its ParquetSinks, by uid.
+        folders: of its sinks that write files, by uid; the rows of Parquet parts are compared.
         outside: reads what is committed outside of the job, by the sink's uid; None: nothing is.
         upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
         records: a sink whose rows are records of the input, and which they must be; None: there is none.
@@ -98,13 +98,13 @@ def latest(chance: Random, folder: Path) -> Trial:
     for row in rows:
         seen[row.key] += 1
         counts[row.key, seen[row.key]] += 1
-    last = _rows((key, n, _sum(row.v for row in rows if row.key == key)) for key, n in seen.items())
+    last = _rows((key, n, _sum(row.v for row in rows if row.key == key)) for key, n in seen.items() if key is not None)
 
     def verify(outputs: Outputs) -> list[str]:
         every = _rows((key, n) for (key, n, _), copies in outputs["all"].items() for _ in range(copies))
         return [*_differences("all", every, counts), *_differences("latest", outputs["latest"], last)]
 
-    pipeline = rolling.sink_to(TableSink("latest", upsert=["key"])) + rolling.sink_to(TableSink("all"))
+    pipeline = rolling.filter(_KEYED).sink_to(TableSink("latest", upsert_key="key")) + rolling.sink_to(TableSink("all"))
     return Trial(pipeline, verify, upserts=("latest",))
 
 
@@ -296,7 +296,7 @@ def in_a_database(chance: Random, folder: Path) -> Trial:
     url, known = f"sqlite:///{folder}/out.db", stream.filter(_KEYED)
     appended = stream.select("n", "key").sink_to(SqlSink(url, "rows"))
     counts = known.key_by("key").aggregate(n=aggregations.count(), last=aggregations.max("n"))
-    upserted = counts.sink_to(SqlSink(url, "latest", mode="upsert", keys=["key"]))
+    upserted = counts.sink_to(SqlSink(url, "latest", upsert_key="key"))
     expected = Counter((row.n, row.key) for row in rows)
     groups = {key: [row.n for row in rows if row.key == key] for key in {row.key for row in rows} - {None}}
     last = Counter((key, len(numbers), max(numbers)) for key, numbers in groups.items())

@@ -12,19 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.api.running.pipeline import Pipeline
-from workbench.connectors.live.callback_sink import CallbackSink
-from workbench.connectors.parts.file_sink import FileSink
-from workbench.connectors.parts.parquet_sink import ParquetSink
-from workbench.connectors.sql.database import Database
-from workbench.connectors.sql.sink import ENGINES, SqlSink
-from workbench.connectors.tables.table_sink import TableSink
+from workbench.connectors.contract.base import Sink
 from workbench.errors import SettingError
 from workbench.lab.pipelines.committed import counted
 from workbench.lab.pipelines.comparing import Outputs, Rows
-from workbench.lab.pipelines.databases import read_table
 
 ROWS = "rows"
 """Under this name stands what the user's own function tells."""
+_NO_ROWS = "define rows(folder), which returns the rows that it has written, leave the sink away, or use wb.TableSink"
+_ELSEWHERE = "define stream(folder), which writes to the folder that it is given, or use wb.TableSink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +28,8 @@ class UserSinks:
     """The sinks of a pipeline.
 
     Attributes:
-        folders: of those that commit Parquet files, by uid.
-        readers: of those that write elsewhere, by a name for each.
+        folders: of those that write files, by uid.
+        readers: of those that write outside of the job, by a name for each.
         upserts: names of those whose rows may replace one another.
     """
 
@@ -63,47 +59,40 @@ def sinks_of(pipeline: Pipeline, folder: Path, rows: Callable[[Path], Any] | Non
     upserts = [ROWS]
     graph = pipeline.logical_graph()
     for node in graph.nodes:
-        sink: Any = node.spec
-        if node.role != "sink" or (isinstance(sink, CallbackSink) and rows is not None):
+        sink = node.spec
+        if not isinstance(sink, Sink) or not sink.writes_outside:
+            upserts += [sink.name] if isinstance(sink, Sink) and sink.upsert_key else []
             continue
-        if isinstance(sink, TableSink):
-            upserts += [sink.name] if sink.upsert else []
-        elif isinstance(sink, ParquetSink | FileSink) and _is_in(Path(sink.path), folder):
-            if (suffix := sink.part_format.suffix) == ".parquet":
-                folders.append((graph.uids[node], Path(sink.path)))
-            else:
-                readers[f"files of {graph.uids[node]}"] = partial(_lines, Path(sink.path), suffix)
-        elif isinstance(sink, SqlSink) and _is_in(path := Database.at(sink.url, ENGINES).path, folder):
-            name = f"table {sink.table} of {path.name}"
-            readers[name] = partial(read_table, path, sink.table, sink.url.partition(":")[0])
-            upserts += [name] if sink.mode == "upsert" else []
-        else:
+        place = sink.place()
+        if place is not None and place.path is not None and _is_in(Path(place.path), folder):
+            name = f"table {place.table} of {Path(place.path).name}" if place.table else f"files of {graph.uids[node]}"
+            readers[name] = partial(_read, sink)
+            upserts += [name] if sink.upsert_key else []
+            folders += [] if place.table else [(graph.uids[node], Path(place.path))]
+        elif place is not None or rows is None:
             raise SettingError(
                 f"a simulation runs the pipeline of {file} many times, and would write to {sink.describe()!r} each"
-                f" time: {_remedy(sink)}"
+                f" time: {_NO_ROWS if place is None else _ELSEWHERE}"
             )
     if rows is not None:
         readers[ROWS] = lambda: _told(rows(folder))
     return UserSinks(tuple(folders), tuple(readers.items()), tuple(upserts))
 
 
-def _remedy(sink: object) -> str:
-    if isinstance(sink, CallbackSink):
-        return "define rows(folder), which returns the rows that it has written, or use wb.TableSink"
-    if isinstance(sink, ParquetSink | FileSink | SqlSink):
-        return "define stream(folder), which writes to the folder that it is given, or use wb.TableSink"
-    return "leave the sink away, or use wb.TableSink"
+def _read(sink: Sink) -> Rows:
+    """The rows that a sink shows.
+
+    Raises:
+        SettingError: it does not tell them.
+    """
+    rows = sink.committed()
+    if rows is None:
+        raise SettingError(f"the sink {sink.name!r} does not tell what it has committed: define its committed()")
+    return _told(rows)
 
 
 def _is_in(path: Path, folder: Path) -> bool:
     return path.expanduser().resolve().is_relative_to(folder.resolve())
-
-
-def _lines(folder: Path, suffix: str) -> Rows:
-    """The lines of all committed files of text, without the names of the columns."""
-    begin = 1 if suffix == ".csv" else 0
-    parts = sorted(folder.glob(f"part-*{suffix}"))
-    return Counter((line,) for part in parts for line in part.read_text().splitlines()[begin:])
 
 
 def _told(rows: pa.Table | Iterable[object]) -> Rows:

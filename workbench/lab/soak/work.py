@@ -85,7 +85,7 @@ class Work:
         milestones = running.filter(f"n % {MILESTONE} = 0")
         return (
             windowed.sink_to(wb.TableSink(WINDOWS))
-            + running.sink_to(wb.TableSink(TOTALS, upsert=["key"]))
+            + running.sink_to(wb.TableSink(TOTALS, upsert_key="key"))
             + milestones.sink_to(wb.ParquetSink(self.parts))
             + running.sink_to(wb.CallbackSink(self._arrived, name=ARRIVALS))
         )

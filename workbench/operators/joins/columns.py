@@ -101,7 +101,7 @@ class JoinColumns:
         fields = []
         for field in left:
             kind = keys.get(field.name, field.type) if self.keeps_right else field.type
-            fields.append(pa.field(field.name, kind, field.nullable or self.keeps_right))
+            fields.append(pa.field(field.name, kind, field.nullable or self.keeps_right, field.metadata))
         taken = set(left.names)
         for field in right:
             if field.name in self.right_keys:
@@ -113,7 +113,7 @@ class JoinColumns:
                     "another suffix, or rename a column with select"
                 )
             taken.add(name)
-            fields.append(pa.field(name, field.type, field.nullable or self.keeps_left))
+            fields.append(pa.field(name, field.type, field.nullable or self.keeps_left, field.metadata))
         return pa.schema(fields)
 
 

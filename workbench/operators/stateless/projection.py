@@ -105,7 +105,8 @@ def computed_columns(
                 f"{operator} names the column {name!r} twice: give one of them another name", origin=origin
             )
         compiled = compile_expression(expression, schema, origin)
-        result[name] = (pa.field(name, compiled.type), compiled)
+        known = None if compiled.column is None else schema.field(compiled.column).metadata
+        result[name] = (pa.field(name, compiled.type, metadata=known), compiled)
     return result
 
 

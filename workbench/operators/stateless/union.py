@@ -40,12 +40,7 @@ class Union:
         inputs = [kept_schema(schema, self.kept) for schema in inputs]
         for number, schema in enumerate(inputs[1:], start=2):
             self._check(inputs[0], schema, number)
-        return pa.schema(
-            [
-                pa.field(column[0].name, column[0].type, any(item.nullable for item in column))
-                for column in zip(*inputs, strict=True)
-            ]
-        )
+        return pa.schema([_together(column) for column in zip(*inputs, strict=True)])
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {}
@@ -72,6 +67,13 @@ class Union:
                     f"and {_show(right)} in stream {number}: make them equal with select",
                     origin=self.origin,
                 )
+
+
+def _together(column: Sequence[pa.Field]) -> pa.Field:
+    """The column of all inputs; what one of them alone says of it is not true of the others."""
+    first = column[0]
+    known = first.metadata if all(item.metadata == first.metadata for item in column) else None
+    return pa.field(first.name, first.type, any(item.nullable for item in column), known)
 
 
 def _show(item: pa.Field | None) -> str:

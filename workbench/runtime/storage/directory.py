@@ -112,6 +112,13 @@ class DirectoryStorage:
         self._hold.check()
         self._files.write(name, (content,))
 
+    def kept(self, name: str) -> bytes:
+        """Such a file; empty where it is not there or cannot be read."""
+        try:
+            return self._reader.bytes_of(name) if self._files.exists(name) else b""
+        except (OSError, CheckpointError):
+            return b""
+
     def settle(self) -> None:
         """Make sure, some time after it was taken and before anything is done in it, that the directory is ours.
 

@@ -126,7 +126,9 @@ class LocalFiles:
             check_size(os.fstat(content.fileno()).st_size, most, source)
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
-        with pa.memory_map(source) as file:  # the system reads it when it is looked at, and may forget it again
+        with pa.memory_map(
+            os.fsencode(source)
+        ) as file:  # the system reads it when it is looked at, and may forget it again
             return file.read_buffer()
 
     def exists(self, path: str) -> bool:

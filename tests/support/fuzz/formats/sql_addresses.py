@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import workbench as wb
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.sql.sink import SqlSink
 
 from ..mutations import octets, texts, values
@@ -70,10 +71,10 @@ class SqlAddresses(Format):
 
     def read(self, trial: Trial, made: Any) -> None:
         url, table, keys = made
-        sink = SqlSink(url, table, mode="upsert" if keys else "append", keys=keys)
+        sink = SqlSink(url, table, upsert_key=keys or ())
         sink.check(SCHEMA)
         sink.describe()
         if sink.target.database.path.resolve().is_relative_to(trial.folder):
-            sink.check_fresh("another job", "out")
+            sink.check_fresh(SinkContext("another job", "out", SCHEMA))
             with sink.target.database.transaction("look") as connection:
                 connection.execute("SELECT 1")

@@ -45,7 +45,7 @@ class Campaigns:
         return {"sink": "sqlite"}
 
     def pipeline(self, limit: int | None) -> wb.Pipeline:
-        sink = wb.SqlSink(f"sqlite:///{self.path}", TABLE, mode="upsert", keys=["campaign", "window_start"])
+        sink = wb.SqlSink(f"sqlite:///{self.path}", TABLE, upsert_key=["campaign", "window_start"])
         return (
             self._events.views(limit, self._rate)
             .join(CAMPAIGN_OF, on="ad")

@@ -111,7 +111,7 @@ def watch(
     """
     work = Grouping(keys, PARALLELISM, 0)
     counts = work.counts(None)
-    pipeline = counts.sink_to(work.sink()) + counts.sink_to(wb.TableSink(TABLE, upsert=["key"]))
+    pipeline = counts.sink_to(work.sink()) + counts.sink_to(wb.TableSink(TABLE, upsert_key="key"))
     with scratch_folder("workbench-bench-") as folder:
         begin = time.perf_counter()
         job = pipeline.run(

@@ -1,0 +1,62 @@
+"""The columns by which a row takes the place of an earlier one, alike in every sink that upserts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from workbench.arguments import as_given
+from workbench.errors import PlanError, SettingError, SinkError
+from workbench.expressions import ColumnName, column_names
+from workbench.expressions.tree.expression import Expression
+from workbench.state.key_columns import check_keys
+
+
+def upsert_key_of(given: ColumnName | Sequence[ColumnName]) -> tuple[str, ...]:
+    """The names of the columns that a person wrote: one or several, as text or ``col(...)``.
+
+    Raises:
+        SettingError: something else.
+        ExpressionError: an expression that computes something.
+
+    Example:
+        >>> upsert_key_of("origin"), upsert_key_of(["origin", "day"])
+        (('origin',), ('origin', 'day'))
+    """
+    several = given if isinstance(given, str | Expression | list | tuple) else None
+    names = None if several is None else column_names(several, "upsert_key")
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise SettingError(f"upsert_key is {as_given(given)}: write columns, such as 'origin' or ['origin', 'day']")
+    return names
+
+
+def check_upsert_key(key: Sequence[str], schema: pa.Schema, table: str) -> None:
+    """Refuse key columns that do not exist or cannot be compared.
+
+    Raises:
+        PlanError: names the table and the column.
+    """
+    try:
+        check_keys(key, schema)
+    except PlanError as error:
+        raise PlanError(f"the table {table!r} cannot be keyed so: {error}") from error
+
+
+def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> None:
+    """Refuse rows that no row could take the place of, as databases do.
+
+    Raises:
+        SinkError: names the column and the table.
+    """
+    for name in key:
+        if batch.column(name).null_count:
+            raise no_key(name, table, "null")
+
+
+def no_key(name: str, table: str, what: str) -> SinkError:
+    """The error for a value that is no key."""
+    return SinkError(
+        f"the key {name!r} of a row for the table {table!r} is {what}, which finds no row to take the place of: filter "
+        "such rows out, or fill them in (coalesce)"
+    )
