@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from example_connectors import PARTS, LinesLogic, LinesSink, Numbers
-from test_simulate_command import results_of
+from searching_runs import results_of
 from waiting import until
 
 import workbench as wb

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from rich.console import Console
+from searching_runs import results_of
 
 from workbench.cli import main
 from workbench.cli.headway import Headway
@@ -32,6 +33,8 @@ from workbench.operators.windows.rows import KeptRecords
 
 USER = """
 import pyarrow as pa
+from searching_runs import results_of
+
 import workbench as wb
 
 clicks = pa.table({"user": ["a", "b", "c", "a"] * 5, "t": range(20), "tags": [["x"], []] * 10})
@@ -356,11 +359,6 @@ def stream(folder):
 def rows(folder):
     return [*written.values()]
 """
-
-
-def results_of(path: Path, seeds: int) -> list[SimulationResult]:
-    search = Search(str(path))
-    return [run_scenario(search.scenario(seed)) for seed in range(seeds)]
 
 
 def test_a_user_has_sinks_of_all_kinds_in_the_folder_of_a_run(tmp_path: Path) -> None:
