@@ -37,7 +37,7 @@ def test_joins_and_look_ups_take_columns() -> None:
 
 
 def test_the_columns_that_map_keeps_may_be_written_with_col() -> None:
-    mapped = numbers().map(lambda n: n + 1, {"m": pa.int64()}, keep=[col("k")])
+    mapped = numbers().map(lambda n: n + 1, {"m": pa.int64()}, columns=[col("n")], keep=[col("k")])
     assert mapped.collect(1).to_pylist() == [{"k": "a", "m": 2}]
 
 
@@ -147,7 +147,7 @@ def test_what_has_come_when_the_time_is_over_is_given() -> None:
 
 def test_a_job_that_fails_says_so() -> None:
     with pytest.raises(wb.JobError, match="division"):
-        numbers().map(lambda n: n // 0, {"m": pa.int64()}).collect()
+        numbers().map(lambda n: n // 0, {"m": pa.int64()}, columns="n").collect()
 
 
 def test_rows_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -809,9 +809,9 @@ def test_a_function_that_gets_an_instant_which_python_cannot_hold_says_so() -> N
             run(made).wait("1h")
 
 
-def test_a_function_of_columns_gets_no_wrapped_instant() -> None:
+def test_a_compiled_function_gets_no_wrapped_instant() -> None:
     table = pa.table({"until": pa.array([10**13], pa.timestamp("s"))})
-    stream = wb.Stream.from_table(table).filter(lambda until: until > 0)
+    stream = wb.Stream.from_table(table).filter(lambda until: until > 0, columns="until", compiled=True)
     with pytest.raises(JobError, match=r"a value of type timestamp\[s\] has more than 64 bits in microseconds"):
         run(stream).wait("1h")
 

@@ -91,7 +91,7 @@ def mapped_columns(error: Error, **policy: Any) -> wb.Stream:
             raise error()
         return n
 
-    return numbers().map(convert, OUT, **policy)
+    return numbers().map(convert, OUT, columns="n", **policy)
 
 
 def filtered(error: Error, **policy: Any) -> wb.Stream:
@@ -100,7 +100,7 @@ def filtered(error: Error, **policy: Any) -> wb.Stream:
             raise error()
         return True
 
-    return numbers().filter(convert, **policy)
+    return numbers().filter(convert, columns="n", **policy)
 
 
 def flattened(error: Error, **policy: Any) -> wb.Stream:

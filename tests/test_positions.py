@@ -61,8 +61,10 @@ def letters(stream: wb.Stream, **settings: Any) -> list[tuple[int, str | None]]:
 STEPS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "filter": lambda s: s.filter(col("n") % 3 != 1),
     "filter by its codes": lambda s: s.filter("n NOT IN (2, 30)"),
-    "filter by a function": lambda s: s.filter(lambda n: n % 5 != 2),
-    "a filter with dead letters": lambda s: s.filter(lambda n: n % 4 != 10 // (n % 7), on_error="dead_letter"),
+    "filter by a function": lambda s: s.filter(lambda n: n % 5 != 2, columns="n"),
+    "a filter with dead letters": lambda s: s.filter(
+        lambda n: n % 4 != 10 // (n % 7), columns="n", on_error="dead_letter"
+    ),
     "with_columns": lambda s: s.with_columns(twice=col("n") * 2),
     "select": lambda s: s.select("n", "t"),
     "map": lambda s: s.map(lambda record: {"n": record["n"], "t": record["t"]}, SCHEMA),
@@ -71,11 +73,15 @@ STEPS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
         SCHEMA,
         on_error="dead_letter",
     ),
-    "map of columns": lambda s: s.map(lambda n: n + 1, {"more": pa.int64()}, keep=["n", "t"]),
+    "map of columns": lambda s: s.map(lambda n: n + 1, {"more": pa.int64()}, columns="n", keep=["n", "t"]),
     "a map of columns with dead letters": lambda s: s.map(
-        lambda n: 7 // (n % 4), {"t": pa.int64()}, keep=["n"], on_error="dead_letter"
+        lambda n: 7 // (n % 4), {"t": pa.int64()}, columns="n", keep=["n"], on_error="dead_letter"
     ),
     "flat_map": lambda s: s.flat_map(lambda r: [{"n": r["n"], "t": r["t"]}] * (r["n"] % 4), SCHEMA),
+    "flat_map of columns": lambda s: s.flat_map(
+        lambda n: [n] * (n % 3), {"t": pa.int64()}, columns="n", keep="n", on_error="dead_letter"
+    ),
+    "filter by a record": lambda s: s.filter(lambda r: r["n"] % 4 != 10 // (r["n"] % 7), on_error="dead_letter"),
     "a flat_map with dead letters": lambda s: s.flat_map(
         lambda r: [{"n": r["n"], "t": r["t"] if row < 2 else "two"} for row in range(r["n"] % 4)],
         SCHEMA,
@@ -91,8 +97,8 @@ ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "flat_map": lambda s: s.flat_map(
         lambda r: [{"n": 1}, {"n": 1 // (r["n"] % 3)}], {"n": pa.int64()}, on_error="dead_letter"
     ),
-    "filter": lambda s: s.filter(lambda n: 3 % (n % 4) == 0, on_error="dead_letter"),
-    "columns": lambda s: s.map(lambda n: 1 // (n % 5), {"n": pa.int64()}, on_error="dead_letter"),
+    "filter": lambda s: s.filter(lambda n: 3 % (n % 4) == 0, columns="n", on_error="dead_letter"),
+    "columns": lambda s: s.map(lambda n: 1 // (n % 5), {"n": pa.int64()}, columns="n", on_error="dead_letter"),
     "batches": lambda s: s.map_batches(lambda batch: [][batch["n"][0].as_py() % 2 :][0], on_error="dead_letter"),
 }
 
@@ -398,12 +404,14 @@ FAILING: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "map": lambda s: s.map(lambda record: {"n": 1 // (record["n"] - 13)}, {"n": pa.int64()}),
     "unfit": lambda s: s.map(lambda record: {"n": record["n"] if record["n"] != 13 else "13"}, {"n": pa.int64()}),
     "flat_map": lambda s: s.flat_map(lambda record: [{"n": 1 // (record["n"] - 13)}], {"n": pa.int64()}),
-    "filter": lambda s: s.filter(lambda n: 1 // (n - 13) == 0),
-    "columns": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}),
-    "unfit columns": lambda s: s.map(lambda n: n if n != 13 else "13", {"n": pa.int64()}),
-    "too few columns": lambda s: s.map(lambda n: (n, n) if n != 13 else n, {"a": pa.int64(), "b": pa.int64()}),
-    "compiled": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, compiled=True),
-    "too large": lambda s: s.map(lambda n: 300 if n == 13 else n, {"n": pa.int8()}, compiled=True),
+    "filter": lambda s: s.filter(lambda n: 1 // (n - 13) == 0, columns="n"),
+    "columns": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, columns="n"),
+    "unfit columns": lambda s: s.map(lambda n: n if n != 13 else "13", {"n": pa.int64()}, columns="n"),
+    "too few columns": lambda s: s.map(
+        lambda n: (n, n) if n != 13 else n, {"a": pa.int64(), "b": pa.int64()}, columns="n"
+    ),
+    "compiled": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, columns="n", compiled=True),
+    "too large": lambda s: s.map(lambda n: 300 if n == 13 else n, {"n": pa.int8()}, columns="n", compiled=True),
 }
 
 

@@ -190,7 +190,7 @@ def test_a_job_that_has_ended_goes_back_and_ends_again(job: Job) -> None:
 
 def test_a_job_that_does_something_else_each_time_says_so() -> None:
     draw = random.Random(1)
-    stream = wb.Stream.from_table(pa.table({"n": list(range(64))})).filter(lambda n: draw.random() < 0.5)
+    stream = wb.Stream.from_table(pa.table({"n": list(range(64))})).filter(lambda record: draw.random() < 0.5)
     job = stream.rebalance().sink_to(wb.DiscardSink()).run(
         "dice", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None
     )  # fmt: skip

@@ -69,7 +69,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
             "sink_to got 'out', which is no sink: pass one, such as wb.TableSink('delays')",
         ),
         (lambda: clicks().sink_to(wb.TableSink), "which is no sink: pass one, such as wb.TableSink('delays')"),
-        (lambda: clicks().map(lambda n: n, {"m": pa.int64()}, keep=3), "keep is 3: name the columns to keep"),
+        (lambda: clicks().map(len, {"m": pa.int64()}, columns="n", keep=3), "keep is 3: name columns, such as keep="),
         (lambda: clicks().side_output([]), "unknown side output []"),
         (lambda: clicks().with_parallelism("2"), "parallelism is '2': write a whole number, such as 2"),
         (
@@ -175,8 +175,8 @@ SWITCHES: dict[str, Callable[[object], object]] = {
         name: partial(run_with, name)
         for name in ("resume", "allow_non_restored_state", "standby", "incremental", "local_aggregation")
     },
-    "filter": lambda value: clicks().filter(lambda n: n > 1, compiled=value),
-    "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, compiled=value),
+    "filter": lambda value: clicks().filter(lambda n: n > 1, columns="n", compiled=value),
+    "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", compiled=value),
     "ordered": lambda value: clicks().lookup_async(lookup, key="k", schema={"m": pa.int64()}, ordered=value),
     "overwrite": lambda value: of_arrow(overwrite=value),
     "progress": lambda value: of_arrow(progress=value),
@@ -216,8 +216,8 @@ def test_what_handles_a_running_job_takes_counts_and_truth_values_only(tmp_path:
     job.cancel()
 
 
-def test_a_rate_and_a_speed_are_numbers() -> None:
-    history = of_arrow(path="rates.log")
+def test_a_rate_and_a_speed_are_numbers(tmp_path: Path) -> None:
+    history = of_arrow(path=tmp_path / "rates.log")
     for value in (True, np.True_):
         with pytest.raises(wb.SettingError, match="rate is"):
             wb.Stream.from_table(TABLE, rate=value)
@@ -236,4 +236,4 @@ def test_what_other_libraries_have_for_numbers_and_paths_is_taken() -> None:
 
 
 def test_one_column_to_keep_may_be_its_name() -> None:
-    assert clicks().map(lambda n: n, {"m": pa.int64()}, keep="k").columns == ["k", "m"]
+    assert clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", keep="k").columns == ["k", "m"]

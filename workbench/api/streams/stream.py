@@ -42,9 +42,9 @@ from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.functions.dead_letters import OnError
-from workbench.operators.functions.user_function import Record, SchemaLike
+from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.columns import How, On, parse_on
-from workbench.operators.stateless.flat_map import FlatMap
+from workbench.operators.stateless.map import FlatMap, Map
 from workbench.operators.stateless.map_batches import MapBatches
 from workbench.operators.stateless.union import Union
 from workbench.operators.stateless.with_columns import WithColumns
@@ -368,6 +368,7 @@ class Stream:
     def filter(
         self,
         *conditions: str | Expression | Callable[..., bool | None],
+        columns: ColumnName | Sequence[ColumnName] | None = None,
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
@@ -378,13 +379,15 @@ class Stream:
         Source: E1 (grep); Flink's ``filter``.
 
         Args:
-            conditions: expressions, or one Python function of columns by their names: ``def late(dep_delay)``.
+            conditions: expressions, or one Python function, which gives True, False or None. It gets the record (a
+                dict), or the values of `columns`.
+            columns: what the function takes instead of the record; see `map`.
             compiled: make the function machine code; see `map`.
             on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
 
         Raises:
             ExpressionError: an unknown column, or no condition.
-            PlanError: no condition, or a function whose parameters are no columns or that cannot be compiled.
+            PlanError: no condition, or a function that takes other arguments or cannot be compiled.
             RecordError: while running, when a function fails; with the record.
 
         Example:
@@ -392,8 +395,10 @@ class Stream:
             >>> job = numbers.filter("n > 1").sink_to(wb.TableSink("large")).run("filter")
             >>> job.wait("60s"), job.table()["n"].to_pylist()
             ('FINISHED', [3])
+            >>> numbers.filter(lambda n: n is not None and n > 1, columns="n").collect()["n"].to_pylist()
+            [3]
         """
-        return self._made(filtered(self._end, conditions, compiled, on_error, caller()))
+        return self._made(filtered(self._end, conditions, columns, compiled, on_error, caller()))
 
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
@@ -479,56 +484,70 @@ class Stream:
         function: Callable[..., Any],
         schema: SchemaLike | None = None,
         *,
+        columns: ColumnName | Sequence[ColumnName] | None = None,
         keep: ColumnName | Sequence[ColumnName] = (),
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
         """Turn each record into another with a Python function.
 
+        The function gets the record and returns a record, each a dict. With `columns` it gets the values of these
+        columns as its arguments, in that order, and returns the value of the declared column, or a tuple with a value
+        for each. In both, a null is None, and an instant is a ``datetime`` with the zone of its column, if it has one.
+
         Source: F1-4; Flink's ``map``.
 
         Args:
-            function: from a record (a dict) to a record; or of columns, when its parameters are named like columns, as
-                in ``def fare(distance, minutes)``: then it gives the value of the declared column, or a tuple with a
-                value for each, and gets whole microseconds (since 1970) for instants and durations. It is not called
-                where one of its columns is null: what it would have given is null.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
-            keep: for a function of columns, the input columns that come first in the output, unchanged.
-            compiled: make a function of columns machine code. It takes and gives integers, floats, booleans, instants
-                and durations; computes with int64 and float64; and whole numbers beyond int64 wrap around. What it
-                reads from outside, such as a global number, stays as it is now.
+            function: of the record, or of the values of `columns`.
+            schema: of what it returns, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+            columns: what the function takes instead of the record: ``"minutes"``, ``["distance", "minutes"]``.
+            keep: input columns that come first in the output, unchanged.
+            compiled: make a function of columns machine code. It takes and returns integers, floats and booleans,
+                computes with int64 and float64, and whole numbers beyond int64 wrap around. Instants and durations are
+                whole microseconds (since 1970). It is not called where one of its columns is null: the result is null.
+                What it reads from outside, such as a global number, stays as it is now.
             on_error: what becomes of a record for which the function raises or returns something else: ``"fail"`` fails
-                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A function of
-                columns is then called again for some of the records that came with it.
+                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A compiled
+                function is then called again for some of the records that came with it.
 
         Raises:
-            PlanError: the function does not fit the columns, or cannot be compiled; with its line and the reason.
+            PlanError: the function takes other arguments, or cannot be compiled; with its line and the reason.
             RecordError: while running, for such a record, unless it becomes a dead letter.
 
         Example:
             >>> def fare(distance, minutes):
             ...     return distance * 1.2 + minutes * 0.3
             >>> trips = wb.Stream.from_table(pa.table({"cab": ["a"], "distance": [8.5], "minutes": [20]}))
-            >>> trips.map(fare, {"fare": pa.float64()}, keep=["cab"], compiled=True).columns
+            >>> money = {"fare": pa.float64()}
+            >>> trips.map(fare, money, columns=["distance", "minutes"], keep="cab", compiled=True).columns
             ['cab', 'fare']
+            >>> trips.map(lambda record: {"fare": fare(record["distance"], record["minutes"])}, money).columns
+            ['fare']
         """
-        return self._made(mapped(self._end, function, schema, keep, compiled, on_error, caller()))
+        return self._made(mapped(Map, self._end, function, schema, columns, keep, compiled, on_error, caller()))
 
     def flat_map(
-        self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike, *, on_error: OnError = "fail"
+        self,
+        function: Callable[..., Iterable[Any]],
+        schema: SchemaLike,
+        *,
+        columns: ColumnName | Sequence[ColumnName] | None = None,
+        keep: ColumnName | Sequence[ColumnName] = (),
+        on_error: OnError = "fail",
     ) -> Stream:
         """Turn each record into any number of records with a Python function.
 
         Source: F1-4; Flink's ``flatMap``.
 
         Args:
-            function: from a record (a dict) to any number of records: a list, a generator, or nothing. Each has the
-                event time of the record that it was called for.
+            function: of the record, or of the values of `columns`, as for `map`. It returns any number of what that of
+                `map` returns: a list, a generator, or nothing in them. Each has the event time of the record.
             schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            columns, keep: as for `map`.
             on_error: what becomes of a record with which it fails; see `map`. Nothing of what it gave is kept.
 
         Raises:
-            PlanError: no schema that can be used.
+            PlanError: no schema that can be used, or a function that takes other arguments.
             RecordError: while it runs, when the function fails or returns something else; with the record.
 
         Example:
@@ -538,9 +557,10 @@ class Stream:
             >>> job = words.sink_to(wb.TableSink("words")).run("flat_map")
             >>> job.wait("60s"), job.table()["word"].to_pylist()
             ('FINISHED', ['a', 'b'])
+            >>> lines.flat_map(str.split, schema, columns="line").collect()["word"].to_pylist()
+            ['a', 'b']
         """
-        origin = caller()
-        return self._followed_by(FlatMap(function, schema, origin, on_error), origin)
+        return self._made(mapped(FlatMap, self._end, function, schema, columns, keep, False, on_error, caller()))
 
     def map_batches(
         self,

@@ -229,6 +229,6 @@ class KeepsWindows(Protocol):
 class ReadsColumns(Protocol):
     """A spec that knows which columns of its input it reads; the planner leaves the others out of the exchange."""
 
-    def columns_read(self) -> frozenset[str]:
-        """Names of input columns."""
+    def columns_read(self) -> frozenset[str] | None:
+        """Names of input columns; None: all."""
         ...
