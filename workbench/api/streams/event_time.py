@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.api.streams.building import expression, operator_node
-from workbench.durations import parse_duration
+from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
 from workbench.expressions import Expression
 from workbench.operators.event_time.timestamps import AssignTimestamps
@@ -38,11 +38,11 @@ def timestamped(
 
 def watermark_strategy(
     event_time: object,
-    out_of_orderness: str,
+    out_of_orderness: Duration,
     watermarks: WatermarksLike,
-    idle_after: str | None,
+    idle_after: Duration | None,
     align: str | None = None,
-    max_drift: str | None = None,
+    max_drift: Duration | None = None,
 ) -> WatermarkStrategy:
     """The strategy for what a person wrote; see `Stream.from_table` and `Stream.assign_timestamps`.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from workbench.api.streams.building import named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
 from workbench.api.streams.windowed import WindowedStream
-from workbench.durations import parse_duration
+from workbench.durations import Duration
 from workbench.operators.aggregates.aggregate import RollingAggregate
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.reduce import Reduce
@@ -49,7 +49,7 @@ class KeyedStream:
         window: WindowAssigner,
         *,
         time: TimeKind = "event",
-        allowed_lateness: str = "0s",
+        allowed_lateness: Duration = "0s",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> WindowedStream:
@@ -75,9 +75,15 @@ class KeyedStream:
             >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=wb.early("1min"))
             WindowedStream by user, session 30min, lateness 1h, early 1min; aggregate(...) or apply(...) comes next
         """
-        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
-        keys = self._keys
-        return WindowedStream(self._stream, keys, window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+        return WindowedStream(
+            self._stream,
+            self._keys,
+            window,
+            allowed_lateness=allowed_lateness,
+            time=time,
+            trigger=trigger,
+            evictor=evictor,
+        )
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).

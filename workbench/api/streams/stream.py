@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 from workbench.api.job.job import Job
 from workbench.api.running.collecting import collected, printed
 from workbench.api.running.pipeline import Pipeline, with_the_settings_of
-from workbench.api.streams.building import check_column, expression, located, operator_node
+from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
 from workbench.api.streams.joining import joined, looked_up, split_up
@@ -35,8 +34,8 @@ from workbench.connectors.replay.log import ReplayLog
 from workbench.connectors.replay.source import ReplaySource
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.connectors.tables.table_source import TableSource
-from workbench.durations import parse_duration, parse_speed
-from workbench.errors import PlanError, SettingError, WorkbenchError, unknown
+from workbench.durations import Duration, parse_duration, parse_speed
+from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
@@ -108,11 +107,11 @@ class Stream:
         history: History | ReplayLog | str | Path,
         *,
         speed: str | float = "max",
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
 
@@ -147,12 +146,12 @@ class Stream:
         table: pa.Table,
         *,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Stream the rows of an Arrow table in order.
 
@@ -193,13 +192,13 @@ class Stream:
         schema: SchemaLike,
         *,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         limit: int | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
 
@@ -239,12 +238,12 @@ class Stream:
         *,
         format: FormatName | None = None,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
@@ -287,13 +286,13 @@ class Stream:
         format: LineFormat = "text",
         delimiter: str = "\n",
         retries: int | None = 0,
-        retry_delay: str = "500ms",
+        retry_delay: Duration = "500ms",
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
@@ -658,7 +657,7 @@ class Stream:
         window: WindowAssigner,
         *,
         time: TimeKind = "event",
-        allowed_lateness: str = "0s",
+        allowed_lateness: Duration = "0s",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> WindowedStream:
@@ -679,8 +678,9 @@ class Stream:
             >>> job.wait("60s"), job.table()["n"].to_pylist()
             ('FINISHED', [2, 1])
         """
-        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
-        return WindowedStream(self, (), window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+        return KeyedStream(self, ()).window(
+            window, time=time, allowed_lateness=allowed_lateness, trigger=trigger, evictor=evictor
+        )
 
     # streams that meet and part -----------------------------------------------------------------------------------
 
@@ -698,7 +698,7 @@ class Stream:
         other: Stream,
         on: On,
         *,
-        between: tuple[str | timedelta, str | timedelta],
+        between: tuple[Duration, Duration],
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream: ...
@@ -709,7 +709,7 @@ class Stream:
         on: On,
         *,
         window: WindowAssigner | None = None,
-        between: tuple[str | timedelta, str | timedelta] | None = None,
+        between: tuple[Duration, Duration] | None = None,
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream:
@@ -778,10 +778,8 @@ class Stream:
         origin = caller()
         if not isinstance(other, Stream):
             raise PlanError(f"connect got {type(other).__name__}: pass a stream", origin=origin)
-        try:
+        with located(origin):
             left_keys, right_keys = ((), ()) if on is None else parse_on(on)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
         return ConnectedStreams(self, other, left_keys, right_keys)
 
     def lookup_async(
@@ -791,7 +789,7 @@ class Stream:
         key: ColumnName | Sequence[ColumnName],
         schema: SchemaLike,
         concurrency: int = 16,
-        timeout: str | timedelta = "5s",
+        timeout: Duration = "5s",
         ordered: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Stream:
@@ -915,9 +913,9 @@ class Stream:
         self,
         event_time: str | Expression | EventTime,
         *,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
     ) -> Stream:
         """Give the records new event times, and tell event time anew from here on.
 
@@ -1099,17 +1097,7 @@ class Stream:
             >>> wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("numbers"))
             Pipeline: table -> numbers
         """
-        origin = caller()
-        if isinstance(sink, type) or not callable(getattr(sink, "check", None)):
-            raise PlanError(
-                f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')",
-                origin=origin,
-            )
-        try:
-            sink.check(self.schema)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
-        return Pipeline((Node(sink, (self._end,), self.schema, {}, None, origin),))
+        return Pipeline((sink_node(sink, self._end, caller()),))
 
     @with_the_settings_of(Pipeline.run)
     def run(self, name: str = "job", **settings: Any) -> Job:
@@ -1131,7 +1119,7 @@ class Stream:
         """
         return self.sink_to(TableSink(name)).run(name, **settings)
 
-    def collect(self, limit: int = 1_000, *, timeout: str = "60s") -> pa.Table:
+    def collect(self, limit: int = 1_000, *, timeout: Duration = "60s") -> pa.Table:
         """The first rows of the stream, to look at them: runs a job for it, and ends it.
 
         Source: Spark's ``take``; nothing is committed, and windows fire as they do in any job.
@@ -1159,7 +1147,7 @@ class Stream:
             parse_duration(timeout, "timeout"),
         )
 
-    def show(self, limit: int = 10, *, timeout: str = "60s") -> None:
+    def show(self, limit: int = 10, *, timeout: Duration = "60s") -> None:
         """Print the first rows of the stream; see `collect`.
 
         Source: Spark's ``show``.

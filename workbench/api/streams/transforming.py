@@ -10,7 +10,7 @@ import pyarrow as pa
 from workbench.api.beginning.preparing import compiling
 from workbench.api.streams.building import check_column, expression, located, operator_node
 from workbench.arguments import as_given, true_or_false
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import PlanError
 from workbench.expressions import ColumnName, Expression, col, column_names
 from workbench.operators.functions.called_function import CalledFunction
 from workbench.operators.functions.dead_letters import OnError
@@ -131,10 +131,8 @@ def custom_partitioner(
 ) -> Partitioner:
     """See `Stream.partition_by`."""
     partitioner = Partitioner(expression(target, origin) if isinstance(target, str) else target, origin)
-    try:
+    with located(origin):
         partitioner.compiled(schema)
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     return partitioner
 
 

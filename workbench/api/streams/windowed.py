@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.api.streams.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
-from workbench.errors import WorkbenchError
+from workbench.durations import Duration, parse_duration
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
 from workbench.operators.contract.base import OperatorSpec
@@ -36,7 +36,7 @@ class WindowedStream:
         stream: the records.
         keys: the key columns; none: all records are one group, and one subtask handles them.
         window: which windows a record belongs to.
-        allowed_lateness_us: how long after its end a window takes further records.
+        allowed_lateness: how long after its end a window takes further records.
         time: what a record's time is.
         trigger: when windows fire; None: at their end.
         evictor: which records of a window stay when it fires; None: all.
@@ -51,19 +51,18 @@ class WindowedStream:
         stream: Stream,
         keys: Sequence[str],
         window: WindowAssigner,
-        allowed_lateness_us: int = 0,
         *,
+        allowed_lateness: Duration = "0s",
         time: TimeKind = "event",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> None:
         self._stream = stream
         self._keys = tuple(keys)
-        try:
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        with located(caller()):
             when = AT_END if trigger is None else trigger
-            self._settings = WindowSettings(window, time, allowed_lateness_us, when, evictor)
-        except WorkbenchError as error:
-            raise located(error, caller()) from None
+            self._settings = WindowSettings(window, time, lateness_us, when, evictor)
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""

@@ -249,7 +249,7 @@ def layered(chance: Random, folder: Path) -> Trial:
     stream, rows = _source(chance)
     size = _size(chance)
     counts = stream.rebalance().filter(_EVERY).key_by("key").window(Tumbling(size)).aggregate(n=aggregations.count())
-    result = WindowedStream(counts, ("n",), Tumbling(2 * size), 0).aggregate(keys=aggregations.count())
+    result = WindowedStream(counts, ("n",), Tumbling(2 * size)).aggregate(keys=aggregations.count())
     inner: Counter[tuple[str | None, int]] = Counter(
         (row.key, row.t - row.t % size) for row in rows if row.t is not None
     )
