@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import workbench as wb
@@ -19,46 +20,60 @@ Every public name, with the first sentence of its docstring; `help(wb.Stream.fil
 notebook, shows arguments, units, errors, the source of the idea and an example. `make reference` writes this page.
 
 """
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Streams": ("Stream", "KeyedStream", "WindowedStream", "ConnectedStreams"),
-    "Histories": ("History",),
+TITLES = {
+    "Streams": ("Stream", "History"),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
-    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect"),
-    "Windows": (
-        *("tumbling", "sliding", "session", "count_tumbling", "count_sliding", "global_window"),
-        *("Window", "WindowAssigner"),
-    ),
-    "When windows fire, and what they keep": (
-        *("on_event_time", "on_processing_time", "on_count", "early", "purging", "Trigger", "TriggerContext", "Action"),
-        *("keep_last", "keep_since", "Evictor"),
-    ),
-    "Event time": ("INGESTION", "monotonous", "punctuated", "WatermarkGenerator"),
-    "Functions with state": (
-        *("ProcessFunction", "ProcessContext", "CoProcessFunction", "ConnectedContext", "State"),
-        *("ValueState", "ListState", "MapState", "ReducingState", "AggregatingState", "BroadcastState"),
-    ),
+    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list"),
+    "Windows": ("tumbling", "sliding", "session"),
+    "Further windows, and what they keep": "windows",
+    "When windows fire": "triggers",
+    "Event time": "watermarks",
+    "Functions with state": "functions",
+    "What state they declare": "state",
     "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
-    "Jobs": ("Pipeline", "Job", "job", "jobs", "found_jobs", "FoundJob", "compare", "serve", "SETTINGS"),
+    "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
-    "Restart strategies": ("fixed_delay", "exponential_delay", "failure_rate", "no_restart"),
-    "Errors": (
-        *("WorkbenchError", "SettingError", "ExpressionError", "PlanError", "HistoryError", "SourceError"),
-        *("RecordError", "SinkError", "JobError", "CheckpointError", "CorruptCheckpointError"),
-    ),
+    "Restart strategies": "restart",
+    "What methods return": "types",
+    "Errors": "errors",
 }
+"""The names under each title, or the group that they are."""
 SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the arguments of `Job.tune`."}
 """Of values, which have no docstring of their own."""
 
 
 def page() -> str:
     """The text of the page."""
-    return HEAD + "\n".join(f"## {title}\n\n{_table(names)}" for title, names in GROUPS.items())
+    return HEAD + "\n".join(f"## {title}\n\n{_table(names)}" for title, names in titles().items())
 
 
-def _table(names: tuple[str, ...]) -> str:
+def titles() -> dict[str, list[str]]:
+    """The names under each title, each as people write it, ``windows.keep_last``; none is there twice."""
+    flat = [name for name in exported() if "." not in name]
+    return {
+        title: list(names)
+        if isinstance(names, tuple)
+        else [name for name in exported() if name.startswith(f"{names}.") and name.partition(".")[2] not in flat]
+        for title, names in TITLES.items()
+    }
+
+
+def exported() -> dict[str, Any]:
+    """What is exported, by the name that people write behind ``wb.``, with what is in the groups."""
+    found: dict[str, Any] = {}
+    for name in wb.__all__:
+        value = getattr(wb, name)
+        if isinstance(value, ModuleType):
+            found |= {f"{name}.{item}": getattr(value, item) for item in value.__all__}
+        elif not name.endswith("_ipython_extension"):
+            found[name] = value
+    return found
+
+
+def _table(names: list[str]) -> str:
     rows = ["| name | what it is |", "|---|---|"]
     for name in names:
-        value = getattr(wb, name)
+        value = exported()[name]
         rows.append(f"| `wb.{name}` | {SAID.get(name) or first_sentence(value)} |")
         if inspect.isclass(value):
             rows += [f"| &emsp;`.{method}` | {first_sentence(what)} |" for method, what in _methods(value)]
@@ -67,7 +82,7 @@ def _table(names: tuple[str, ...]) -> str:
 
 def _methods(kind: type) -> list[tuple[str, Any]]:
     """Its own public methods and properties, in the order in which they are written."""
-    if issubclass(kind, wb.WorkbenchError):
+    if issubclass(kind, wb.errors.WorkbenchError):
         return []
     found = {}
     for base in reversed(kind.__mro__):

@@ -41,7 +41,7 @@ def of_records(note: Callable[..., Any], way: str) -> wb.Stream:
         note(*(record[name] for name in NAMES))
         return {"nothing": None}
 
-    class Both(wb.CoProcessFunction):
+    class Both(wb.functions.CoProcessFunction):
         def process1(self, element, state):
             return record(element)
 
@@ -144,7 +144,7 @@ def test_a_function_of_columns_that_fails_is_named_with_its_line() -> None:
     def doubled(n):
         return n * 2
 
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         numbers.map(doubled, {"m": pa.int64()}, columns="n").collect()
     assert "doubled' raised TypeError: unsupported operand" in str(caught.value)
     assert "on record {'n': None}" in str(caught.value)

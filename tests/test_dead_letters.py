@@ -130,7 +130,7 @@ def test_flat_map(rows: list[Row], cuts: list[int], lazily: bool) -> None:
 @fast
 @given(INPUTS, CUTS)
 def test_process_goes_on_with_the_state_of_the_key(rows: list[Row], cuts: list[int]) -> None:
-    def total(record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def total(record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         value = record["v"]
         bad = fails(value)
         state.total = (state.total or 0) + (0 if value in POISON else value)
@@ -274,16 +274,16 @@ STREAM = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
     ],
 )
 def test_policies_that_there_are_not(build: Callable[[], object]) -> None:
-    with pytest.raises(wb.PlanError, match="unknown on_error 'ignore': Valid: dead_letter, fail"):
+    with pytest.raises(wb.errors.PlanError, match="unknown on_error 'ignore': Valid: dead_letter, fail"):
         build()
 
 
 def test_where_there_are_no_dead_letters() -> None:
-    with pytest.raises(wb.PlanError, match="give it on_error='dead_letter'"):
+    with pytest.raises(wb.errors.PlanError, match="give it on_error='dead_letter'"):
         STREAM.map(mapped, {"double": pa.int64()}).dead_letters()
-    with pytest.raises(wb.PlanError, match="no record fails an expression"):
+    with pytest.raises(wb.errors.PlanError, match="no record fails an expression"):
         STREAM.filter("v > 1", on_error="dead_letter")
-    with pytest.raises(wb.PlanError, match="the side output 'dead_letters' is for dead letters"):
+    with pytest.raises(wb.errors.PlanError, match="the side output 'dead_letters' is for dead letters"):
         STREAM.key_by("k").process(
             lambda r, s: None,
             {"n": pa.int64()},
@@ -314,13 +314,13 @@ def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
 
 
 def test_a_job_that_fails_names_the_task_the_key_and_the_record() -> None:
-    def picky(record: dict[str, Any], state: wb.State) -> Any:
+    def picky(record: dict[str, Any], state: wb.state.State) -> Any:
         return fails(record["v"])
 
     table = pa.table({"k": ["a", "b"], "v": [1, RAISES]})
     keyed = wb.Stream.from_table(table).key_by("k").process(picky, {"n": pa.int64()})
     job = keyed.sink_to(wb.TableSink("none")).run("picky", restart="none")
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         job.wait("30s")
     assert str(caught.value).startswith(
         "the job 'picky' failed: process function 'test_a_job_that_fails_names_the_task_the_key_and_the_record.<locals>"

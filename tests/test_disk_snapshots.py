@@ -26,14 +26,14 @@ EVENTS = pa.schema([("k", pa.int64())])
 MB = 1_000_000
 Backend = Literal["memory", "disk"]
 KEYS, STEP = 100_000, 4_096
-STATE = {"text": wb.ValueState(pa.string()), "items": wb.ListState(pa.int64())}
+STATE = {"text": wb.state.ValueState(pa.string()), "items": wb.state.ListState(pa.int64())}
 
 
 def text_of(key: int) -> str:
     return f"{key:08d}" * 120
 
 
-def collect(record: dict[str, Any], state: wb.State) -> None:
+def collect(record: dict[str, Any], state: wb.state.State) -> None:
     """Keeps the keys that come in a list, and forgets those that are to be cleared."""
     if record["k"] in CLEARED:
         state.clear()
@@ -45,7 +45,7 @@ def collect(record: dict[str, Any], state: wb.State) -> None:
 CLEARED: set[int] = set()
 
 
-def put(record: dict[str, Any], state: wb.State) -> None:
+def put(record: dict[str, Any], state: wb.state.State) -> None:
     state.text = text_of(record["k"])
     state.items = [record["k"]]
 

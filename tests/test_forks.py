@@ -24,7 +24,7 @@ RATE = 3_000
 ENGINES = ("sqlite", "duckdb")
 
 
-def pipeline(sink: Any, add: int = 0, rate: int | None = RATE) -> wb.Pipeline:
+def pipeline(sink: Any, add: int = 0, rate: int | None = RATE) -> wb.types.Pipeline:
     source = wb.Stream.from_table(NUMBERS, rate=rate).uid("numbers")
     return source.with_columns(n=wb.col("n") + add).uid("added").sink_to(sink)
 
@@ -67,7 +67,7 @@ def test_the_second_fork_to_commit_to_a_table_is_refused(tmp_path: Path, engine:
     for n, job in enumerate(forks, 1):
         try:
             states[n] = job.wait("60s")
-        except wb.JobError as error:
+        except wb.errors.JobError as error:
             states[n] = job.state
             reason = str(error)
     assert "which this one does not go on from" in reason

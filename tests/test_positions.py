@@ -87,7 +87,7 @@ STEPS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
         SCHEMA,
         on_error="dead_letter",
     ),
-    "assign_timestamps": lambda s: s.assign_timestamps("t", watermarks=wb.punctuated("t")),
+    "assign_timestamps": lambda s: s.assign_timestamps("t", watermarks=wb.watermarks.punctuated("t")),
 }
 ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "map": lambda s: s.map(fails_at(4), s.schema, on_error="dead_letter"),
@@ -114,7 +114,9 @@ ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
 )
 def test_behind_every_chain(end: str, steps: list[str], rows: int, buffer_size: int, splits: int, marked: bool) -> None:
     rows = rows if buffer_size > 3 else min(rows, 40)
-    marks = wb.punctuated("n % 2 = 0") if marked else None  # with marks a batch goes through the chain in pieces
+    marks = (
+        wb.watermarks.punctuated("n % 2 = 0") if marked else None
+    )  # with marks a batch goes through the chain in pieces
     stream = wb.Stream.from_table(table(rows), event_time="t", watermarks=marks)
     for step in steps:
         stream = STEPS[step](stream)
@@ -371,7 +373,7 @@ def test_they_go_on_after_a_failure(make: Any, tmp_path: Path) -> None:
     source, number = make(tmp_path / "input")
     passed = 0
 
-    def fails_once(record: dict[str, Any], state: wb.State) -> dict[str, Any]:
+    def fails_once(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
         nonlocal passed
         passed += 1
         if passed == 60:
@@ -421,7 +423,7 @@ def test_a_job_that_fails_names_the_position(how: str, buffer_size: int, tmp_pat
     (tmp_path / "a.csv").write_text("n\n" + "\n".join(map(str, range(20))))
     stream = wb.Stream.from_files(tmp_path / "a.csv", {"n": pa.int64()}).filter("n > 9")
     job = FAILING[how](stream).sink_to(wb.DiscardSink()).run("poisoned-file", restart="none", buffer_size=buffer_size)
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         job.wait("60s")
     text = str(caught.value)
     assert f"on record {{'n': 13}}, at {tmp_path}/a.csv, row 13 (test_positions.py, line " in text
@@ -433,7 +435,9 @@ def test_of_a_batch_the_position_is_its_first_record_s() -> None:
 
     stream = wb.Stream.from_table(table(20)).filter("n > 7").map_batches(failing)
     job = stream.sink_to(wb.DiscardSink()).run("poisoned-batch", restart="none")
-    with pytest.raises(wb.JobError, match=r"the first of which is \[{'n': 8, 't': 80}\], at table, row 8 \(test_pos"):
+    with pytest.raises(
+        wb.errors.JobError, match=r"the first of which is \[{'n': 8, 't': 80}\], at table, row 8 \(test_pos"
+    ):
         job.wait("60s")
 
 
@@ -443,5 +447,5 @@ def test_a_job_that_fails_behind_an_exchange_names_none() -> None:
         .sink_to(wb.DiscardSink())
         .run("poisoned-behind", restart="none")
     )
-    with pytest.raises(wb.JobError, match=r"on record {'n': 13, 't': 130} \(test_positions"):
+    with pytest.raises(wb.errors.JobError, match=r"on record {'n': 13, 't': 130} \(test_positions"):
         job.wait("60s")

@@ -31,12 +31,12 @@ def source(**more: Any) -> wb.Stream:
     return wb.Stream.from_table(table(**more), event_time="t")
 
 
-def rolling(*keys: str, **more: Any) -> wb.Pipeline:
+def rolling(*keys: str, **more: Any) -> wb.types.Pipeline:
     stream = source(**more).key_by(*keys).aggregate(count=wb.count(), last=wb.max("n"))
     return stream.sink_to(wb.TableSink("out"))
 
 
-def stepped(pipeline: wb.Pipeline, parallelism: int = 3) -> Job:
+def stepped(pipeline: wb.types.Pipeline, parallelism: int = 3) -> Job:
     return pipeline.run(
         "asked", driver="stepping", parallelism=parallelism, buffer_size=8, buffer_timeout="0ms", speed=None
     )
@@ -151,16 +151,16 @@ def test_a_question_that_makes_no_sense_says_why(ask: Any, message: str) -> None
     stream = source().filter("n >= 0").key_by("origin").aggregate(count=wb.count())
     job = stepped(stream.sink_to(wb.TableSink("out")))
     job.step(20)
-    with pytest.raises(wb.JobError, match=message):
+    with pytest.raises(wb.errors.JobError, match=message):
         ask(job)
     assert job.state == "RUNNING"
 
 
 def test_a_key_of_the_wrong_type_is_refused_with_both() -> None:
     job = stepped(rolling("n"))
-    with pytest.raises(wb.JobError, match="the key n of 'aggregate' has type int64, which 'five' does not fit"):
+    with pytest.raises(wb.errors.JobError, match="the key n of 'aggregate' has type int64, which 'five' does not fit"):
         job.state("aggregate").get("five")
-    with pytest.raises(wb.JobError, match=r"which 2\.5 does not fit"):
+    with pytest.raises(wb.errors.JobError, match=r"which 2\.5 does not fit"):
         job.state("aggregate").get(2.5)
 
 
@@ -170,10 +170,10 @@ def test_nobody_answers_for_a_job_that_does_not_run() -> None:
     state = job.state("aggregate")
     job.fail("aggregate[0]")
     job.driver.run_until(lambda: job.state == "RESTARTING")
-    with pytest.raises(wb.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
+    with pytest.raises(wb.errors.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
         state.get("JFK")
     job.wait()
-    with pytest.raises(wb.JobError, match="has ended"):
+    with pytest.raises(wb.errors.JobError, match="has ended"):
         job.state("aggregate")
 
 
@@ -210,7 +210,7 @@ def test_an_owner_in_a_long_step_is_not_waited_for_for_ever() -> None:
     stream = source().key_by("origin").aggregate(count=wb.count()).map_batches(slow)
     job = stream.sink_to(wb.TableSink("out")).run("slow", buffer_timeout="0ms")
     assert entered.wait(20)
-    with pytest.raises(wb.JobError, match="has not answered within 50ms: it is in a long step"):
+    with pytest.raises(wb.errors.JobError, match="has not answered within 50ms: it is in a long step"):
         job.state("aggregate").get("JFK", timeout="50ms")
     leave.set()
     assert job.wait("20s") == "FINISHED"

@@ -15,6 +15,21 @@ from workbench.origin import Origin
 from workbench.raised import described, first_line_of, message_of, one_line, shown
 from workbench.redaction import redacted
 
+__all__ = [
+    "CheckpointError",
+    "CorruptCheckpointError",
+    "ExpressionError",
+    "HistoryError",
+    "JobError",
+    "PlanError",
+    "RecordError",
+    "SettingError",
+    "SinkError",
+    "SourceError",
+    "WorkbenchError",
+]
+"""What people catch."""
+
 MISSING = (FileNotFoundError, NotADirectoryError)
 """What the system raises for a file that is not there; any other OSError says that it cannot be read now."""
 SENTENCE_MAX = 20_000
@@ -32,7 +47,7 @@ class WorkbenchError(Exception):
         >>> import workbench as wb
         >>> try:
         ...     wb.tumbling("1 parsec")
-        ... except wb.WorkbenchError as error:
+        ... except wb.errors.WorkbenchError as error:
         ...     print(type(error).__name__)
         SettingError
     """

@@ -17,7 +17,7 @@ from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGr
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
-from workbench.state import KEY_GROUPS_MOST, default_max_parallelism
+from workbench.state.key_groups import KEY_GROUPS_MOST, default_max_parallelism
 
 LOCAL_AGGREGATE = "local aggregate"
 """How what is done before an exchange is called where the operators of a chain are named."""

@@ -331,7 +331,7 @@ def delete_savepoint(path: str | Path) -> None:
     Example:
         >>> try:
         ...     wb.delete_savepoint("checkpoints/savepoints/nothing")
-        ... except wb.CheckpointError as error:
+        ... except wb.errors.CheckpointError as error:
         ...     print(error)
         'checkpoints/savepoints/nothing' holds no complete savepoint: see wb.savepoints(checkpoint_dir)
     """

@@ -24,7 +24,7 @@ from workbench.plan.logical import Input, Node
 from workbench.plan.watermark_strategy import WatermarkStrategy
 
 WatermarksLike = Watermarks | Callable[[], WatermarkGenerator] | None
-"""``wb.monotonous()``, ``wb.punctuated(...)``, a subclass of `WatermarkGenerator`, or None for a bound."""
+"""What `wb.watermarks` has, a subclass of `WatermarkGenerator`, or None for a bound."""
 
 
 def timestamped(
@@ -84,6 +84,6 @@ def _policy(bound_us: int, watermarks: WatermarksLike) -> Watermarks:
     if callable(watermarks):
         return Custom(watermarks)
     raise SettingError(
-        f"watermarks is {watermarks!r}: pass wb.monotonous(), wb.punctuated('column') or a subclass of"
-        " wb.WatermarkGenerator"
+        f"watermarks is {watermarks!r}: pass wb.watermarks.monotonous(), wb.watermarks.punctuated('column') or a"
+        " subclass of wb.watermarks.WatermarkGenerator"
     )

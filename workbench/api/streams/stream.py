@@ -51,7 +51,9 @@ from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.runtime.settings.restart_strategies import no_restart
-from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import Schedule, TimeKind
+from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
     from workbench.spark.history import History
@@ -159,13 +161,13 @@ class Stream:
 
         Args:
             table: the rows.
-            event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
-                the time at which a record is read, or None. A record whose event time is null goes on without one; one
-                that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or is a dead letter where
-                the source has ``on_error="dead_letter"``.
+            event_time: column that carries event time (timestamp, date or int64 microseconds),
+                ``wb.watermarks.INGESTION`` for the time at which a record is read, or None. A record whose event time
+                is null goes on without one; one that is more than 2**61 microseconds (73,000 years) from 1970 fails the
+                job, or is a dead letter where the source has ``on_error="dead_letter"``.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
-                `wb.WatermarkGenerator`.
+            watermarks: how event time is told instead: ``wb.watermarks.monotonous()``,
+                ``wb.watermarks.punctuated(...)`` or a subclass of `wb.watermarks.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
             align: name of a group of sources that wait for one another: one that is ahead of the others' event time
@@ -319,7 +321,7 @@ class Stream:
 
         Example::
 
-            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.INGESTION)
+            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.watermarks.INGESTION)
         """
         source = SocketSource(
             host,
@@ -924,13 +926,13 @@ class Stream:
         Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
 
         Args:
-            event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
-                time at which a record comes here. Null means none, and what is more than 2**61 microseconds (73,000
-                years) from 1970 fails the job: ``"nullif(valid_until, 9223372036854775807)"`` makes null of what
-                stands for ever.
+            event_time: a column or expression (timestamp, date or int64 microseconds), or
+                ``wb.watermarks.INGESTION`` for the time at which a record comes here. Null means none, and what is more
+                than 2**61 microseconds (73,000 years) from 1970 fails the job:
+                ``"nullif(valid_until, 9223372036854775807)"`` makes null of what stands for ever.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
-                `wb.WatermarkGenerator`.
+            watermarks: instead of that bound, ``wb.watermarks.monotonous()``, ``wb.watermarks.punctuated(...)`` or a
+                `wb.watermarks.WatermarkGenerator`.
             idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
                 time back; say it where some subtasks may get no records.
 

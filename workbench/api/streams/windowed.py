@@ -18,7 +18,9 @@ from workbench.operators.windows.apply import Applied, WindowApply
 from workbench.operators.windows.settings import WindowSettings
 from workbench.origin import Origin, caller
 from workbench.plan.logical import Input
-from workbench.windows import AT_END, Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import AT_END, Schedule, TimeKind
+from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
@@ -72,8 +74,8 @@ class WindowedStream:
         """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates.
 
         Of count windows the bounds are positions among the key's records; the global window has none. Counts, sums,
-        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect`` among
-        them, or an evictor, the window keeps its records until it ends.
+        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect_list``
+        among them, or an evictor, the window keeps its records until it ends.
 
         Source: F1-7; Flink's ``aggregate``.
 
@@ -88,7 +90,8 @@ class WindowedStream:
             >>> import pyarrow as pa
             >>> import workbench as wb
             >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
-            >>> stream.key_by("k").window(wb.count_tumbling(4)).aggregate(n=wb.count(), mid=wb.median("v")).columns
+            >>> fours = stream.key_by("k").window(wb.windows.count_tumbling(4))
+            >>> fours.aggregate(n=wb.count(), mid=wb.median("v")).columns
             ['k', 'window_start', 'window_end', 'n', 'mid']
         """
         origin = caller()
@@ -113,8 +116,8 @@ class WindowedStream:
 
         Args:
             function: ``function(key, window, records)``: the key's value (a tuple of several, None without keys), the
-                `wb.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record (a dict),
-                several, or None.
+                `wb.windows.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record
+                (a dict), several, or None.
             schema: of what it returns; the keys, ``window_start`` and ``window_end`` are put before it.
 
         Raises:
@@ -128,7 +131,7 @@ class WindowedStream:
             ...     values = records["v"].to_pylist()
             ...     return {"spread": max(values) - min(values)}
             >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
-            >>> stream.key_by("k").window(wb.count_tumbling(4)).apply(spread, {"spread": pa.int64()}).columns
+            >>> stream.key_by("k").window(wb.windows.count_tumbling(4)).apply(spread, {"spread": pa.int64()}).columns
             ['k', 'window_start', 'window_end', 'spread']
         """
         origin = caller()

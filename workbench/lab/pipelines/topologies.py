@@ -32,7 +32,7 @@ from workbench.lab.pipelines.recorded import recorded
 from workbench.operators.aggregates import aggregations
 from workbench.operators.contract.base import Counters
 from workbench.operators.functions.dead_letters import as_json
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 _COPIES = 8
 """Of each record, where a simulation needs more of them than it takes to fill the memory that buffers share."""

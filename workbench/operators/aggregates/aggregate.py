@@ -16,7 +16,7 @@ from workbench.operators.aggregates.grouping import all_groups_table, keys_of, o
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.snapshots.pieces import codes_in
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 @dataclass(frozen=True)

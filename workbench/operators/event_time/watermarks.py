@@ -56,7 +56,7 @@ class WatermarkGenerator:
     Source: F2-5; Flink's ``WatermarkGenerator``.
 
     Example:
-        >>> class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
+        >>> class HalfAMinuteBehindTheMedian(wb.watermarks.WatermarkGenerator):
         ...     def on_batch(self, batch, times):
         ...         return int(np.median(times)) - 30_000_000
         >>> table = pa.table({"t": [0, 1_000_000]})
@@ -190,7 +190,7 @@ class Custom:
         if not isinstance(generator, WatermarkGenerator):
             raise PlanError(
                 f"watermarks={self.describe()} made {type(generator).__name__}: pass a subclass of"
-                " wb.WatermarkGenerator, or a function that returns one"
+                " wb.watermarks.WatermarkGenerator, or a function that returns one"
             )
         return generator
 

@@ -33,7 +33,7 @@ from workbench.operators.joins.rows import Bools, TimedRows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.operators.snapshots.saved_rows import owned_rows_of
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")

@@ -15,7 +15,7 @@ from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, Output
 from workbench.operators.joins.columns import JoinColumns, JoinRows, key_batch, pairs_of, without_null_keys
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 @dataclass(frozen=True, eq=False)

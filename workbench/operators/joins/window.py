@@ -31,9 +31,10 @@ from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.snapshots.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.windows.columns import time_of_results
 from workbench.operators.windows.settings import WindowSettings
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 from workbench.state.key_table import KeyTable
-from workbench.windows import Session, WindowAssigner
+from workbench.windows import WindowAssigner
+from workbench.windows.session import Session
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")

@@ -40,8 +40,8 @@ class CoProcessFunction(ProcessFunction):
 
     Example:
         >>> import workbench as wb
-        >>> class Alarms(wb.CoProcessFunction):
-        ...     limits = wb.BroadcastState(pa.string(), pa.float64())
+        >>> class Alarms(wb.functions.CoProcessFunction):
+        ...     limits = wb.state.BroadcastState(pa.string(), pa.float64())
         ...
         ...     def process1(self, reading, state, ctx):
         ...         if reading["value"] > ctx.broadcast.limits.get(reading["sensor"], 100.0):
