@@ -56,6 +56,12 @@ def test_the_package_offers_what_it_exports_and_not_what_is_behind_it() -> None:
     assert offered == {name for name in wb.__all__ if not name.startswith("_")}
 
 
+def test_a_group_offers_what_is_in_it() -> None:
+    for name in ("errors", "state", "windows"):
+        group = getattr(wb, name)
+        assert dir(group) == sorted(group.__all__)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

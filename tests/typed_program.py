@@ -110,9 +110,8 @@ reveal_type(hours)  # WindowedStream
 reveal_type(hours.aggregate(n=wb.count(), middle=wb.median("delay"), top=wb.top_k("delay", 3)))  # Stream
 reveal_type(hours.apply(lambda key, window, records: {"rows": records.num_rows}, {"rows": pa.int64()}))  # Stream
 reveal_type(by_origin.window(Shifts(), trigger=OnTenth(), evictor=Positive()))  # WindowedStream
-reveal_type(
-    flights.window(wb.session(column="gap"), trigger=wb.triggers.purging(wb.triggers.on_count(10)))
-)  # WindowedStream
+tens = wb.triggers.purging(wb.triggers.on_count(10))
+reveal_type(flights.window(wb.session(column="gap"), trigger=tens))  # WindowedStream
 by_origin.window("1h")  # type: ignore[arg-type]
 by_origin.window(wb.tumbling("1h"), time="ingestion")  # type: ignore[arg-type]
 wb.tumbling(3600)  # type: ignore[arg-type]

@@ -115,6 +115,11 @@ class JobError(WorkbenchError):
     """A job cannot do what was asked in the state that it is in, or it has failed."""
 
 
+def __dir__() -> list[str]:
+    """What people catch: completion shows this and not what the package does with errors."""
+    return __all__
+
+
 def as_error(raised: BaseException) -> Exception:
     """What was raised on a thread of a job; what would end a program, as ``sys.exit()`` does, is the failure of a job.
 

@@ -18,3 +18,8 @@ from workbench.state.descriptors import (
 from workbench.state.layout import State
 
 __all__ = ["AggregatingState", "BroadcastState", "ListState", "MapState", "ReducingState", "State", "ValueState"]
+
+
+def __dir__() -> list[str]:
+    """What is for users: completion shows this and not the modules behind it."""
+    return __all__

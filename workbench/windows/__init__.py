@@ -29,3 +29,8 @@ __all__ = [
     "sliding",
     "tumbling",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is for users: completion shows this and not the modules behind it."""
+    return __all__

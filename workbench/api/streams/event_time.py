@@ -7,7 +7,7 @@ from collections.abc import Callable
 from workbench.api.streams.building import expression, operator_node
 from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
-from workbench.expressions import Expression
+from workbench.expressions import Expression, column_name
 from workbench.operators.event_time.timestamps import AssignTimestamps
 from workbench.operators.event_time.watermarks import (
     INGESTION,
@@ -73,7 +73,7 @@ def watermark_strategy(
 
 def event_time_column(event_time: EventTimeColumn) -> str | None:
     """The column that a source's reader takes event times from."""
-    return None if isinstance(event_time, EventTime) else event_time
+    return None if event_time is None or isinstance(event_time, EventTime) else column_name(event_time, "event_time")
 
 
 def _policy(bound_us: int, watermarks: WatermarksLike) -> Watermarks:

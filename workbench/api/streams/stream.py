@@ -36,7 +36,7 @@ from workbench.connectors.tables.table_sink import TableSink
 from workbench.connectors.tables.table_source import TableSource
 from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import PlanError, SettingError, unknown
-from workbench.expressions import ColumnName, Expression, column_names
+from workbench.expressions import ColumnName, Expression, column_name, column_names
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
@@ -462,7 +462,7 @@ class Stream:
         """
         return self._made(without(self._end, column_names(columns, "drop"), caller()))
 
-    def rename(self, names: Mapping[str, str]) -> Stream:
+    def rename(self, names: Mapping[ColumnName, str] | Mapping[str, str]) -> Stream:
         """Give columns other names; they keep their places.
 
         Source: Polars' ``rename``; Spark's ``withColumnsRenamed``.
@@ -568,7 +568,7 @@ class Stream:
         function: Callable[[pa.RecordBatch], pa.RecordBatch],
         schema: SchemaLike | None = None,
         *,
-        event_time: str | None = None,
+        event_time: ColumnName | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Turn each Arrow batch into another.
@@ -595,7 +595,8 @@ class Stream:
             ['n']
         """
         origin = caller()
-        return self._followed_by(MapBatches(function, schema, event_time, origin, on_error), origin)
+        times = None if event_time is None else column_name(event_time, "event_time")
+        return self._followed_by(MapBatches(function, schema, times, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and of others with the same columns.

@@ -98,13 +98,14 @@ def without(end: Input, columns: Sequence[str], origin: Origin | None) -> Node:
     return selected(end, left, {}, origin)
 
 
-def renamed(end: Input, names: Mapping[str, str], origin: Origin | None) -> Node:
+def renamed(end: Input, names: Mapping[ColumnName, str] | Mapping[str, str], origin: Origin | None) -> Node:
     """See `Stream.rename`."""
     if not isinstance(names, Mapping):
         raise PlanError(f"rename is {as_given(names)}: write new names by old ones, {{'old': 'new'}}", origin=origin)
-    for name in names:
+    new = dict(zip(column_names(tuple(names), "rename"), names.values(), strict=True))
+    for name in new:
         check_column(name, end.schema, origin)
-    chosen = tuple((names.get(name, name), col(name)) for name in end.schema.names)
+    chosen = tuple((new.get(name, name), col(name)) for name in end.schema.names)
     return operator_node(Select(chosen, origin), (end,), origin)
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from workbench.durations import NO_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError
+from workbench.expressions import ColumnName
 from workbench.from_json import made
 from workbench.operators.contract.base import Json
 from workbench.raised import PASSING, described
@@ -39,7 +40,7 @@ class EventTime(Enum):
 INGESTION: Final = EventTime.INGESTION
 """Event time is the time at which a record is read: it never goes back, so no record is late."""
 
-EventTimeColumn = str | Literal[EventTime.INGESTION] | None
+EventTimeColumn = ColumnName | Literal[EventTime.INGESTION] | None
 """Where a stream's event times come from: a column, the clock, or nowhere."""
 
 Marks = Sequence[tuple[int, int]]
