@@ -20,6 +20,20 @@ Every public name, with the first sentence of its docstring; `help(wb.Stream.fil
 notebook, shows arguments, units, errors, the source of the idea and an example. `make reference` writes this page.
 
 """
+WORDS = {
+    "state of a job": "where it is in its life, such as `RUNNING`: `job.state`",
+    "state of an operator": "what it keeps for each key: `wb.state` declares it, `job.operator_state(...)` and `%stream"
+    " state` ask a running job for it, `Snapshot.operator_state(...)` a savepoint",
+    "resume": "go on where it was left: a paused job by `job.resume()`, the job of an earlier process by"
+    " `run(resume=True)`, from its latest checkpoint",
+    "restore": "take over the state of a savepoint or checkpoint that is named: `run(restore=...)`, `job.restore(...)`",
+    "rescale": "go on at another parallelism: `job.rescale(...)`",
+    "rebalance": "deal records to subtasks in turn: `Stream.rebalance()`",
+    "collect": "bring the first rows of a stream here: `Stream.collect()`",
+    "count": "how many records: `wb.count()`; windows of so many records are `wb.windows.count_tumbling(...)`",
+}
+"""What words mean that other systems use for several things."""
+
 TITLES = {
     "Streams": ("Stream", "History"),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
@@ -44,7 +58,10 @@ SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the argume
 
 def page() -> str:
     """The text of the page."""
-    return HEAD + "\n".join(f"## {title}\n\n{_table(names)}" for title, names in titles().items())
+    words = "".join(f"| {word} | {meaning} |\n" for word, meaning in WORDS.items())
+    return f"{HEAD}## Words\n\n| word | what it means |\n|---|---|\n{words}\n" + "\n".join(
+        f"## {title}\n\n{_table(names)}" for title, names in titles().items()
+    )
 
 
 def titles() -> dict[str, list[str]]:

@@ -419,7 +419,7 @@ def test_several_sources_and_sinks_split_and_merge():
 @pytest.mark.parametrize(
     "spread",
     [
-        lambda stream: stream.rescale(),
+        lambda stream: stream.rebalance(local=True),
         lambda stream: stream.shuffle(),
         lambda stream: stream.partition_by("n % 3"),
         lambda stream: stream.partition_by(lambda batch: batch.column("n").to_numpy() // 2),

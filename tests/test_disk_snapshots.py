@@ -259,7 +259,7 @@ def test_a_checkpoint_of_state_on_disk_writes_what_has_changed(store: Store, tmp
     assert written < 0.05 * whole
     assert len(manifest.files[0].parts) == 5
     assert store.restored(manifest, "disk", 2) == store.held
-    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    table = wb.Snapshot.open(tmp_path / manifest.place).operator_state("p")
     assert dict(zip(table.column("k").to_pylist(), table.column("items").to_pylist(), strict=True)) == store.held
 
 
@@ -271,7 +271,7 @@ def test_state_on_disk_that_is_gone_stays_gone(store: Store, tmp_path: Path, bac
     manifest, _ = store.checkpoint()
     assert len(manifest.files[0].parts) == 2
     assert store.restored(manifest, backend, 1) == store.held
-    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    table = wb.Snapshot.open(tmp_path / manifest.place).operator_state("p")
     assert sorted(table.column("k").to_pylist()) == sorted(store.held)
     store.add([8])
     assert store.restored(store.checkpoint()[0], backend, 3) == store.held

@@ -64,9 +64,9 @@ def received(stream: wb.Stream, receivers: int, parallelism: int = 2) -> list[li
 
 def test_rescale_gives_each_sender_its_own_receivers() -> None:
     sources = wb.Stream.from_table(table())
-    parts = received(sources.rescale(), 4)
+    parts = received(sources.rebalance(local=True), 4)
     # The two subtasks of the source read what two receivers of a rescale to two would get.
-    halves = received(sources.rescale(), 2)
+    halves = received(sources.rebalance(local=True), 2)
     assert sorted(parts[0] + parts[1]) == sorted(halves[0])
     assert sorted(parts[2] + parts[3]) == sorted(halves[1])
     assert all(len(part) > ROWS / 8 for part in parts)

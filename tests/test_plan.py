@@ -158,11 +158,11 @@ def test_four_senders_and_four_receivers_have_sixteen_channels() -> None:
 
 
 def test_rescale_connects_local_groups_only() -> None:
-    assert between(2, 4, "rescale") == [(0, 0), (0, 1), (1, 2), (1, 3)]
-    assert between(4, 2, "rescale") == [(0, 0), (1, 0), (2, 1), (3, 1)]
-    assert between(2, 3, "rescale") == [(0, 0), (0, 1), (1, 2)]
-    assert between(3, 2, "rescale") == [(0, 0), (1, 0), (2, 1)]
-    assert between(3, 3, "rescale") == [(0, 0), (1, 1), (2, 2)]
+    assert between(2, 4, "local rebalance") == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert between(4, 2, "local rebalance") == [(0, 0), (1, 0), (2, 1), (3, 1)]
+    assert between(2, 3, "local rebalance") == [(0, 0), (0, 1), (1, 2)]
+    assert between(3, 2, "local rebalance") == [(0, 0), (1, 0), (2, 1)]
+    assert between(3, 3, "local rebalance") == [(0, 0), (1, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("exchange", ["rebalance", "shuffle", "broadcast"])

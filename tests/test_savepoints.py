@@ -89,7 +89,7 @@ def test_a_changed_program_takes_the_state_of_the_same_uids(saved: Path, tmp_pat
     assert job.wait("60s") == "FINISHED"
     rows = [pair for pair in shown(job) if pair[0] == "u3"]
     taken = rows[-1][1]
-    held = wb.Snapshot.open(saved).state("counts").to_pylist()
+    held = wb.Snapshot.open(saved).operator_state("counts").to_pylist()
     (before,) = [row["count()"] for row in held if row["user"] == "u3"]
     read = sum(row["count()"] for row in held)
     assert taken == before + sum(1 for i in range(read, ROWS) if i % 2 == 0 and i % 7 == 3)
@@ -116,7 +116,7 @@ def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(sav
     assert job.wait("60s") == "FINISHED"
     texts = [event.text for event in job.recorder.latest().events]
     assert "the state of operator 'counts' in savepoints/before-fix is dropped" in texts
-    read = wb.Snapshot.open(saved).state("counts").column("count()").to_pylist()
+    read = wb.Snapshot.open(saved).operator_state("counts").column("count()").to_pylist()
     rows = shown(job)
     assert len(rows) == ROWS
     begun_anew = [n for user, n in rows if user == "u0" and n == 1]
@@ -302,8 +302,9 @@ def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: 
         file = storage.write(place, "keyed[0]", encode(states))
         storage.complete(place, Manifest(1, "<i>job", "periodic", 0, 0, uids, (file,), place=place))
     snapshot = wb.Snapshot.open(tmp_path / place)
-    assert snapshot.state("keyed").to_pylist() == [{"key:user": "a", "n": 3, "state:user": "<b>"}]  # both are "user"
-    assert snapshot.state("keyed", "event_timers").to_pylist() == [{"user": "a", "time": 9}]
+    held = snapshot.operator_state("keyed").to_pylist()  # both are "user"
+    assert held == [{"key:user": "a", "n": 3, "state:user": "<b>"}]
+    assert snapshot.operator_state("keyed", "event_timers").to_pylist() == [{"user": "a", "time": 9}]
     assert snapshot.values("keyed") == [{"watermark": 4}]
     assert snapshot.offsets == {"source": [{"positions": {"0": 7}}]}
     (flow,) = snapshot.in_flight
@@ -320,9 +321,9 @@ def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: 
     assert "keyed x 1" in repr(snapshot)
     assert snapshot.to_dict()["offsets"] == snapshot.offsets
     with pytest.raises(wb.errors.CheckpointError, match="unknown operator 'keys'"):
-        snapshot.state("keys")
+        snapshot.operator_state("keys")
     with pytest.raises(wb.errors.CheckpointError, match="has no tables of state"):
-        snapshot.state("source")
+        snapshot.operator_state("source")
 
 
 def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request(saved: Path, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ SWITCHES: dict[str, Callable[[object], object]] = {
     },
     "filter": lambda value: clicks().filter(lambda n: n > 1, columns="n", compiled=value),
     "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", compiled=value),
+    "local": lambda value: clicks().rebalance(local=value),
     "ordered": lambda value: clicks().lookup_async(lookup, key="k", schema={"m": pa.int64()}, ordered=value),
     "overwrite": lambda value: of_arrow(overwrite=value),
     "progress": lambda value: of_arrow(progress=value),

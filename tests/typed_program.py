@@ -145,7 +145,7 @@ reveal_type(job.over)  # bool
 reveal_type(job.status()["records_in"])  # Any
 reveal_type(job.metrics()[0])  # dict[str, Any]
 reveal_type(job.checkpoints()[0].id)  # int
-reveal_type(job.state("aggregate").get("JFK"))  # dict[str, Any] | None
+reveal_type(job.operator_state("aggregate").get("JFK"))  # dict[str, Any] | None
 reveal_type(job.tune(buffer_timeout="5ms", parallelism=3))  # Status
 reveal_type(job.savepoint("before"))  # str
 reveal_type(job.restore("before"))  # Job

@@ -63,13 +63,13 @@ class Edge:
         """The (sending, receiving) subtasks that have a channel (F2-3).
 
         As a rule all pairs: their number grows with the square of the parallelism. Forward connects equal subtasks
-        only. With rescale every subtask of the side that has more belongs to one of the other side, so there are no
-        more channels than subtasks.
+        only. With a local rebalance every subtask of the side that has more belongs to one of the other side, so there
+        are no more channels than subtasks.
         """
         senders, receivers = self.source.parallelism, self.target.parallelism
         if self.exchange == "forward":
             return [(index, index) for index in range(senders)]
-        if self.exchange == "rescale":
+        if self.exchange == "local rebalance":
             if senders > receivers:
                 return [(sender, sender * receivers // senders) for sender in range(senders)]
             return [(receiver * senders // receivers, receiver) for receiver in range(receivers)]
@@ -79,7 +79,7 @@ class Edge:
     def channels(self) -> int:
         """How many pairs there are, without making them."""
         senders, receivers = self.source.parallelism, self.target.parallelism
-        if self.exchange in ("forward", "rescale"):
+        if self.exchange in ("forward", "local rebalance"):
             return max(senders, receivers)
         return senders * receivers
 

@@ -24,7 +24,7 @@ from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
 from workbench.api.streams.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
 from workbench.api.streams.windowed import LATE, WindowedStream
-from workbench.arguments import as_given, whole_number
+from workbench.arguments import as_given, true_or_false, whole_number
 from workbench.connectors.contract.base import Sink
 from workbench.connectors.files.file_source import FileSource, FormatName
 from workbench.connectors.files.line_parser import LineFormat
@@ -952,17 +952,27 @@ class Stream:
 
     # who gets a record --------------------------------------------------------------------------------------------
 
-    def rebalance(self) -> Stream:
+    def rebalance(self, *, local: bool = False) -> Stream:
         """Send the records to the next operator's subtasks in turn (F1-3).
 
-        Source: Flink's ``rebalance``.
+        Source: Flink's ``rebalance`` and, of a sender's own share of the subtasks, its ``rescale``.
+
+        Args:
+            local: to the sender's own share of the next operator's subtasks alone, which needs fewer channels.
+
+        Raises:
+            SettingError: `local` is neither True nor False.
 
         Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
-            9
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2)
+            >>> pipeline = numbers.rebalance().filter("n > 0").sink_to(wb.DiscardSink())
+            >>> pipeline.explain(parallelism=4).channels  # from each source to each filter
+            8
+            >>> pipeline = numbers.rebalance(local=True).filter("n > 0").sink_to(wb.DiscardSink())
+            >>> pipeline.explain(parallelism=4).channels  # each source has two filters
+            4
         """
-        return self._spread("rebalance")
+        return self._spread("local rebalance" if true_or_false(local, "local") else "rebalance")
 
     def broadcast(self) -> Stream:
         """Send every record to every subtask of the next operator (F1-3).
@@ -976,18 +986,6 @@ class Stream:
             ('FINISHED', [7, 7, 7])
         """
         return self._spread("broadcast")
-
-    def rescale(self) -> Stream:
-        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
-
-        Source: Flink's ``rescale``.
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
-            4
-        """
-        return self._spread("rescale")
 
     def shuffle(self) -> Stream:
         """Send each record to a random subtask of the next operator (F1-3).

@@ -160,7 +160,7 @@ def exchanged(chance: Random, folder: Path) -> Trial:
     """Three exchanges of random kinds between operators of random widths."""
     stream, rows = _source(chance)
     kinds: list[Callable[[Stream], Stream]] = [
-        Stream.rescale,
+        lambda stream: stream.rebalance(local=True),
         Stream.shuffle,
         Stream.rebalance,
         lambda stream: stream.partition_by("n - 7"),
