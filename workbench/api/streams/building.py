@@ -14,7 +14,7 @@ from workbench.connectors.contract.base import Sink
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, expr, lit
 from workbench.operators.aggregates.window_functions import AnyAggregation
-from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.contract.base import HasSideOutputs, OperatorSpec
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
@@ -26,7 +26,8 @@ def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin 
     """The node of an operator; its errors get the user's line."""
     schemas = [item.schema for item in inputs]
     with located(origin):
-        return Node(spec, inputs, spec.output_schema(schemas), dict(spec.side_schemas(schemas)), None, origin)
+        side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
+        return Node(spec, inputs, spec.output_schema(schemas), side, None, origin)
 
 
 def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:

@@ -41,9 +41,6 @@ class RollingAggregate:
         """
         return pa.schema(output_fields(self.keys, inputs[0], aggregate_fields(self.aggregates, inputs[0])))
 
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
-
     def columns_read(self) -> frozenset[str]:
         """The keys and the columns that are aggregated."""
         return frozenset(self.keys) | {item.column for _, item in self.aggregates if item.column is not None}

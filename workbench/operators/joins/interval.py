@@ -11,7 +11,7 @@ watermark is late: it is counted and dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -73,9 +73,6 @@ class IntervalJoin:
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """See `JoinColumns`."""
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return f"{self.columns.describe()}, {_signed(self.before_us)} to {_signed(self.after_us)}"

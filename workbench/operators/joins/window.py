@@ -9,7 +9,7 @@ its partners in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -76,9 +76,6 @@ class WindowJoin:
         for schema in inputs:
             WindowSettings(self.window).check(schema)
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def windows_kept(self) -> str:
         """The layout of the windows."""

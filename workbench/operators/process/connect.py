@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -262,9 +262,6 @@ class ConnectedMap:
         """The declared schema."""
         first, _ = [spec.output_schema([item]) for spec, item in zip(self._maps(), inputs, strict=True)]
         return first
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return f"{function_name(self.first)}, {function_name(self.second)}"
