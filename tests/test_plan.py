@@ -139,7 +139,8 @@ def test_more_channels_than_fit_into_a_process_are_refused() -> None:
 def between(senders: int, receivers: int, exchange: str) -> list[tuple[int, int]]:
     """The channels from a filter of one width to a filter of another."""
     upstream = source().rebalance().filter("v > 1").with_parallelism(senders)
-    stream = getattr(upstream, exchange)().filter("v > 2").with_parallelism(receivers)
+    spread = upstream.rebalance(local=True) if exchange == "local rebalance" else getattr(upstream, exchange)()
+    stream = spread.filter("v > 2").with_parallelism(receivers)
     graph = plan(stream.rebalance().sink_to(wb.TableSink("out")), 5)
     return graph.edges[1].pairs
 
@@ -157,7 +158,7 @@ def test_four_senders_and_four_receivers_have_sixteen_channels() -> None:
     ]
 
 
-def test_rescale_connects_local_groups_only() -> None:
+def test_a_local_rebalance_connects_local_groups_only() -> None:
     assert between(2, 4, "local rebalance") == [(0, 0), (0, 1), (1, 2), (1, 3)]
     assert between(4, 2, "local rebalance") == [(0, 0), (1, 0), (2, 1), (3, 1)]
     assert between(2, 3, "local rebalance") == [(0, 0), (0, 1), (1, 2)]
