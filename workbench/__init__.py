@@ -2,24 +2,18 @@
 
 The map of what is exported:
 
-* histories: `History` (written by Spark, replayed without), `datasets`;
-* streams: `Stream`, and the `KeyedStream` and `WindowedStream` that it turns into;
-* event time: `INGESTION`, `monotonous`, `punctuated`, `WatermarkGenerator`;
+* streams and histories: `Stream`; `History` (written by Spark, replayed without);
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
-* keyed functions: `ProcessFunction`, its `ProcessContext` and `State`; what state they declare: `ValueState`,
-  `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
-* two streams: `ConnectedStreams`, `CoProcessFunction` with its `ConnectedContext`, `BroadcastState`;
-* windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner`
-  of one's own; functions see each as a `Window`;
-* when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of one's own
-  with its `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`;
-* aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
+* aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect_list`;
+* windows: `tumbling`, `sliding`, `session`; further ones, and what they keep: `windows`; when they fire: `triggers`;
+* event time: `watermarks`;
+* functions with state: `functions`, and what they declare: `state`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
-* when a failed job starts again: `fixed_delay`, `exponential_delay`, `failure_rate`, `no_restart`;
-* jobs: `Pipeline`, `Job`, `job`, `jobs`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of
-  what can be tuned live; `found_jobs` of earlier processes, each a `FoundJob`;
-* what is kept of jobs: `savepoints`, `delete_savepoint`, and `Snapshot`, which opens one to be looked at;
-* errors: `WorkbenchError` is the base of all.
+* jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of what can
+  be tuned live; when a failed one starts again: `restart`;
+* what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
+  to be looked at, and `Recording`;
+* `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.
 
 In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``.
 

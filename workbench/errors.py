@@ -16,6 +16,21 @@ from workbench.printable import printable
 from workbench.raised import described, first_line_of, message_of, one_line, shown
 from workbench.redaction import redacted
 
+__all__ = [
+    "CheckpointError",
+    "CorruptCheckpointError",
+    "ExpressionError",
+    "HistoryError",
+    "JobError",
+    "PlanError",
+    "RecordError",
+    "SettingError",
+    "SinkError",
+    "SourceError",
+    "WorkbenchError",
+]
+"""What people catch."""
+
 MISSING = (FileNotFoundError, NotADirectoryError)
 """What the system raises for a file that is not there; any other OSError says that it cannot be read now."""
 SENTENCE_MAX = 20_000
@@ -34,7 +49,7 @@ class WorkbenchError(Exception):
         >>> import workbench as wb
         >>> try:
         ...     wb.tumbling("1 parsec")
-        ... except wb.WorkbenchError as error:
+        ... except wb.errors.WorkbenchError as error:
         ...     print(type(error).__name__)
         SettingError
     """
@@ -100,6 +115,11 @@ class RecordError(WorkbenchError):
 
 class JobError(WorkbenchError):
     """A job cannot do what was asked in the state that it is in, or it has failed."""
+
+
+def __dir__() -> list[str]:
+    """What people catch: completion shows this and not what the package does with errors."""
+    return __all__
 
 
 def as_error(raised: BaseException) -> Exception:

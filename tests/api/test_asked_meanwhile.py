@@ -64,7 +64,7 @@ def test_a_savepoint_that_is_interrupted_leaves_no_name_taken(
         job.savepoint("kept")
     monkeypatch.setattr(Job, "_apply", apply)
     if posted:  # it is taken all the same
-        with pytest.raises(wb.JobError, match="is being taken already"):
+        with pytest.raises(wb.errors.JobError, match="is being taken already"):
             job.savepoint("kept")
         assert driver.run_until(lambda: job.savepoints() == ["kept"])
     else:
@@ -82,7 +82,9 @@ def test_a_savepoint_that_is_not_deleted_in_time_is_told_of(tmp_path: Path, monk
     written = threading.Event()
     monkeypatch.setattr(job_savepoints, "DELETE_TIMEOUT_S", 0.1)
     job._driver.submit(lambda: written.wait(60), lambda result: None)
-    with pytest.raises(wb.JobError, match="the savepoint 'first' is not deleted yet: a checkpoint may still be being"):
+    with pytest.raises(
+        wb.errors.JobError, match="the savepoint 'first' is not deleted yet: a checkpoint may still be being"
+    ):
         job.delete_savepoint("first")
     assert job.savepoints() == ["first", "second"]
     written.set()

@@ -20,7 +20,7 @@ def one_line(error: BaseException) -> str:
     return text
 
 
-def run_to_the_end(folder: Path, **options: object) -> wb.Job:
+def run_to_the_end(folder: Path, **options: object) -> wb.types.Job:
     stream = wb.Stream.from_table(TIMES, event_time="t").key_by("n").aggregate(c=wb.count())
     job = stream.sink_to(wb.TableSink("out")).run("bad-input", checkpoint_dir=folder, **options)  # type: ignore[arg-type]
     job.wait("20s")
@@ -29,15 +29,15 @@ def run_to_the_end(folder: Path, **options: object) -> wb.Job:
 
 def test_an_unknown_column_names_the_nearest_and_the_users_line() -> None:
     stream = wb.Stream.from_table(TIMES)
-    with pytest.raises(wb.ExpressionError) as caught:
+    with pytest.raises(wb.errors.ExpressionError) as caught:
         stream.filter("m > 2")
     text = one_line(caught.value)
     assert "unknown column 'm'" in text
     assert "Valid: n, t" in text
     assert 'stream.filter("m > 2")' in text  # the user's own line
-    with pytest.raises(wb.ExpressionError, match="unknown column 'nn'"):
+    with pytest.raises(wb.errors.ExpressionError, match="unknown column 'nn'"):
         stream.with_columns(x=col("nn") + 1)
-    with pytest.raises(wb.ExpressionError, match="unknown column 'k'"):
+    with pytest.raises(wb.errors.ExpressionError, match="unknown column 'k'"):
         stream.key_by("k")
 
 
@@ -59,7 +59,7 @@ def test_an_unknown_column_names_the_nearest_and_the_users_line() -> None:
 )
 def test_bad_settings_are_refused_before_anything_runs(call: object, sentence: str) -> None:
     before = wb.jobs()
-    with pytest.raises(wb.WorkbenchError, match=sentence) as caught:
+    with pytest.raises(wb.errors.WorkbenchError, match=sentence) as caught:
         call(wb.Stream.from_table(TIMES, event_time="t"))  # type: ignore[operator]
     one_line(caught.value)
     assert wb.jobs() == before
@@ -67,20 +67,22 @@ def test_bad_settings_are_refused_before_anything_runs(call: object, sentence: s
 
 def test_unknown_settings_of_a_running_job_list_the_valid_ones_and_change_nothing() -> None:
     job = wb.Stream.from_table(TIMES, rate=0.5).sink_to(wb.TableSink("out")).run("tuned")
-    with pytest.raises(wb.SettingError, match=r"unknown setting 'bufer_timeout': did you mean 'buffer_timeout'\?"):
+    with pytest.raises(
+        wb.errors.SettingError, match=r"unknown setting 'bufer_timeout': did you mean 'buffer_timeout'\?"
+    ):
         job.tune(bufer_timeout="5ms")
-    with pytest.raises(wb.SettingError, match="a replayed history only"):
+    with pytest.raises(wb.errors.SettingError, match="a replayed history only"):
         job.tune(buffer_timeout="5ms", speed="60x")
     assert job.status()["buffer_timeout"] == "100ms"
-    with pytest.raises(wb.JobError, match="unknown task 'tabel"):
+    with pytest.raises(wb.errors.JobError, match="unknown task 'tabel"):
         job.fail(task="tabel[0]")
-    with pytest.raises(wb.JobError, match="a job 'tuned' is RUNNING"):
+    with pytest.raises(wb.errors.JobError, match="a job 'tuned' is RUNNING"):
         wb.Stream.from_table(TIMES).sink_to(wb.TableSink("out")).run("tuned")
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(wb.CheckpointError, match=r"file/c.* cannot be written") as caught:
+    with pytest.raises(wb.errors.CheckpointError, match=r"file/c.* cannot be written") as caught:
         run_to_the_end(tmp_path / "file" / "c")
     one_line(caught.value)
 
@@ -88,7 +90,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_directory_with_checkpoints_is_refused_without_resume(tmp_path: Path) -> None:
     run_to_the_end(tmp_path)
     sentence = r"already holds checkpoints of job 'bad-input'.*resume=True"
-    with pytest.raises(wb.CheckpointError, match=sentence) as caught:
+    with pytest.raises(wb.errors.CheckpointError, match=sentence) as caught:
         run_to_the_end(tmp_path)
     one_line(caught.value)
     assert run_to_the_end(tmp_path, resume=True).table("out").num_rows == 3
@@ -100,7 +102,9 @@ def test_a_corrupt_checkpoint_is_named_never_passed_over_and_not_deleted(tmp_pat
     whole = file.read_bytes()
     file.write_bytes(whole[:-7])
     for _ in range(2):
-        with pytest.raises(wb.CorruptCheckpointError, match=r"aggregate-0.arrow does not match its checksum") as caught:
+        with pytest.raises(
+            wb.errors.CorruptCheckpointError, match=r"aggregate-0.arrow does not match its checksum"
+        ) as caught:
             run_to_the_end(tmp_path, resume=True)
         one_line(caught.value)
     assert file.read_bytes() == whole[:-7]
@@ -108,7 +112,7 @@ def test_a_corrupt_checkpoint_is_named_never_passed_over_and_not_deleted(tmp_pat
     assert run_to_the_end(tmp_path, resume=True).table("out").num_rows == 3
     manifest = sorted(tmp_path.glob("chk-*/manifest.json"))[-1]
     manifest.write_text("{")
-    with pytest.raises(wb.CorruptCheckpointError, match=r"manifest.json cannot be read"):
+    with pytest.raises(wb.errors.CorruptCheckpointError, match=r"manifest.json cannot be read"):
         run_to_the_end(tmp_path, resume=True)
 
 
@@ -116,7 +120,7 @@ def test_another_pipeline_does_not_take_over_a_checkpoint(tmp_path: Path) -> Non
     run_to_the_end(tmp_path)
     other = wb.Stream.from_table(TIMES).sink_to(wb.TableSink("elsewhere"))
     with pytest.raises(
-        wb.CheckpointError, match=r"has state of operators 'aggregate', 'out', which this pipeline does not have"
+        wb.errors.CheckpointError, match=r"has state of operators 'aggregate', 'out', which this pipeline does not have"
     ):
         other.run("bad-input", checkpoint_dir=tmp_path, resume=True)
 
@@ -124,7 +128,7 @@ def test_another_pipeline_does_not_take_over_a_checkpoint(tmp_path: Path) -> Non
 def test_two_sinks_of_one_place_are_refused(tmp_path: Path) -> None:
     stream = wb.Stream.from_table(TIMES)
     for sink in (wb.TableSink("out"), wb.ParquetSink(tmp_path / "out")):
-        with pytest.raises(wb.PlanError, match="two sinks write to"):
+        with pytest.raises(wb.errors.PlanError, match="two sinks write to"):
             (stream.sink_to(sink) + stream.filter("n > 1").sink_to(sink)).run("twice")
 
 
@@ -137,10 +141,10 @@ def test_two_sinks_of_one_place_are_refused_under_whichever_names(tmp_path: Path
             pair = stream.sink_to(wb.ParquetSink(tmp_path / "real" / below)) + stream.sink_to(
                 wb.FileSink(other / below, format="csv")
             )
-            with pytest.raises(wb.PlanError, match="two sinks write to"):
+            with pytest.raises(wb.errors.PlanError, match="two sinks write to"):
                 pair.run("twice")
         rows = [wb.SqlSink(f"sqlite:///{folder}/rows.db", "rows") for folder in (tmp_path / "real", other)]
-        with pytest.raises(wb.PlanError, match="two sinks write to"):
+        with pytest.raises(wb.errors.PlanError, match="two sinks write to"):
             (stream.sink_to(rows[0]) + stream.sink_to(rows[1])).run("twice")
 
 
@@ -149,12 +153,12 @@ def test_a_damaged_replay_log_fails_the_job_with_its_file(tmp_path: Path) -> Non
     history = wb.History.from_arrow(
         table, tmp_path / "log", event_time="e", arrival_time="a", channels=1, progress=False
     )
-    with pytest.raises(wb.HistoryError, match="unknown arrival_time column 'landing'"):
+    with pytest.raises(wb.errors.HistoryError, match="unknown arrival_time column 'landing'"):
         wb.History.from_arrow(table, tmp_path / "x", event_time="e", arrival_time="landing", progress=False)
     holes = table.set_column(1, "a", pa.array([10, None, 30], pa.timestamp("us")))
-    with pytest.raises(wb.HistoryError, match="is null in 1 records, first in row 1"):
+    with pytest.raises(wb.errors.HistoryError, match="is null in 1 records, first in row 1"):
         wb.History.from_arrow(holes, tmp_path / "y", event_time="e", arrival_time="a", progress=False)
     [file] = (tmp_path / "log").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(wb.HistoryError, match=r"\.parquet"):
+    with pytest.raises(wb.errors.HistoryError, match=r"\.parquet"):
         wb.Stream.replay(history.path)

@@ -24,17 +24,17 @@ def clicks() -> wb.Stream:
     return wb.Stream.from_table(CLICKS, event_time="t", rate=RATE).uid("clicks")
 
 
-def windowed(window: wb.WindowAssigner, **settings: Any) -> wb.Stream:
+def windowed(window: wb.windows.WindowAssigner, **settings: Any) -> wb.Stream:
     stream = clicks().key_by("user").window(window, **settings)
     return stream.aggregate(n=wb.count()).uid("windows").select("user", "window_start", "window_end", "n")
 
 
-def applied(window: wb.WindowAssigner) -> wb.Stream:
+def applied(window: wb.windows.WindowAssigner) -> wb.Stream:
     stream = clicks().key_by("user").window(window)
     return stream.apply(lambda key, window, records: {"n": len(records)}, {"n": pa.int64()}).uid("windows")
 
 
-def joined(window: wb.WindowAssigner) -> wb.Stream:
+def joined(window: wb.windows.WindowAssigner) -> wb.Stream:
     other = wb.Stream.from_table(CLICKS, event_time="t", rate=RATE).uid("others").select("user", other="n")
     return clicks().join(other, on="user", window=window).uid("windows")
 
@@ -65,7 +65,7 @@ def saved_half_way(stream: wb.Stream, root: Path) -> str:
         ),
         (windowed(wb.sliding("2ms", "1ms")), windowed(wb.sliding("4ms", "1ms")), "of sliding 4ms every 1ms windows"),
         (windowed(wb.sliding("2ms", "1ms")), windowed(wb.tumbling("2ms")), "of sliding 2ms every 1ms windows, and"),
-        (windowed(wb.count_tumbling(9)), windowed(wb.count_tumbling(4)), "of count 4 windows"),
+        (windowed(wb.windows.count_tumbling(9)), windowed(wb.windows.count_tumbling(4)), "of count 4 windows"),
         (windowed(wb.session("1ms")), windowed(wb.session("1ms"), time="processing"), "session processing-time"),
         (applied(wb.tumbling("1ms")), applied(wb.tumbling("2ms")), "a WindowApply of tumbling 2ms windows"),
         (joined(wb.tumbling("1ms")), joined(wb.tumbling("2ms")), "a WindowJoin of tumbling 2ms windows"),
@@ -76,7 +76,7 @@ def test_windows_that_are_cut_otherwise_do_not_take_over_half_a_window(
     before: wb.Stream, after: wb.Stream, named: str, tmp_path: Path
 ) -> None:
     folder, pipeline = saved_half_way(before, tmp_path), after.sink_to(wb.TableSink("out"))
-    with pytest.raises(wb.CheckpointError) as caught:
+    with pytest.raises(wb.errors.CheckpointError) as caught:
         pipeline.run("after", restore=folder, checkpoint_dir=tmp_path / "c")
     assert named in str(caught.value)
     assert "give that one another uid, or drop the state with allow_non_restored_state=True" in str(caught.value)
@@ -97,8 +97,8 @@ def medians(column: str) -> wb.Stream:
 @pytest.mark.parametrize(
     ("before", "after", "lacks"),
     [
-        (windowed(wb.tumbling("1ms")), windowed(wb.tumbling("1ms"), trigger=wb.on_count(3)), "timed"),
-        (windowed(wb.tumbling("1ms"), trigger=wb.on_count(3)), windowed(wb.tumbling("1ms")), "window_start"),
+        (windowed(wb.tumbling("1ms")), windowed(wb.tumbling("1ms"), trigger=wb.triggers.on_count(3)), "timed"),
+        (windowed(wb.tumbling("1ms"), trigger=wb.triggers.on_count(3)), windowed(wb.tumbling("1ms")), "window_start"),
         (windowed(wb.tumbling("1ms")), medians("n"), "timed"),
         (medians("n"), medians("t"), "record:t"),
     ],
@@ -107,7 +107,7 @@ def test_another_trigger_or_aggregate_is_not_taken_for_another_operator(
     before: wb.Stream, after: wb.Stream, lacks: str, tmp_path: Path
 ) -> None:
     folder = saved_half_way(before, tmp_path)
-    with pytest.raises(wb.CheckpointError) as refused:
+    with pytest.raises(wb.errors.CheckpointError) as refused:
         after.sink_to(wb.TableSink("out")).run("after", checkpoint_dir=tmp_path / "after", restore=folder)
     sentence = str(refused.value)
     assert sentence.startswith(f"the state of operator 'windows' lacks '{lacks}' (it has ")

@@ -37,7 +37,7 @@ def test_joins_and_look_ups_take_columns() -> None:
 
 
 def test_the_columns_that_map_keeps_may_be_written_with_col() -> None:
-    mapped = numbers().map(lambda n: n + 1, {"m": pa.int64()}, keep=[col("k")])
+    mapped = numbers().map(lambda n: n + 1, {"m": pa.int64()}, columns=[col("n")], keep=[col("k")])
     assert mapped.collect(1).to_pylist() == [{"k": "a", "m": 2}]
 
 
@@ -50,7 +50,7 @@ def test_the_columns_that_map_keeps_may_be_written_with_col() -> None:
     ],
 )
 def test_an_expression_where_only_a_column_will_do_is_refused(write: Callable[[wb.Stream], object], what: str) -> None:
-    with pytest.raises(wb.ExpressionError, match=rf"^{what} takes columns, and 'n \+ 1' computes one: .*"):
+    with pytest.raises(wb.errors.ExpressionError, match=rf"^{what} takes columns, and 'n \+ 1' computes one: .*"):
         write(numbers())
 
 
@@ -93,7 +93,7 @@ def test_a_column_that_is_called_like_an_expression_stays_what_it_is() -> None:
 
 
 def test_an_expression_in_an_aggregate_that_does_not_fit_is_refused_with_the_users_line() -> None:
-    with pytest.raises(wb.ExpressionError, match=r"unknown column 'm'.*test_column_names.py, line \d+"):
+    with pytest.raises(wb.errors.ExpressionError, match=r"unknown column 'm'.*test_column_names.py, line \d+"):
         numbers().key_by("k").aggregate(wrong=wb.sum(col("m") * 2))
 
 
@@ -119,7 +119,7 @@ def test_columns_are_dropped_and_renamed() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(write: Callable[[wb.Stream], object], said: str) -> None:
-    with pytest.raises(wb.WorkbenchError, match=said):
+    with pytest.raises(wb.errors.WorkbenchError, match=said):
         write(numbers())
 
 
@@ -146,8 +146,8 @@ def test_what_has_come_when_the_time_is_over_is_given() -> None:
 
 
 def test_a_job_that_fails_says_so() -> None:
-    with pytest.raises(wb.JobError, match="division"):
-        numbers().map(lambda n: n // 0, {"m": pa.int64()}).collect()
+    with pytest.raises(wb.errors.JobError, match="division"):
+        numbers().map(lambda n: n // 0, {"m": pa.int64()}, columns="n").collect()
 
 
 def test_rows_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,5 +162,5 @@ def test_a_stream_runs_into_a_table_of_its_jobs_name() -> None:
     job = numbers().filter("n > 1").run("large", parallelism=2)
     assert job.wait("60s") == "FINISHED"
     assert sorted(job.table("large").column("n").to_pylist()) == [2, 3]
-    with pytest.raises(wb.SettingError, match="table name"):
+    with pytest.raises(wb.errors.SettingError, match="table name"):
         numbers().run("a b")

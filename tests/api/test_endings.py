@@ -14,7 +14,7 @@ import workbench as wb
 NUMBERS = pa.table({"n": range(100_000)})
 
 
-def pipeline(look: Callable[[pa.RecordBatch], object] | None = None) -> wb.Pipeline:
+def pipeline(look: Callable[[pa.RecordBatch], object] | None = None) -> wb.types.Pipeline:
     stream = wb.Stream.from_table(NUMBERS, rate=2_000)
     return stream.sink_to(wb.TableSink("numbers") if look is None else wb.CallbackSink(look))
 
@@ -40,7 +40,7 @@ def test_who_does_not_wait_goes_on_at_once(end: str) -> None:
     assert entered.wait(60)
     getattr(job, end)(wait=False)
     assert not job._driver.ended.is_set()
-    with pytest.raises(wb.JobError, match=r"the job 'held' is still .*, and ends when it can"):
+    with pytest.raises(wb.errors.JobError, match=r"the job 'held' is still .*, and ends when it can"):
         getattr(job, end)(timeout="20ms")
     opened.set()
     assert job.wait("60s") == "CANCELED"
@@ -83,10 +83,10 @@ def test_an_interrupt_ends_the_waiting_and_not_the_stopping(monkeypatch: pytest.
 
 
 def test_a_job_that_fails_while_it_stops_says_so() -> None:
-    job = pipeline().run("fails", driver="stepping", restart=wb.no_restart())
+    job = pipeline().run("fails", driver="stepping", restart=wb.restart.no_restart())
     job.next_record()
     job.fail("table[0]")  # in its next step
-    with pytest.raises(wb.JobError, match=r"the job 'fails' failed: table\[0\] was failed on purpose"):
+    with pytest.raises(wb.errors.JobError, match=r"the job 'fails' failed: table\[0\] was failed on purpose"):
         job.stop()
     job.stop()  # it is over, and has been heard of
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_meant_is_refused_before_the_job_ends() -> None:
     job = pipeline().run("refuses")
     for arguments in ({"wait": "no"}, {"timeout": "soon"}, {"wait": False, "timeout": 5}):
         for end in (job.stop, job.cancel):
-            with pytest.raises(wb.SettingError):
+            with pytest.raises(wb.errors.SettingError):
                 end(**arguments)
     assert job.state == "RUNNING"
     job.cancel()

@@ -24,7 +24,7 @@ RATE = 3_000
 ENGINES = ("sqlite", "duckdb")
 
 
-def pipeline(sink: Any, add: int = 0, rate: int | None = RATE) -> wb.Pipeline:
+def pipeline(sink: Any, add: int = 0, rate: int | None = RATE) -> wb.types.Pipeline:
     source = wb.Stream.from_table(NUMBERS, rate=rate).uid("numbers")
     return source.with_columns(n=wb.col("n") + add).uid("added").sink_to(sink)
 
@@ -59,7 +59,7 @@ def test_the_second_fork_to_write_to_a_table_is_refused(tmp_path: Path, engine: 
     sink = wb.SqlSink(f"{engine}:///{tmp_path}/out.db", "numbers")
     folder = saved(sink, tmp_path)
 
-    def fork(n: int) -> wb.Job:
+    def fork(n: int) -> wb.types.Job:
         return pipeline(sink, 100_000 * n).run(
             f"fork-{n}", restore=folder, checkpoint_dir=tmp_path / f"{n}", checkpoint_interval=None
         )
@@ -68,7 +68,9 @@ def test_the_second_fork_to_write_to_a_table_is_refused(tmp_path: Path, engine: 
     with pytest.raises(SinkError, match=r"'numbers' of .* is written to by job 'fork-1' of process"):
         fork(2)
     assert first.wait("60s") == "FINISHED"
-    with pytest.raises((wb.JobError, SinkError), match=r"which this one does not go on from|later than checkpoint"):
+    with pytest.raises(
+        (wb.errors.JobError, SinkError), match=r"which this one does not go on from|later than checkpoint"
+    ):
         fork(2).wait("60s")
     assert whole(in_database(sink.url), 1)
 

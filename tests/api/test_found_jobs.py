@@ -33,11 +33,11 @@ wb.Stream.from_table(pa.table({"n": range(2000)}), rate=RATE)
 """
 
 
-def numbers(rate: int) -> wb.Pipeline:
+def numbers(rate: int) -> wb.types.Pipeline:
     return wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=rate).sink_to(wb.TableSink("out"))
 
 
-def interrupted(folder: Path, name: str = "left") -> wb.Job:
+def interrupted(folder: Path, name: str = "left") -> wb.types.Job:
     """A job that has been stopped behind its first checkpoint."""
     job = numbers(100).run(name, checkpoint_dir=folder, checkpoint_interval="20ms", parallelism=2)
     job.savepoint("first")
@@ -448,5 +448,7 @@ def test_a_directory_that_may_not_be_looked_into_is_one_sentence(monkeypatch: py
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "is_dir", refuse)
-    with pytest.raises(wb.CheckpointError, match=r"'/private/jobs' cannot be looked into \(Permission denied\): give"):
+    with pytest.raises(
+        wb.errors.CheckpointError, match=r"'/private/jobs' cannot be looked into \(Permission denied\): give"
+    ):
         wb.found_jobs("/private/jobs")

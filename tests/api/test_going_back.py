@@ -17,7 +17,7 @@ from workbench.errors import SinkError
 NUMBERS = pa.table({"n": range(100_000), "k": [n % 5 for n in range(100_000)]})
 
 
-def running(tmp_path: Path, sink: Any) -> wb.Job:
+def running(tmp_path: Path, sink: Any) -> wb.types.Job:
     """A job with a savepoint ``here``."""
     counts = wb.Stream.from_table(NUMBERS, rate=1_000).uid("numbers").key_by("k").aggregate(n=wb.count()).uid("counts")
     job = counts.sink_to(sink).run("back", checkpoint_dir=tmp_path / "c", checkpoint_interval="50ms")
@@ -34,7 +34,7 @@ def last_epoch(tmp_path: Path) -> int:
         return int(connection.execute("SELECT max(epoch) FROM workbench_commits").fetchone()[0])
 
 
-def goes_on(job: wb.Job) -> bool:
+def goes_on(job: wb.types.Job) -> bool:
     before = job.status()["records_out"]
     until(lambda: job.status()["records_out"] > before + 100)
     return job.state == "RUNNING"
@@ -50,7 +50,7 @@ def test_a_damaged_file_of_a_task_leaves_the_job_running(tmp_path: Path) -> None
     job = running(tmp_path, wb.TableSink("out"))
     (file,) = (tmp_path / "c" / "savepoints" / "here").glob("counts*.arrow")
     damage(file)
-    with pytest.raises(wb.CorruptCheckpointError, match=r"counts.* does not match its checksum"):
+    with pytest.raises(wb.errors.CorruptCheckpointError, match=r"counts.* does not match its checksum"):
         job.restore("here")
     assert goes_on(job)
 
@@ -59,7 +59,7 @@ def test_a_damaged_file_of_a_table_leaves_the_job_running(tmp_path: Path) -> Non
     job = running(tmp_path, wb.TableSink("out"))
     part = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").values("out")[0]["parts"][0]  # type: ignore[index,call-overload]
     damage(tmp_path / "c" / "tables" / "out" / part["file"])  # type: ignore[index,call-overload,operator]
-    with pytest.raises(wb.CorruptCheckpointError, match="does not match its checksum in the checkpoint"):
+    with pytest.raises(wb.errors.CorruptCheckpointError, match="does not match its checksum in the checkpoint"):
         job.restore("here")
     assert goes_on(job)
 

@@ -13,7 +13,7 @@ TABLE = wb.Stream.from_table(pa.table({"line": ["x"]}))
 SOCKET = wb.Stream.from_socket("127.0.0.1", 9)
 
 
-def of(pipeline: wb.Pipeline) -> tuple[str, str]:
+def of(pipeline: wb.types.Pipeline) -> tuple[str, str]:
     return weakest_guarantee(pipeline.logical_graph())
 
 

@@ -20,7 +20,7 @@ def test_of_two_that_begin_at_once_under_one_name_the_second_is_refused(monkeypa
     monkeypatch.setattr(
         "workbench.api.launching.launch.check_free", lambda name: None
     )  # it looked before the first was known
-    with pytest.raises(wb.JobError, match="a job 'one' is RUNNING: stop it first"):
+    with pytest.raises(wb.errors.JobError, match="a job 'one' is RUNNING: stop it first"):
         SLOW.run("one")
     assert wb.jobs()["one"] is first
     assert first.state == "RUNNING"
@@ -32,12 +32,12 @@ def test_a_handle_is_not_pickled() -> None:
         pickle.dumps(job)
 
 
-def _ask(job: wb.Job, answers: Connection) -> None:
+def _ask(job: wb.types.Job, answers: Connection) -> None:
     told = []
     for ask in (job.checkpoint, job.wait, job.stop, job.cancel, lambda: job.savepoint("x"), lambda: job.rescale(2)):
         try:
             told.append(str(ask()))
-        except wb.JobError as error:
+        except wb.errors.JobError as error:
             told.append(str(error))
     answers.send((told, list(wb.jobs())))
 

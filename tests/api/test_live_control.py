@@ -20,7 +20,7 @@ def source(rows: int = 100_000, **options: Any) -> wb.Stream:
     return wb.Stream.from_table(pa.table({"n": pa.array(range(rows), pa.int64())}), **options)
 
 
-def stepped(pipeline: wb.Pipeline, **options: Any) -> Job:
+def stepped(pipeline: wb.types.Pipeline, **options: Any) -> Job:
     return pipeline.run("controlled", **{"driver": "stepping", "checkpoint_interval": None, **options})
 
 
@@ -83,7 +83,7 @@ def test_one_of_several_sources_is_tuned_by_its_name() -> None:
     assert read(job, "slow") - before[0] == pytest.approx(100, rel=0.05)
     assert read(job, "fast") - before[1] == pytest.approx(400, rel=0.05)
     assert job.tune(rate="slow:500")["rate"] == "slow:500, fast:200"
-    with pytest.raises(wb.SettingError, match="unknown source with a rate 'fats': did you mean 'fast'"):
+    with pytest.raises(wb.errors.SettingError, match="unknown source with a rate 'fats': did you mean 'fast'"):
         job.tune(rate={"fats": 1})
 
 
@@ -99,29 +99,31 @@ def test_past_and_present_have_rates_of_their_own() -> None:
     job.tune(rate={"hybrid.live": 200})
     job.rescale(2)
     assert rate_over(job, 2, "hybrid") == pytest.approx(200, rel=0.05)
-    with pytest.raises(wb.SettingError, match=r"'hybrid': did you mean 'hybrid.live'\? Valid: hybrid.history"):
+    with pytest.raises(wb.errors.SettingError, match=r"'hybrid': did you mean 'hybrid.live'\? Valid: hybrid.history"):
         job.tune(rate={"hybrid": 1})
 
 
 def test_only_the_part_that_has_a_rate_is_tuned() -> None:
-    past = source(10, event_time=wb.INGESTION)
-    live = wb.Stream.from_socket("127.0.0.1", 9, past.schema, format="json", event_time=wb.INGESTION, retries=None)
+    past = source(10, event_time=wb.watermarks.INGESTION)
+    live = wb.Stream.from_socket(
+        "127.0.0.1", 9, past.schema, format="json", event_time=wb.watermarks.INGESTION, retries=None
+    )
     job = stepped(wb.Stream.hybrid(past, live).uid("clicks").sink_to(wb.TableSink("out")))
     assert job.tune(rate=5)["rate"] == "5"
-    with pytest.raises(wb.SettingError, match=r"Valid: clicks.history"):
+    with pytest.raises(wb.errors.SettingError, match=r"Valid: clicks.history"):
         job.tune(rate={"clicks.live": 5})
 
 
 @pytest.mark.parametrize("value", [0, -1, "quick", float("nan"), float("inf"), None])
 def test_a_rate_that_is_none_is_refused(value: Any) -> None:
     job = stepped(source().sink_to(wb.TableSink("out")))
-    with pytest.raises(wb.SettingError, match="write records per second, above zero, or 'max'"):
+    with pytest.raises(wb.errors.SettingError, match="write records per second, above zero, or 'max'"):
         job.tune(rate=value)
 
 
 def test_what_a_job_has_no_use_for_is_refused(tmp_path: Any) -> None:
     job = stepped(source().sink_to(wb.TableSink("out")))
-    with pytest.raises(wb.SettingError, match="speed can be set for a replayed history only"):
+    with pytest.raises(wb.errors.SettingError, match="speed can be set for a replayed history only"):
         job.tune(speed="10x")
     job.cancel()
     job.wait()
@@ -131,7 +133,9 @@ def test_what_a_job_has_no_use_for_is_refused(tmp_path: Any) -> None:
     )
     job = stepped(wb.Stream.replay(history, speed="1x").sink_to(wb.TableSink("out")))
     assert job.status()["rate"] is None
-    with pytest.raises(wb.SettingError, match=r"rate can be set for sources that read at a rate.*a replay has a speed"):
+    with pytest.raises(
+        wb.errors.SettingError, match=r"rate can be set for sources that read at a rate.*a replay has a speed"
+    ):
         job.tune(rate=5)
 
 
@@ -189,7 +193,7 @@ def test_the_checkpoint_interval_acts_from_now_on() -> None:
 def test_a_wrong_setting_changes_nothing(settings: dict[str, Any], message: str) -> None:
     job = stepped(source().sink_to(wb.TableSink("out")))
     before = {name: job.status()[name] for name in wb.SETTINGS if name != "speed"}
-    with pytest.raises(wb.SettingError, match=message):
+    with pytest.raises(wb.errors.SettingError, match=message):
         job.tune(**settings)
     assert {name: job.status()[name] for name in before} == before
 
@@ -208,7 +212,9 @@ def test_of_two_people_who_tune_at_once_the_second_is_refused_what_does_not_go_t
 
     try:
         monkeypatch.setattr(Tuning, "of", staticmethod(overtaken))
-        with pytest.raises(wb.SettingError, match="max_concurrent_checkpoints is 2 with checkpoint_mode 'unaligned'"):
+        with pytest.raises(
+            wb.errors.SettingError, match="max_concurrent_checkpoints is 2 with checkpoint_mode 'unaligned'"
+        ):
             job.tune(max_concurrent_checkpoints=2)
         status = job.tune(buffer_size=500)  # the job goes on, and so does tuning
         assert (status["checkpoint_mode"], status["max_concurrent_checkpoints"]) == ("unaligned", 1)
@@ -246,13 +252,13 @@ def test_a_taskmanager_takes_its_tasks_along() -> None:
 
 def test_what_is_to_fail_must_exist() -> None:
     job = stepped(source().sink_to(wb.TableSink("out")), parallelism=4, slots_per_taskmanager=4)
-    with pytest.raises(wb.JobError, match="unknown TaskManager 'tm-1': did you mean 'tm-0'"):
+    with pytest.raises(wb.errors.JobError, match="unknown TaskManager 'tm-1': did you mean 'tm-0'"):
         job.fail(taskmanager="tm-1")
-    with pytest.raises(wb.JobError, match="unknown task 'table\\[4\\]'"):
+    with pytest.raises(wb.errors.JobError, match="unknown task 'table\\[4\\]'"):
         job.fail("table[4]")
-    with pytest.raises(wb.JobError, match="say what is to fail"):
+    with pytest.raises(wb.errors.JobError, match="say what is to fail"):
         job.fail()
-    with pytest.raises(wb.JobError, match="say what is to fail"):
+    with pytest.raises(wb.errors.JobError, match="say what is to fail"):
         job.fail("table[0]", taskmanager="tm-0")
 
 
@@ -265,9 +271,11 @@ def test_a_job_is_refused_what_its_ends_cannot_give() -> None:
     for wanted in ("exactly-once", "at-least-once", None):
         assert stepped(exact, guarantee=wanted).wait() == "FINISHED"
     assert stepped(printed, guarantee="at-least-once").wait() == "FINISHED"
-    with pytest.raises(wb.PlanError, match="cannot keep exactly-once, only at-least-once: the sink 'screen' does not"):
+    with pytest.raises(
+        wb.errors.PlanError, match="cannot keep exactly-once, only at-least-once: the sink 'screen' does not"
+    ):
         stepped(printed, guarantee="exactly-once")
-    with pytest.raises(wb.SettingError, match="unknown guarantee 'exactly_once': did you mean 'exactly-once'"):
+    with pytest.raises(wb.errors.SettingError, match="unknown guarantee 'exactly_once': did you mean 'exactly-once'"):
         stepped(exact, guarantee="exactly_once")
 
 
@@ -308,7 +316,7 @@ def test_a_function_that_would_end_the_program_fails_its_task(ending: BaseExcept
     def leave(record: dict[str, Any]) -> dict[str, Any]:
         raise ending
 
-    class Leaves(wb.ProcessFunction):
+    class Leaves(wb.functions.ProcessFunction):
         def open(self) -> None:
             raise ending
 
@@ -320,8 +328,8 @@ def test_a_function_that_would_end_the_program_fails_its_task(ending: BaseExcept
 
     asked = source(10).lookup_async(answer, key="n", schema={"found": pa.int64()})
     for stream in (called, asked):
-        job = stream.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart())
-        with pytest.raises(wb.JobError, match="was raised, which ends programs and not jobs: raise an error"):
+        job = stream.sink_to(wb.DiscardSink()).run("leaves", restart=wb.restart.no_restart())
+        with pytest.raises(wb.errors.JobError, match="was raised, which ends programs and not jobs: raise an error"):
             job.wait("30s")
-    with pytest.raises(wb.JobError, match="was raised, which ends programs and not jobs"):
-        opened.sink_to(wb.DiscardSink()).run("leaves", restart=wb.no_restart()).wait("30s")
+    with pytest.raises(wb.errors.JobError, match="was raised, which ends programs and not jobs"):
+        opened.sink_to(wb.DiscardSink()).run("leaves", restart=wb.restart.no_restart()).wait("30s")

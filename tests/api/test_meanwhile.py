@@ -18,10 +18,10 @@ NUMBERS = pa.table({"n": range(100_000), "k": [n % 5 for n in range(100_000)]})
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Iterator[wb.Job]:
+def job(tmp_path: Path) -> Iterator[wb.types.Job]:
     counts = wb.Stream.from_table(NUMBERS, rate=5_000).key_by("k").aggregate(n=wb.count())
     settings: dict[str, Any] = {"checkpoint_dir": tmp_path / "c", "checkpoint_interval": "disabled"}
-    job = counts.sink_to(wb.TableSink("counts")).run("meanwhile", restart=wb.fixed_delay(9, "0ms"), **settings)
+    job = counts.sink_to(wb.TableSink("counts")).run("meanwhile", restart=wb.restart.fixed_delay(9, "0ms"), **settings)
     until(lambda: job.status()["records_out"] >= 300)
     yield job
     if not job.over:
@@ -29,28 +29,28 @@ def job(tmp_path: Path) -> Iterator[wb.Job]:
         job.wait("60s")
 
 
-def stop(job: wb.Job) -> None:
+def stop(job: wb.types.Job) -> None:
     job.stop(wait=False)
     assert job.wait("20s") in ("FINISHED", "CANCELED")
 
 
-def cancel(job: wb.Job) -> None:
+def cancel(job: wb.types.Job) -> None:
     job.cancel()
     assert job.wait("20s") == "CANCELED"
 
 
-def pause(job: wb.Job) -> None:
+def pause(job: wb.types.Job) -> None:
     job.pause()
     assert job._master.paused
 
 
-def rescale(job: wb.Job) -> None:
+def rescale(job: wb.types.Job) -> None:
     assert job.rescale(2, timeout="20s")["parallelism"] == 2
 
 
 @pytest.mark.parametrize("action", [stop, cancel, pause, rescale])
 def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
-    job: wb.Job, action: Callable[[wb.Job], None]
+    job: wb.types.Job, action: Callable[[wb.types.Job], None]
 ) -> None:
     old, caller = job._master, threading.current_thread()
     call = old.call
@@ -77,7 +77,7 @@ def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
 
 
 @pytest.mark.parametrize("what", ["aggregate[0]", "coordinator"])
-def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job: wb.Job, what: str) -> None:
+def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job: wb.types.Job, what: str) -> None:
     storage = job._master.storage
     complete = storage.complete
 
@@ -97,7 +97,7 @@ def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job:
 
 
 @pytest.mark.parametrize("action", ["stop", "cancel"])
-def test_what_ends_before_the_successor_of_its_coordinator_begins_stays_ended(job: wb.Job, action: str) -> None:
+def test_what_ends_before_the_successor_of_its_coordinator_begins_stays_ended(job: wb.types.Job, action: str) -> None:
     hand_over = job._hand_over
 
     def end_before_the_start(master: Any) -> None:

@@ -30,7 +30,7 @@ def timed(step_s: int, rate: float = 1.0) -> wb.Stream:
 
 
 @pytest.fixture
-def joined() -> Iterator[wb.Job]:
+def joined() -> Iterator[wb.types.Job]:
     """Two sources that are differently far in event time, and the join in which they meet."""
     pipeline = timed(10).join(timed(1), on="k", window=wb.tumbling("1h")).uid("join").sink_to(wb.DiscardSink())
     job = pipeline.run("inputs", driver="stepping", buffer_timeout="0ms", checkpoint_interval=None)
@@ -47,7 +47,7 @@ def test_every_value_stands_under_its_name() -> None:
     ]
 
 
-def test_the_tasks_of_a_job_stand_under_the_names_of_their_metrics(joined: wb.Job) -> None:
+def test_the_tasks_of_a_job_stand_under_the_names_of_their_metrics(joined: wb.types.Job) -> None:
     joined.step(50)
     told = joined.metrics()
     head, *rows = cells(told._repr_html_())
@@ -56,13 +56,13 @@ def test_the_tasks_of_a_job_stand_under_the_names_of_their_metrics(joined: wb.Jo
     assert len({len(row) for row in (head, *rows)}) == 1
 
 
-def test_a_table_without_rows_says_so(joined: wb.Job) -> None:
+def test_a_table_without_rows_says_so(joined: wb.types.Job) -> None:
     for nothing in (joined.audit(), joined.late_records()):
         assert repr(nothing) == "no rows"
         assert nothing._repr_html_() == "<i>no rows</i>"
 
 
-def test_each_input_tells_its_event_time(joined: wb.Job) -> None:
+def test_each_input_tells_its_event_time(joined: wb.types.Job) -> None:
     def told(name: str) -> int | None:
         return next((row.get(name) for row in joined.metrics() if row["task"] == "join[0]"), None)
 
@@ -73,7 +73,7 @@ def test_each_input_tells_its_event_time(joined: wb.Job) -> None:
     assert told("currentInputWatermark") == 2 * SECOND - 1
 
 
-def test_one_input_is_told_once(joined: wb.Job) -> None:
+def test_one_input_is_told_once(joined: wb.types.Job) -> None:
     joined.step(50)
     assert [row["task"] for row in joined.metrics() if "currentInput1Watermark" in row] == ["join[0]"]
 
@@ -90,7 +90,7 @@ def test_the_lag_of_recorded_times_is_none_behind_the_clock(years: int) -> None:
         pipeline = sunk if pipeline is None else pipeline + sunk
     assert pipeline is not None
     job = pipeline.run("recorded", driver="stepping", buffer_timeout="0ms", checkpoint_interval=None)
-    with pytest.raises(wb.JobError, match="still RUNNING"):
+    with pytest.raises(wb.errors.JobError, match="still RUNNING"):
         job.wait("5s")
     lags = {row["task"]: row["watermarkLag"] for row in job.metrics()}
     told = {name: lag // SECOND for name, lag in lags.items() if isinstance(lag, int)}

@@ -31,12 +31,12 @@ def source(**more: Any) -> wb.Stream:
     return wb.Stream.from_table(table(**more), event_time="t")
 
 
-def rolling(*keys: str, **more: Any) -> wb.Pipeline:
+def rolling(*keys: str, **more: Any) -> wb.types.Pipeline:
     stream = source(**more).key_by(*keys).aggregate(count=wb.count(), last=wb.max("n"))
     return stream.sink_to(wb.TableSink("out"))
 
 
-def stepped(pipeline: wb.Pipeline, parallelism: int = 3) -> Job:
+def stepped(pipeline: wb.types.Pipeline, parallelism: int = 3) -> Job:
     return pipeline.run(
         "asked", driver="stepping", parallelism=parallelism, buffer_size=8, buffer_timeout="0ms", speed=None
     )
@@ -48,7 +48,7 @@ def processed(job: Job) -> int:
 
 def test_a_key_is_answered_by_its_owner() -> None:
     job = stepped(rolling("origin"))
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert (state.size(), state.keys(), state.get("JFK")) == (0, [], None)
     job.step(120)
     assert 0 < processed(job) < ROWS
@@ -69,8 +69,8 @@ def test_looking_does_not_move_a_job_that_is_stepped() -> None:
     job.step(100)
     moment, before = job.driver.clock.now_us(), job.metrics()
     for _ in range(5):
-        job.state("aggregate").get("JFK")
-        job.state("aggregate").keys(1)
+        job.operator_state("aggregate").get("JFK")
+        job.operator_state("aggregate").keys(1)
     assert job.driver.clock.now_us() == moment
     assert job.metrics() == before
 
@@ -78,7 +78,7 @@ def test_looking_does_not_move_a_job_that_is_stepped() -> None:
 def test_keys_are_limited_and_counted_over_all_subtasks() -> None:
     job = stepped(rolling("n"))
     job.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.size() == ROWS
     assert len(state.keys(10)) == 10
     assert state.keys(0) == []
@@ -91,7 +91,7 @@ def test_keys_of_every_type_find_their_owner() -> None:
     names = pa.array([("a", None)[n % 2] for n in range(ROWS)]).dictionary_encode()
     job = stepped(rolling("flag", "day", "name", "n", flag=flags, day=days, name=names))
     job.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.get(True, date(2013, 1, 5), "a", 4) == {"count": 1, "last": 4}
     assert state.get(n=5, flag=False, day=date(2013, 1, 1), name=None) == {"count": 1, "last": 5}
     assert state.get("false", "2013-01-01", None, "5") == {"count": 1, "last": 5}  # as text, as a magic gives it
@@ -102,7 +102,7 @@ def test_windows_tell_what_is_open() -> None:
     windows = source().key_by("origin").window(wb.tumbling("100ms")).aggregate(count=wb.count())
     job = stepped(windows.sink_to(wb.TableSink("out")), parallelism=2)
     job.driver.run_until(lambda: processed(job) >= 250)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     fired = Counter(row["window_start"] for row in job.table("out").to_pylist())
     held = [window for key in state.keys(9) for window in (state.get(**key) or {})["windows"]]
     assert sum(window["count"] for window in held) == processed(job) - sum(
@@ -117,7 +117,7 @@ def test_an_aggregate_without_keys_has_one_state() -> None:
     total = source().window(wb.tumbling("10s")).aggregate(count=wb.count())
     job = stepped(total.sink_to(wb.TableSink("out")), parallelism=2)
     job.driver.run_until(lambda: processed(job) == 240)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.size() == 1
     assert (state.get() or {})["windows"][0]["count"] == 240
 
@@ -125,10 +125,10 @@ def test_an_aggregate_without_keys_has_one_state() -> None:
 def test_state_is_found_again_after_a_rescaling() -> None:
     job = stepped(rolling("n"), parallelism=1)
     job.step(60)
-    known = job.state("aggregate").size()
+    known = job.operator_state("aggregate").size()
     assert 0 < known < ROWS
     job.rescale(4)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.size() >= known
     assert all(state.get(**key) == {"count": 1, "last": key["n"]} for key in state.keys(50))
 
@@ -136,45 +136,45 @@ def test_state_is_found_again_after_a_rescaling() -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda job: job.state("agregate"), "unknown operator 'agregate': did you mean 'aggregate'"),
-        (lambda job: job.state("out"), "unknown operator 'out'"),
-        (lambda job: job.state("aggregate").get(), "is kept by origin: ask for it with get\\(origin\\)"),
-        (lambda job: job.state("aggregate").get("JFK", 1), "is kept by origin"),
-        (lambda job: job.state("aggregate").get(dest="JFK"), "is kept by origin"),
-        (lambda job: job.state("aggregate").get("JFK", origin="JFK"), "is kept by origin"),
-        (lambda job: job.state("aggregate").get(5), "has type string, which 5 does not fit"),
-        (lambda job: job.state("filter").get(), "'filter' keeps no state by key that could be asked for"),
-        (lambda job: job.state("filter").size(), "'filter' keeps no state by key that could be asked for"),
+        (lambda job: job.operator_state("agregate"), "unknown operator 'agregate': did you mean 'aggregate'"),
+        (lambda job: job.operator_state("out"), "unknown operator 'out'"),
+        (lambda job: job.operator_state("aggregate").get(), "is kept by origin: ask for it with get\\(origin\\)"),
+        (lambda job: job.operator_state("aggregate").get("JFK", 1), "is kept by origin"),
+        (lambda job: job.operator_state("aggregate").get(dest="JFK"), "is kept by origin"),
+        (lambda job: job.operator_state("aggregate").get("JFK", origin="JFK"), "is kept by origin"),
+        (lambda job: job.operator_state("aggregate").get(5), "has type string, which 5 does not fit"),
+        (lambda job: job.operator_state("filter").get(), "'filter' keeps no state by key that could be asked for"),
+        (lambda job: job.operator_state("filter").size(), "'filter' keeps no state by key that could be asked for"),
     ],
 )
 def test_a_question_that_makes_no_sense_says_why(ask: Any, message: str) -> None:
     stream = source().filter("n >= 0").key_by("origin").aggregate(count=wb.count())
     job = stepped(stream.sink_to(wb.TableSink("out")))
     job.step(20)
-    with pytest.raises(wb.JobError, match=message):
+    with pytest.raises(wb.errors.JobError, match=message):
         ask(job)
     assert job.state == "RUNNING"
 
 
 def test_a_key_of_the_wrong_type_is_refused_with_both() -> None:
     job = stepped(rolling("n"))
-    with pytest.raises(wb.JobError, match="the key n of 'aggregate' has type int64, which 'five' does not fit"):
-        job.state("aggregate").get("five")
-    with pytest.raises(wb.JobError, match=r"which 2\.5 does not fit"):
-        job.state("aggregate").get(2.5)
+    with pytest.raises(wb.errors.JobError, match="the key n of 'aggregate' has type int64, which 'five' does not fit"):
+        job.operator_state("aggregate").get("five")
+    with pytest.raises(wb.errors.JobError, match=r"which 2\.5 does not fit"):
+        job.operator_state("aggregate").get(2.5)
 
 
 def test_nobody_answers_for_a_job_that_does_not_run() -> None:
     job = stepped(rolling("origin"))
     job.step(50)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     job.fail("aggregate[0]")
     job.driver.run_until(lambda: job.state == "RESTARTING")
-    with pytest.raises(wb.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
+    with pytest.raises(wb.errors.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
         state.get("JFK")
     job.wait()
-    with pytest.raises(wb.JobError, match="has ended"):
-        job.state("aggregate")
+    with pytest.raises(wb.errors.JobError, match="has ended"):
+        job.operator_state("aggregate")
 
 
 def test_a_running_job_answers_between_two_steps() -> None:
@@ -186,7 +186,7 @@ def test_a_running_job_answers_between_two_steps() -> None:
     stream = wb.Stream.from_generator(endless, {"k": pa.int64()})
     counted = stream.key_by("k").aggregate(a=wb.count(), b=wb.count("k"))
     job = counted.sink_to(wb.DiscardSink()).run("live", parallelism=2, buffer_size=64)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     seen: list[tuple[int, int]] = []
     while len(seen) < 50:
         found = state.get(3)
@@ -210,8 +210,8 @@ def test_an_owner_in_a_long_step_is_not_waited_for_for_ever() -> None:
     stream = source().key_by("origin").aggregate(count=wb.count()).map_batches(slow)
     job = stream.sink_to(wb.TableSink("out")).run("slow", buffer_timeout="0ms")
     assert entered.wait(20)
-    with pytest.raises(wb.JobError, match="has not answered within 50ms: it is in a long step"):
-        job.state("aggregate").get("JFK", timeout="50ms")
+    with pytest.raises(wb.errors.JobError, match="has not answered within 50ms: it is in a long step"):
+        job.operator_state("aggregate").get("JFK", timeout="50ms")
     leave.set()
     assert job.wait("20s") == "FINISHED"
 
@@ -221,7 +221,7 @@ def test_the_state_of_a_job_is_still_a_text() -> None:
     assert job.state == "RUNNING"
     assert f"{job.state}" == "RUNNING"
     assert {"RUNNING": 1}[job.state] == 1
-    assert repr(job.state("aggregate")) == "StateView of 'aggregate'; get(origin), keys(limit), size()"
+    assert repr(job.operator_state("aggregate")) == "StateView of 'aggregate'; get(origin), keys(limit), size()"
 
 
 def test_the_magic_asks_like_its_twin() -> None:
@@ -230,10 +230,10 @@ def test_the_magic_asks_like_its_twin() -> None:
     assert run_verb(["plan", "asked"]).channels == 9
     run_verb(["set", "parallelism=2"])
     assert run_verb(["plan"]).channels == 4
-    job.driver.run_until(lambda: job.state("aggregate").get(5) is not None)
+    job.driver.run_until(lambda: job.operator_state("aggregate").get(5) is not None)
     assert run_verb(["state", "asked", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "aggregate", "5"]) == {"count": 1, "last": 5}
-    assert run_verb(["state", "asked", "aggregate"]) == job.state("aggregate").keys()
+    assert run_verb(["state", "asked", "aggregate"]) == job.operator_state("aggregate").keys()
 
 
 def test_a_copy_of_a_jobs_state_is_plain_text_so_that_it_can_be_sent() -> None:

@@ -103,14 +103,16 @@ def test_a_directory_that_was_used_is_told_of_in_the_words_of_the_magic(shell: I
     assert wb.job("replaced") is job
 
 
-def counted(name: str = "n", **options: object) -> wb.Job:
+def counted(name: str = "n", **options: object) -> wb.types.Job:
     stream = wb.Stream.from_table(pa.table({name: list(range(100_000))}), rate=2_000)
     return stream.sink_to(wb.TableSink("rows")).run("replaced", **options)
 
 
 def test_a_run_replaces_a_job() -> None:
     first = counted()
-    with pytest.raises(wb.JobError, match=r"stop it first \(job.stop\(\)\), have the run do it \(replace=True\)"):
+    with pytest.raises(
+        wb.errors.JobError, match=r"stop it first \(job.stop\(\)\), have the run do it \(replace=True\)"
+    ):
         counted()
     second = counted(replace=True)
     assert (first.state, second.state) == ("CANCELED", "RUNNING")
@@ -136,7 +138,7 @@ def test_a_job_runs_on_when_the_run_that_replaces_it_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     first = counted(checkpoint_dir="kept", checkpoint_interval="disabled")
-    with pytest.raises(wb.WorkbenchError):
+    with pytest.raises(wb.errors.WorkbenchError):
         counted(**{"replace": True, **options})
     assert first.state == "RUNNING"
     assert wb.job("replaced") is first
@@ -157,7 +159,9 @@ def test_a_job_that_does_not_stop_is_not_replaced(monkeypatch: pytest.MonkeyPatc
     stream = wb.Stream.from_table(pa.table({"n": list(range(100_000))}), rate=2_000)
     first = stream.sink_to(wb.CallbackSink(hold)).run("replaced")
     assert entered.wait(60)
-    with pytest.raises(wb.JobError, match=r"is still RUNNING, and ends when it can.*; job.cancel\(\) ends it without"):
+    with pytest.raises(
+        wb.errors.JobError, match=r"is still RUNNING, and ends when it can.*; job.cancel\(\) ends it without"
+    ):
         counted(replace=True)
     assert wb.job("replaced") is first
     opened.set()

@@ -35,7 +35,7 @@ def counts(stream: wb.Stream, uid: str = "counts") -> wb.Stream:
     return stream.key_by("user").aggregate(n=wb.count()).uid(uid)
 
 
-def sunk(stream: wb.Stream, table: str = "out") -> wb.Pipeline:
+def sunk(stream: wb.Stream, table: str = "out") -> wb.types.Pipeline:
     return stream.sink_to(wb.TableSink(table))
 
 
@@ -44,7 +44,7 @@ def expected(rows: int = ROWS) -> list[tuple[str, int]]:
     return sorted((f"u{i % 7}", i // 7 + 1) for i in range(rows))
 
 
-def shown(job: wb.Job, table: str = "out") -> list[tuple[str, int]]:
+def shown(job: wb.types.Job, table: str = "out") -> list[tuple[str, int]]:
     found = job.table(table)
     return sorted(zip(found.column("user").to_pylist(), found.column("n").to_pylist(), strict=True))
 
@@ -89,7 +89,7 @@ def test_a_changed_program_takes_the_state_of_the_same_uids(saved: Path, tmp_pat
     assert job.wait("60s") == "FINISHED"
     rows = [pair for pair in shown(job) if pair[0] == "u3"]
     taken = rows[-1][1]
-    held = wb.Snapshot.open(saved).state("counts").to_pylist()
+    held = wb.Snapshot.open(saved).operator_state("counts").to_pylist()
     (before,) = [row["count()"] for row in held if row["user"] == "u3"]
     read = sum(row["count()"] for row in held)
     assert taken == before + sum(1 for i in range(read, ROWS) if i % 2 == 0 and i % 7 == 3)
@@ -100,7 +100,7 @@ def test_a_changed_program_takes_the_state_of_the_same_uids(saved: Path, tmp_pat
 
 def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(saved: Path, tmp_path: Path) -> None:
     other = sunk(counts(clicks(), "totals"))
-    with pytest.raises(wb.CheckpointError) as caught:
+    with pytest.raises(wb.errors.CheckpointError) as caught:
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     assert str(caught.value) == (
         "savepoints/before-fix of job 'original' has state of operator 'counts', which this pipeline does not have "
@@ -109,14 +109,14 @@ def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(sav
     )
     renamed = sunk(counts(clicks()), "elsewhere")
     with pytest.raises(
-        wb.CheckpointError, match="give the sink that is to take it a table or folder of the name 'out',"
+        wb.errors.CheckpointError, match="give the sink that is to take it a table or folder of the name 'out',"
     ):
         renamed.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
     assert job.wait("60s") == "FINISHED"
     texts = [event.text for event in job.recorder.latest().events]
     assert "the state of operator 'counts' in savepoints/before-fix is dropped" in texts
-    read = wb.Snapshot.open(saved).state("counts").column("count()").to_pylist()
+    read = wb.Snapshot.open(saved).operator_state("counts").column("count()").to_pylist()
     rows = shown(job)
     assert len(rows) == ROWS
     begun_anew = [n for user, n in rows if user == "u0" and n == 1]
@@ -132,7 +132,9 @@ def test_a_job_that_runs_goes_back_to_a_savepoint_with_unknown_state_on_request(
     first.wait("60s")
     other = sunk(counts(clicks(rate=100), "totals"))
     job = other.run("other", resume=True, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
-    with pytest.raises(wb.CheckpointError, match=r"has state of operator 'counts'.* allow_non_restored_state=True"):
+    with pytest.raises(
+        wb.errors.CheckpointError, match=r"has state of operator 'counts'.* allow_non_restored_state=True"
+    ):
         job.restore("before-fix")
     assert job.state == "RUNNING"
     again = job.restore("before-fix", allow_non_restored_state=True)
@@ -146,7 +148,7 @@ def test_a_job_that_runs_goes_back_to_a_savepoint_with_unknown_state_on_request(
 
 def test_state_of_another_shape_is_refused_by_name_and_nothing_is_left_behind(saved: Path, tmp_path: Path) -> None:
     other = sunk(clicks().key_by("user").aggregate(n=wb.count(), m=wb.max("n")).uid("counts").select("user", "n"))
-    with pytest.raises(wb.CheckpointError, match="the state of operator 'counts' has no column"):
+    with pytest.raises(wb.errors.CheckpointError, match="the state of operator 'counts' has no column"):
         other.run("shape", restore=saved, checkpoint_dir=tmp_path / "c")
     job = sunk(counts(clicks())).run("shape", restore=saved, checkpoint_dir=tmp_path / "c")
     job.wait("60s")
@@ -162,7 +164,7 @@ def test_what_was_forked_goes_on_after_its_end_without_the_original(saved: Path,
     again = sunk(counts(clicks())).run("fork", resume=True, checkpoint_dir=tmp_path / "c")
     again.wait("60s")
     assert shown(again) == expected()
-    with pytest.raises(wb.CheckpointError, match="already holds checkpoints of job 'fork'"):
+    with pytest.raises(wb.errors.CheckpointError, match="already holds checkpoints of job 'fork'"):
         sunk(counts(clicks())).run("fork", restore=saved, checkpoint_dir=tmp_path / "c")
 
 
@@ -171,9 +173,9 @@ def test_a_savepoint_that_lacks_a_file_is_refused(saved: Path, tmp_path: Path) -
     file = min((copy / "tables" / "out").iterdir())
     file.unlink()
     told = rf"cannot be brought to .*No such file or directory.*{re.escape(file.name)}"
-    with pytest.raises(wb.CorruptCheckpointError, match=told):
+    with pytest.raises(wb.errors.CorruptCheckpointError, match=told):
         sunk(counts(clicks())).run("torn", restore=copy, checkpoint_dir=tmp_path / "c")
-    with pytest.raises(wb.CheckpointError, match="there is no savepoint 'nothing' in"):
+    with pytest.raises(wb.errors.CheckpointError, match="there is no savepoint 'nothing' in"):
         sunk(counts(clicks())).run("torn", restore="nothing", checkpoint_dir=tmp_path / "d")
 
 
@@ -208,15 +210,15 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
         ("before-fix", "savepoint", "original"),
         ("second", "savepoint", "kept"),
     ]
-    with pytest.raises(wb.CheckpointError, match="in use by process"):
+    with pytest.raises(wb.errors.CheckpointError, match="in use by process"):
         wb.delete_savepoint(folder)
     job.cancel()
     job.wait("60s")
-    with pytest.raises(wb.CheckpointError, match=r"the job in .* would go on from it"):
+    with pytest.raises(wb.errors.CheckpointError, match=r"the job in .* would go on from it"):
         wb.delete_savepoint(folder)
     wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
     assert [each.name for each in wb.savepoints(tmp_path / "c")] == ["second"]
-    with pytest.raises(wb.CheckpointError, match="holds no complete savepoint"):
+    with pytest.raises(wb.errors.CheckpointError, match="holds no complete savepoint"):
         wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
     again = sunk(counts(clicks())).run("kept", resume=True, checkpoint_dir=tmp_path / "c")
     again.wait("60s")
@@ -228,16 +230,16 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
 def test_a_savepoint_that_is_being_taken_is_not_overwritten_by_another_of_its_name(tmp_path: Path) -> None:
     job = sunk(counts(clicks(rate=200))).run("twice", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
     job.stall("out")
-    with pytest.raises(wb.JobError, match="the savepoint 'here' was not complete within 300ms"):
+    with pytest.raises(wb.errors.JobError, match="the savepoint 'here' was not complete within 300ms"):
         job.savepoint("here", timeout="300ms")
     with pytest.raises(
-        wb.JobError, match="the savepoint 'here' is being taken already: wait for it, or choose another"
+        wb.errors.JobError, match="the savepoint 'here' is being taken already: wait for it, or choose another"
     ):
         job.savepoint("here")
     job.stall("out", False)
     until(job.savepoints)
     taken = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
-    with pytest.raises(wb.JobError, match="the savepoint 'here' exists already"):
+    with pytest.raises(wb.errors.JobError, match="the savepoint 'here' exists already"):
         job.savepoint("here")
     job.savepoint("there")
     job.cancel()
@@ -253,11 +255,11 @@ def test_a_savepoint_or_last_checkpoint_that_fails_says_why(tmp_path: Path) -> N
     job.savepoint("first")  # it has committed rows, and their folder is there
     (tmp_path / "c" / "savepoints").rename(tmp_path / "elsewhere")
     (tmp_path / "c" / "savepoints").write_text("in the way")
-    with pytest.raises(wb.JobError, match=r"the savepoint 'second' was not taken: .* could not be written: "):
+    with pytest.raises(wb.errors.JobError, match=r"the savepoint 'second' was not taken: .* could not be written: "):
         job.savepoint("second")
     (tmp_path / "c" / "tables").rename(tmp_path / "tables")
     job.stop(wait=False)
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         job.wait("60s")
     text = str(caught.value)
     assert "failed: the last checkpoint could not be taken: " in text
@@ -268,15 +270,15 @@ def test_a_running_job_deletes_savepoints_that_it_does_not_need(tmp_path: Path) 
     job = sunk(counts(clicks(rate=10))).run("tidy", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
     job.savepoint("first")
     job.savepoint("second")
-    with pytest.raises(wb.JobError, match="the job would go on from 'second' after a failure"):
+    with pytest.raises(wb.errors.JobError, match="the job would go on from 'second' after a failure"):
         job.delete_savepoint("second")
     job.delete_savepoint("first")
     assert job.savepoints() == ["second"]
-    with pytest.raises(wb.JobError, match="unknown savepoint 'first'"):
+    with pytest.raises(wb.errors.JobError, match="unknown savepoint 'first'"):
         job.delete_savepoint("first")
     job.cancel()
     job.wait("60s")
-    with pytest.raises(wb.JobError, match=r"has ended \(CANCELED\): wb.delete_savepoint\(folder\) deletes"):
+    with pytest.raises(wb.errors.JobError, match=r"has ended \(CANCELED\): wb.delete_savepoint\(folder\) deletes"):
         job.delete_savepoint("second")
 
 
@@ -300,8 +302,9 @@ def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: 
         file = storage.write(place, "keyed[0]", encode(states))
         storage.complete(place, Manifest(1, "<i>job", "periodic", 0, 0, uids, (file,), place=place))
     snapshot = wb.Snapshot.open(tmp_path / place)
-    assert snapshot.state("keyed").to_pylist() == [{"key:user": "a", "n": 3, "state:user": "<b>"}]  # both are "user"
-    assert snapshot.state("keyed", "event_timers").to_pylist() == [{"user": "a", "time": 9}]
+    held = snapshot.operator_state("keyed").to_pylist()  # both are "user"
+    assert held == [{"key:user": "a", "n": 3, "state:user": "<b>"}]
+    assert snapshot.operator_state("keyed", "event_timers").to_pylist() == [{"user": "a", "time": 9}]
     assert snapshot.values("keyed") == [{"watermark": 4}]
     assert snapshot.offsets == {"source": [{"positions": {"0": 7}}]}
     (flow,) = snapshot.in_flight
@@ -317,16 +320,16 @@ def test_a_snapshot_shows_state_timers_offsets_and_what_was_in_flight(tmp_path: 
     assert "&lt;i&gt;job" in snapshot._repr_html_()
     assert "keyed x 1" in repr(snapshot)
     assert snapshot.to_dict()["offsets"] == snapshot.offsets
-    with pytest.raises(wb.CheckpointError, match="unknown operator 'keys'"):
-        snapshot.state("keys")
-    with pytest.raises(wb.CheckpointError, match="has no tables of state"):
-        snapshot.state("source")
+    with pytest.raises(wb.errors.CheckpointError, match="unknown operator 'keys'"):
+        snapshot.operator_state("keys")
+    with pytest.raises(wb.errors.CheckpointError, match="has no tables of state"):
+        snapshot.operator_state("source")
 
 
 def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request(saved: Path, tmp_path: Path) -> None:
     windows = clicks().key_by("user").window(wb.tumbling("1s")).aggregate(n=wb.count()).uid("counts")
     other = sunk(windows.select("user", "n"))
-    with pytest.raises(wb.CheckpointError) as caught:
+    with pytest.raises(wb.errors.CheckpointError) as caught:
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     assert str(caught.value) == (
         "the state of operator 'counts' in savepoints/before-fix of job 'original' is that of a RollingAggregate, and "
@@ -341,7 +344,9 @@ def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request
 
 def test_state_is_not_dropped_because_an_operator_without_state_has_its_uid(saved: Path, tmp_path: Path) -> None:
     other = sunk(clicks().filter("n > 1").uid("counts").select("user", "n"))
-    with pytest.raises(wb.CheckpointError, match="is that of a RollingAggregate, and this pipeline has a Filter"):
+    with pytest.raises(
+        wb.errors.CheckpointError, match="is that of a RollingAggregate, and this pipeline has a Filter"
+    ):
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
 
 
@@ -355,7 +360,7 @@ def test_a_savepoint_of_an_earlier_version_says_no_kinds(saved: Path, tmp_path: 
     (copy / "manifest.json").write_bytes(f'{{"checksum": "{checksum(body)}", '.encode() + body)
     windows = clicks().key_by("user").window(wb.tumbling("1s")).aggregate(n=wb.count()).uid("counts")
     with pytest.raises(
-        wb.CheckpointError, match=r"the state of operator 'counts' lacks 'watermarks' \(it has .*\), so"
+        wb.errors.CheckpointError, match=r"the state of operator 'counts' lacks 'watermarks' \(it has .*\), so"
     ):
         sunk(windows.select("user", "n")).run("other", restore=copy, checkpoint_dir=tmp_path / "c")
     job = sunk(counts(clicks())).run("same", restore=copy, checkpoint_dir=tmp_path / "d")
@@ -366,11 +371,11 @@ def test_a_savepoint_of_an_earlier_version_says_no_kinds(saved: Path, tmp_path: 
 @pytest.mark.parametrize("name", [None, 5, b"x"])
 def test_names_that_are_no_text_are_refused_with_what_they_are(name: Any, tmp_path: Path) -> None:
     pipeline = sunk(counts(clicks(rate=100)))
-    with pytest.raises(wb.CheckpointError, match=f"job name {name!r} cannot be a file name"):
+    with pytest.raises(wb.errors.CheckpointError, match=f"job name {name!r} cannot be a file name"):
         pipeline.run(name)
     job = pipeline.run("named", checkpoint_dir=tmp_path / "c")
     try:
-        with pytest.raises(wb.CheckpointError, match=f"savepoint {name!r} cannot be a file name"):
+        with pytest.raises(wb.errors.CheckpointError, match=f"savepoint {name!r} cannot be a file name"):
             job.savepoint(name)
     finally:
         job.cancel()
@@ -380,7 +385,7 @@ def test_names_that_are_no_text_are_refused_with_what_they_are(name: Any, tmp_pa
 def test_savepoints_of_what_is_no_directory_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     for place in (tmp_path / "nothing", tmp_path / "file"):
-        with pytest.raises(wb.CheckpointError, match=f"'{place}' is no checkpoint directory"):
+        with pytest.raises(wb.errors.CheckpointError, match=f"'{place}' is no checkpoint directory"):
             wb.savepoints(place)
     assert wb.savepoints(tmp_path) == []
 
@@ -400,7 +405,7 @@ def test_a_job_whose_sink_commits_while_its_savepoint_is_looked_at_goes_on(
             job.savepoint(f"later-{len(job.savepoints())}")
 
     monkeypatch.setattr(job_savepoints, "check_restorable", check_and_commit)
-    with pytest.raises(wb.SinkError, match="was committed by checkpoint"):
+    with pytest.raises(wb.errors.SinkError, match="was committed by checkpoint"):
         job.restore("early")
     assert wb.job("looked-at") is job
     assert job.state == "RUNNING"

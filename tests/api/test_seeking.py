@@ -20,7 +20,7 @@ def history(tmp_path: Path) -> wb.History:
     return wb.History.from_arrow(table, tmp_path / "log", event_time="e", arrival_time="a", channels=2, progress=False)
 
 
-def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
+def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.types.Job:
     """A replay, paused near its start."""
     stream = wb.Stream.replay(history(tmp_path), speed="30x")
     if keyed:  # one region, which restarts as a whole
@@ -30,7 +30,7 @@ def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
         parallelism=2,
         checkpoint_dir=tmp_path / "c",
         checkpoint_interval="disabled",
-        restart=wb.fixed_delay(5, "2s"),
+        restart=wb.restart.fixed_delay(5, "2s"),
     )
     until(lambda: job.status()["records_out"] >= 10)
     job.pause()
@@ -38,7 +38,7 @@ def paused_job(tmp_path: Path, *, keyed: bool = False) -> wb.Job:
     return job
 
 
-def check(job: wb.Job) -> None:
+def check(job: wb.types.Job) -> None:
     """What it had read before the pause, and what was sought: nothing between, and nothing twice."""
     job.resume()
     job.tune(speed="max")
@@ -50,20 +50,20 @@ def check(job: wb.Job) -> None:
     assert found[len(before) :] == list(range(900, 1_000))
 
 
-def seek(job: wb.Job) -> None:
+def seek(job: wb.types.Job) -> None:
     job.seek("1970-01-01T00:15:00")
 
 
 def test_a_seek_behind_the_end_is_refused_with_the_times_that_there_are(tmp_path: Path) -> None:
     job = paused_job(tmp_path)
-    with pytest.raises(wb.SettingError) as refused:
+    with pytest.raises(wb.errors.SettingError) as refused:
         job.seek("1970-01-01T00:16:40")
     assert str(refused.value) == (
         "position is 1970-01-01 00:16:40, behind the last record: the history arrived from 1970-01-01 00:00:00 to "
         "1970-01-01 00:16:39, and job.stop() ends the job"
     )
     for position in (900, None, date(1970, 1, 1)):
-        with pytest.raises(wb.SettingError, match="write an ISO time such as"):
+        with pytest.raises(wb.errors.SettingError, match="write an ISO time such as"):
             job.seek(position)  # type: ignore[arg-type]
     job.seek("1970-01-01T00:16:39")  # the last record
     job.tune(speed="max")
@@ -72,7 +72,7 @@ def test_a_seek_behind_the_end_is_refused_with_the_times_that_there_are(tmp_path
     assert max(n for n in job.table("out")["n"].to_pylist() if n < 999) < 900
 
 
-def fail_and_seek(job: wb.Job) -> None:
+def fail_and_seek(job: wb.types.Job) -> None:
     job.fail("source[0]")
     until(lambda: job.state != "RUNNING")
     seek(job)
@@ -80,12 +80,12 @@ def fail_and_seek(job: wb.Job) -> None:
     until(lambda: job.state == "RUNNING")
 
 
-def seek_and_rescale(job: wb.Job) -> None:
+def seek_and_rescale(job: wb.types.Job) -> None:
     seek(job)
     job.rescale(3)
 
 
-def seek_and_fail_over(job: wb.Job) -> None:
+def seek_and_fail_over(job: wb.types.Job) -> None:
     seek(job)
     job.savepoint("sought")
     job.fail(coordinator=True)
@@ -94,7 +94,7 @@ def seek_and_fail_over(job: wb.Job) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("keyed", [False, True], ids=["a region", "the whole job"])
 @pytest.mark.parametrize("action", [fail_and_seek, seek_and_rescale, seek_and_fail_over])
-def test_a_seek_is_not_forgotten(tmp_path: Path, action: Callable[[wb.Job], None], keyed: bool) -> None:
+def test_a_seek_is_not_forgotten(tmp_path: Path, action: Callable[[wb.types.Job], None], keyed: bool) -> None:
     job = paused_job(tmp_path, keyed=keyed)
     action(job)
     check(job)
@@ -130,7 +130,7 @@ def test_a_seek_among_the_barriers_of_a_checkpoint_is_behind_all_of_them(tmp_pat
         parallelism=2,
         buffer_size=10,
         checkpoint_interval="disabled",
-        restart=wb.fixed_delay(5, "0s"),
+        restart=wb.restart.fixed_delay(5, "0s"),
     )
     driver, master = job.driver, job._master
     job.step(3)

@@ -172,7 +172,7 @@ def test_tasks_stepped_out_of_turn_are_stepped_so_again(job: Job) -> None:
 
 def test_looking_at_state_moves_nothing_that_back_would_miss(job: Job) -> None:
     job.step(9)
-    assert job.state("sum").get("odd") == {"total": 2}
+    assert job.operator_state("sum").get("odd") == {"total": 2}
     before = scene(job)
     job.step(4)
     assert job.back(4).scene == before
@@ -190,7 +190,7 @@ def test_a_job_that_has_ended_goes_back_and_ends_again(job: Job) -> None:
 
 def test_a_job_that_does_something_else_each_time_says_so() -> None:
     draw = random.Random(1)
-    stream = wb.Stream.from_table(pa.table({"n": list(range(64))})).filter(lambda n: draw.random() < 0.5)
+    stream = wb.Stream.from_table(pa.table({"n": list(range(64))})).filter(lambda record: draw.random() < 0.5)
     job = stream.rebalance().sink_to(wb.DiscardSink()).run(
         "dice", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None
     )  # fmt: skip

@@ -14,7 +14,7 @@ import workbench as wb
 
 ROWS = pa.table({"n": range(60)})
 
-WAITING: dict[str, Callable[[wb.Job], object]] = {
+WAITING: dict[str, Callable[[wb.types.Job], object]] = {
     "wait": lambda job: job.wait(),
     "wait for a while": lambda job: job.wait("60s"),
     "savepoint": lambda job: job.savepoint("within"),
@@ -22,14 +22,14 @@ WAITING: dict[str, Callable[[wb.Job], object]] = {
     "tune": lambda job: job.tune(parallelism=3, checkpoint_interval="1s"),
     "restore": lambda job: job.restore("within"),
 }
-STEPPING: dict[str, Callable[[wb.Job], object]] = {
+STEPPING: dict[str, Callable[[wb.types.Job], object]] = {
     "step": lambda job: job.step(),
     "one task": lambda job: job.driver.step_task("table[0]"),
     "next": lambda job: job.next_record(),
     "back": lambda job: job.back(),
     "fork": lambda job: job.fork(),
 }
-GOING_ON: dict[str, Callable[[wb.Job], object]] = {
+GOING_ON: dict[str, Callable[[wb.types.Job], object]] = {
     "checkpoint": lambda job: job.checkpoint(),
     "status": lambda job: job.status(),
     "tune": lambda job: job.tune(checkpoint_interval="1s"),
@@ -41,10 +41,10 @@ GOING_ON: dict[str, Callable[[wb.Job], object]] = {
 class Within:
     """A function of a job that calls the job once, at its seventeenth record."""
 
-    def __init__(self, call: Callable[[wb.Job], object]) -> None:
+    def __init__(self, call: Callable[[wb.types.Job], object]) -> None:
         self._call = call
         self.handle = threading.Event()
-        self.job: wb.Job | None = None
+        self.job: wb.types.Job | None = None
         self.answers: list[object] = []
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -53,17 +53,17 @@ class Within:
             assert self.job is not None
             try:
                 self.answers.append(("done", self._call(self.job)))
-            except wb.JobError as error:
+            except wb.errors.JobError as error:
                 self.answers.append(str(error))
         return record
 
-    def run(self, **settings: Any) -> wb.Job:
+    def run(self, **settings: Any) -> wb.types.Job:
         stream = wb.Stream.from_table(ROWS).map(self, ROWS.schema)
         self.job = stream.rebalance().sink_to(wb.TableSink("out")).run("within", **settings)
         self.handle.set()
         return self.job
 
-    def finished(self, job: wb.Job) -> None:
+    def finished(self, job: wb.types.Job) -> None:
         assert job.wait("60s") == "FINISHED"
         assert sorted(job.table()["n"].to_pylist()) == list(range(60))
 

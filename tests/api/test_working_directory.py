@@ -64,14 +64,14 @@ def from_history() -> wb.Stream:
     return wb.Stream.replay(wb.History.open("history"), speed="0.00005x").uid("numbers")
 
 
-def running(stream: wb.Stream, sink: Any) -> wb.Job:
+def running(stream: wb.Stream, sink: Any) -> wb.types.Job:
     """A job that has a checkpoint, and would need 40 seconds for all rows."""
     job = stream.sink_to(sink).run("moved", checkpoint_dir="checkpoints", checkpoint_interval="20ms")
     until(lambda: job.status()["last_checkpoint"])
     return job
 
 
-def finished(job: wb.Job) -> bool:
+def finished(job: wb.types.Job) -> bool:
     """Have it read the rest as fast as it can."""
     job.tune(**{"speed" if job.status()["rate"] is None else "rate": "max"})
     return job.wait("60s") == "FINISHED"

@@ -69,7 +69,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
             "sink_to got 'out', which is no sink: pass one, such as wb.TableSink('delays')",
         ),
         (lambda: clicks().sink_to(wb.TableSink), "which is no sink: pass one, such as wb.TableSink('delays')"),
-        (lambda: clicks().map(lambda n: n, {"m": pa.int64()}, keep=3), "keep is 3: name the columns to keep"),
+        (lambda: clicks().map(len, {"m": pa.int64()}, columns="n", keep=3), "keep is 3: name columns, such as keep="),
         (lambda: clicks().side_output([]), "unknown side output []"),
         (lambda: clicks().with_parallelism("2"), "parallelism is '2': write a whole number, such as 2"),
         (
@@ -85,9 +85,9 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
             "between is '1h': write two times, for example ('-5min',",
         ),
         (lambda: clicks().filter(wb.col("n").is_in(1)), "is_in takes a list of values, not 1: write is_in([1])"),
-        (lambda: wb.punctuated(3), "punctuated got 3: write an expression, such as 'kind = 1'"),
-        (lambda: wb.on_count("3"), "on_count is '3': write a whole number, such as 2"),
-        (lambda: wb.keep_last(None), "keep_last is None: write a whole number, such as 2"),
+        (lambda: wb.watermarks.punctuated(3), "punctuated got 3: write an expression, such as 'kind = 1'"),
+        (lambda: wb.triggers.on_count("3"), "on_count is '3': write a whole number, such as 2"),
+        (lambda: wb.windows.keep_last(None), "keep_last is None: write a whole number, such as 2"),
         (lambda: wb.TableSink(3), "the table name is 3: write text, such as 'delays'"),
         (lambda: wb.PrintSink("all"), "limit is 'all': write a whole number"),
         (lambda: wb.ParquetSink(None), "path is None: write a path, such as 'data/flights'"),
@@ -114,7 +114,7 @@ def test_it_is_one_sentence(
     call: Callable[[], object], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(wb.WorkbenchError) as refused:
+    with pytest.raises(wb.errors.WorkbenchError) as refused:
         call()
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -146,15 +146,15 @@ COUNTS: dict[str, Callable[[object], object]] = {
     "retries": lambda value: wb.Stream.from_socket("localhost", 9999, retries=value),
     "port": lambda value: wb.Stream.from_socket("localhost", value),
     "channels": lambda value: of_arrow(channels=value),
-    "count_tumbling": wb.count_tumbling,
-    "count_sliding": lambda value: wb.count_sliding(value, value),
-    "on_count": wb.on_count,
-    "keep_last": wb.keep_last,
+    "count_tumbling": wb.windows.count_tumbling,
+    "count_sliding": lambda value: wb.windows.count_sliding(value, value),
+    "on_count": wb.triggers.on_count,
+    "keep_last": wb.windows.keep_last,
     "top_k": lambda value: wb.top_k("n", value),
     "PrintSink": wb.PrintSink,
-    "fixed_delay": lambda value: wb.fixed_delay(attempts=value),
-    "exponential_delay": lambda value: wb.exponential_delay(attempts=value),
-    "failure_rate": lambda value: wb.failure_rate(max_failures_per_interval=value),
+    "fixed_delay": lambda value: wb.restart.fixed_delay(attempts=value),
+    "exponential_delay": lambda value: wb.restart.exponential_delay(attempts=value),
+    "failure_rate": lambda value: wb.restart.failure_rate(max_failures_per_interval=value),
 }
 """Arguments that count something, and what takes them."""
 
@@ -163,7 +163,7 @@ COUNTS: dict[str, Callable[[object], object]] = {
 def test_a_count_is_a_whole_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for value in (2.9, 2.0, True, np.True_, "two"):
-        with pytest.raises(wb.WorkbenchError, match="whole number") as refused:
+        with pytest.raises(wb.errors.WorkbenchError, match="whole number") as refused:
             COUNTS[name](value)
         assert repr(value) in str(refused.value)
     assert not list(tmp_path.iterdir())
@@ -175,8 +175,9 @@ SWITCHES: dict[str, Callable[[object], object]] = {
         name: partial(run_with, name)
         for name in ("resume", "allow_non_restored_state", "standby", "incremental", "local_aggregation")
     },
-    "filter": lambda value: clicks().filter(lambda n: n > 1, compiled=value),
-    "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, compiled=value),
+    "filter": lambda value: clicks().filter(lambda n: n > 1, columns="n", compiled=value),
+    "map": lambda value: clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", compiled=value),
+    "local": lambda value: clicks().rebalance(local=value),
     "ordered": lambda value: clicks().lookup_async(lookup, key="k", schema={"m": pa.int64()}, ordered=value),
     "overwrite": lambda value: of_arrow(overwrite=value),
     "progress": lambda value: of_arrow(progress=value),
@@ -190,7 +191,7 @@ SWITCHES: dict[str, Callable[[object], object]] = {
 def test_what_is_true_or_false_is_no_text(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for value in ("no", "false", "", 0, 1, None, np.int64(1)):
-        with pytest.raises(wb.SettingError) as refused:
+        with pytest.raises(wb.errors.SettingError) as refused:
             SWITCHES[name](value)
         assert f" is {value!r}: write True or False" in str(refused.value)
     assert not list(tmp_path.iterdir())
@@ -211,20 +212,20 @@ def test_what_handles_a_running_job_takes_counts_and_truth_values_only(tmp_path:
         (lambda: job.fork(0.5), "step is 0.5: write a whole number"),
         (lambda: wb.serve(port=1.5), "port is 1.5: write a whole number"),
     ):
-        with pytest.raises(wb.SettingError, match=sentence):
+        with pytest.raises(wb.errors.SettingError, match=sentence):
             call()
     job.cancel()
 
 
-def test_a_rate_and_a_speed_are_numbers() -> None:
-    history = of_arrow(path="rates.log")
+def test_a_rate_and_a_speed_are_numbers(tmp_path: Path) -> None:
+    history = of_arrow(path=tmp_path / "rates.log")
     for value in (True, np.True_):
-        with pytest.raises(wb.SettingError, match="rate is"):
+        with pytest.raises(wb.errors.SettingError, match="rate is"):
             wb.Stream.from_table(TABLE, rate=value)
-        with pytest.raises(wb.SettingError, match="speed is"):
+        with pytest.raises(wb.errors.SettingError, match="speed is"):
             wb.Stream.replay(history, speed=value)
-        with pytest.raises(wb.SettingError, match="backoff_multiplier is"):
-            wb.exponential_delay(backoff_multiplier=value)
+        with pytest.raises(wb.errors.SettingError, match="backoff_multiplier is"):
+            wb.restart.exponential_delay(backoff_multiplier=value)
     assert wb.Stream.replay(history, speed=np.int64(600)).columns == ["k", "n", "t"]
 
 
@@ -236,4 +237,4 @@ def test_what_other_libraries_have_for_numbers_and_paths_is_taken() -> None:
 
 
 def test_one_column_to_keep_may_be_its_name() -> None:
-    assert clicks().map(lambda n: n, {"m": pa.int64()}, keep="k").columns == ["k", "m"]
+    assert clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", keep="k").columns == ["k", "m"]

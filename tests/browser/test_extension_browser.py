@@ -45,7 +45,7 @@ known, answer = wb.job, threading.Event()
 def job(name):
     try:
         return known(name)
-    except wb.WorkbenchError:
+    except wb.errors.WorkbenchError:
         answer.wait()
         raise
 wb.job = job"""

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from workbench.elements import Records
 from workbench.errors import PlanError
-from workbench.state import KeyPartitioner, default_max_parallelism, key_groups_of, owned_rows, subtask_of_group
+from workbench.state.key_groups import (
+    KeyPartitioner,
+    default_max_parallelism,
+    key_groups_of,
+    owned_rows,
+    subtask_of_group,
+)
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 VALUES = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_key_groups import VALUES, column
 
 from workbench.errors import PlanError
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 def canonical(value):

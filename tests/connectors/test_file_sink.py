@@ -167,5 +167,5 @@ def test_an_unknown_format_is_refused() -> None:
 def test_two_sinks_in_one_folder_are_refused(tmp_path: Path) -> None:
     stream = wb.Stream.from_table(ROWS)
     both = stream.sink_to(wb.FileSink(tmp_path / "out", "csv")) + stream.sink_to(wb.ParquetSink(tmp_path / "out"))
-    with pytest.raises(wb.PlanError, match="two sinks write to"):
+    with pytest.raises(wb.errors.PlanError, match="two sinks write to"):
         both.run("both")

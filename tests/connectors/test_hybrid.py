@@ -125,7 +125,7 @@ def test_the_snapshot_says_which_phase_it_is(past: ReplayLog) -> None:
     assert all(split.startswith("live ") for split in again.splits())
 
 
-def hours(stream: wb.Stream) -> wb.Pipeline:
+def hours(stream: wb.Stream) -> wb.types.Pipeline:
     windows = stream.window(wb.tumbling("10min")).aggregate(n=wb.count(), last=wb.max("n"))
     return windows.sink_to(wb.TableSink("out"))
 
@@ -168,9 +168,9 @@ def test_the_speed_of_the_history_can_be_tuned(past: ReplayLog) -> None:
 
 def test_a_table_goes_over_into_a_socket() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        past = wb.Stream.from_table(pa.table({"n": list(range(100))}), event_time=wb.INGESTION)
+        past = wb.Stream.from_table(pa.table({"n": list(range(100))}), event_time=wb.watermarks.INGESTION)
         live = wb.Stream.from_socket(
-            "127.0.0.1", listener.getsockname()[1], past.schema, format="csv", event_time=wb.INGESTION
+            "127.0.0.1", listener.getsockname()[1], past.schema, format="csv", event_time=wb.watermarks.INGESTION
         )
         stream = wb.Stream.hybrid(past, live)
         job = stream.sink_to(wb.TableSink("out")).run("hybrid", parallelism=2, buffer_timeout="0ms")
@@ -225,7 +225,7 @@ def test_event_time_windows_count_what_she_did(bubbles: ReplayLog) -> None:
 
 def test_by_the_time_of_arrival_she_did_nothing_in_the_tunnel(bubbles: ReplayLog) -> None:
     # At 60x a minute takes a second. The clock of the job starts where it likes, so a window may begin within a minute.
-    found = counts(wb.Stream.replay(bubbles, speed="60x").assign_timestamps(wb.INGESTION), "1s")
+    found = counts(wb.Stream.replay(bubbles, speed="60x").assign_timestamps(wb.watermarks.INGESTION), "1s")
     assert sum(found) == 9
     assert max(found) >= 4  # what she did in two minutes comes in one burst
     assert found != [5, 2, 2]

@@ -26,8 +26,8 @@ def odd(tmp_path: Path) -> Path:
     return folder
 
 
-def run(sink: Any, name: str = "odd", **settings: Any) -> wb.Job:
-    job = wb.Stream.from_table(NUMBERS).sink_to(sink).run(name, restart=wb.no_restart(), **settings)
+def run(sink: Any, name: str = "odd", **settings: Any) -> wb.types.Job:
+    job = wb.Stream.from_table(NUMBERS).sink_to(sink).run(name, restart=wb.restart.no_restart(), **settings)
     assert job.wait("60s") == "FINISHED"
     return job
 
@@ -38,7 +38,9 @@ def test_a_file_that_arrow_cannot_open_is_named(odd: Path, name: str) -> None:
     (odd / "a.jsonl").write_text('{"n": 1}\n')
     with (odd / "a.parquet").open("wb") as file:
         pq.write_table(NUMBERS, file)
-    with pytest.raises(wb.SourceError, match=r"caf\\udce9/.* is not UTF-8, which Arrow cannot open: rename it") as told:
+    with pytest.raises(
+        wb.errors.SourceError, match=r"caf\\udce9/.* is not UTF-8, which Arrow cannot open: rename it"
+    ) as told:
         wb.Stream.from_files(odd / name)
     str(told.value).encode()
 
@@ -54,7 +56,7 @@ def test_a_file_that_arrow_cannot_open_is_named(odd: Path, name: str) -> None:
     ],
 )
 def test_what_cannot_be_is_told_in_a_sentence_that_can_be_printed(odd: Path, act: Callable[[Path], object]) -> None:
-    with pytest.raises(wb.WorkbenchError, match=r"caf\\udce9") as told:
+    with pytest.raises(wb.errors.WorkbenchError, match=r"caf\\udce9") as told:
         act(odd)
     str(told.value).encode()
 
@@ -62,7 +64,7 @@ def test_what_cannot_be_is_told_in_a_sentence_that_can_be_printed(odd: Path, act
 def test_databases_below_such_a_working_directory(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(odd)
     run(wb.SqlSink("sqlite:///out.db", "t"))
-    with pytest.raises(wb.SinkError, match=r"DuckDB cannot open .*caf\\udce9/out.duckdb, which is not UTF-8"):
+    with pytest.raises(wb.errors.SinkError, match=r"DuckDB cannot open .*caf\\udce9/out.duckdb, which is not UTF-8"):
         run(wb.SqlSink("duckdb:///out.duckdb", "t"))
 
 
@@ -73,7 +75,9 @@ def test_files_and_checkpoints_may_lie_there(odd: Path, tmp_path: Path) -> None:
     again = run(wb.TableSink("t"), "again", checkpoint_dir=odd / "second", resume=True)
     assert again.table().to_pylist() == NUMBERS.to_pylist()
     refused = rf"{NAME.encode('unicode_escape').decode()!r}/second.*".replace("'", "")
-    with pytest.raises(wb.CheckpointError, match=rf"{refused}the latest is \d+, written by process {os.getpid()} on"):
+    with pytest.raises(
+        wb.errors.CheckpointError, match=rf"{refused}the latest is \d+, written by process {os.getpid()} on"
+    ):
         run(wb.TableSink("t"), "table", checkpoint_dir=odd / "second")
     found = wb.found_jobs(odd)
     assert [job.name for job in found] == ["parts", "again"]
@@ -92,7 +96,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
     with monkeypatch.context() as denied:
         denied.setattr(Path, "exists", refuse)
         with pytest.raises(
-            wb.SinkError, match=r"cannot look into the folder .*out: Permission denied; change its perm"
+            wb.errors.SinkError, match=r"cannot look into the folder .*out: Permission denied; change its perm"
         ):
             stream.sink_to(wb.ParquetSink(tmp_path / "out"))
     known = KnownDirectories(tmp_path / "known")
@@ -102,6 +106,6 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
         denied.setattr(Path, "is_dir", lambda self: refuse(self) if self == tmp_path else is_dir(self))
         assert known.locations() == []  # and it is not forgotten
         denied.setattr(Path, "iterdir", refuse)
-        with pytest.raises(wb.SinkError, match=r"cannot look into the folder .*out: Permission denied"):
+        with pytest.raises(wb.errors.SinkError, match=r"cannot look into the folder .*out: Permission denied"):
             pipeline.run("refused")
     assert known.locations() == [str(tmp_path)]

@@ -48,7 +48,7 @@ def test_a_bounded_job_commits_its_tail_and_is_labelled(tmp_path: Path) -> None:
     assert lines(tmp_path / "out") == list(range(PARTS * 20))
     (found,) = wb.found_jobs(tmp_path / "checkpoints")
     assert found.record.state == "FINISHED"
-    with pytest.raises(wb.SinkError, match="out has lines, which job 'other' did not write"):
+    with pytest.raises(wb.errors.SinkError, match="out has lines, which job 'other' did not write"):
         pipeline.run("other")
 
 
@@ -57,11 +57,11 @@ def test_its_place_is_taken_once(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "out")
     twice = stream.sink_to(LinesSink(tmp_path / "out")) + stream.sink_to(LinesSink(link))
-    with pytest.raises(wb.PlanError, match=r"two sinks write to '.*out'"):
+    with pytest.raises(wb.errors.PlanError, match=r"two sinks write to '.*out'"):
         twice.run("twice")
     job = stream.sink_to(LinesSink(tmp_path / "out")).run("first")
     try:
-        with pytest.raises(wb.SinkError, match="is written to by job 'first' of process"):
+        with pytest.raises(wb.errors.SinkError, match="is written to by job 'first' of process"):
             stream.sink_to(LinesSink(tmp_path / "out")).run("second")
     finally:
         job.cancel()
@@ -78,7 +78,9 @@ def test_it_refuses_to_go_back_behind_its_lines_and_names_the_checkpoint(tmp_pat
         job.savepoint("early")
         before = len(lines(tmp_path / "out"))
         until(lambda: len(lines(tmp_path / "out")) > before + 20)
-        with pytest.raises(wb.SinkError, match=r"behind checkpoint \d+ \(savepoints/early of job 'back', completed 20"):
+        with pytest.raises(
+            wb.errors.SinkError, match=r"behind checkpoint \d+ \(savepoints/early of job 'back', completed 20"
+        ):
             job.restore("early")
         assert job.state == "RUNNING"
     finally:

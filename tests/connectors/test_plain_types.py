@@ -99,7 +99,7 @@ def test_view_types_survive_windows_joins_upserts_and_a_restore(tmp_path: Path) 
     )
     view = pa.string_view()
 
-    def check(job: wb.Job) -> None:
+    def check(job: wb.types.Job) -> None:
         assert job.table("counts").schema.field("word").type == view
         assert [job.table("joined").schema.field(name).type for name in ("word", "town")] == [view, view]
         assert sorted(job.table("latest").to_pylist(), key=lambda row: row["word"]) == [

@@ -61,8 +61,10 @@ def letters(stream: wb.Stream, **settings: Any) -> list[tuple[int, str | None]]:
 STEPS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "filter": lambda s: s.filter(col("n") % 3 != 1),
     "filter by its codes": lambda s: s.filter("n NOT IN (2, 30)"),
-    "filter by a function": lambda s: s.filter(lambda n: n % 5 != 2),
-    "a filter with dead letters": lambda s: s.filter(lambda n: n % 4 != 10 // (n % 7), on_error="dead_letter"),
+    "filter by a function": lambda s: s.filter(lambda n: n % 5 != 2, columns="n"),
+    "a filter with dead letters": lambda s: s.filter(
+        lambda n: n % 4 != 10 // (n % 7), columns="n", on_error="dead_letter"
+    ),
     "with_columns": lambda s: s.with_columns(twice=col("n") * 2),
     "select": lambda s: s.select("n", "t"),
     "map": lambda s: s.map(lambda record: {"n": record["n"], "t": record["t"]}, SCHEMA),
@@ -71,17 +73,21 @@ STEPS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
         SCHEMA,
         on_error="dead_letter",
     ),
-    "map of columns": lambda s: s.map(lambda n: n + 1, {"more": pa.int64()}, keep=["n", "t"]),
+    "map of columns": lambda s: s.map(lambda n: n + 1, {"more": pa.int64()}, columns="n", keep=["n", "t"]),
     "a map of columns with dead letters": lambda s: s.map(
-        lambda n: 7 // (n % 4), {"t": pa.int64()}, keep=["n"], on_error="dead_letter"
+        lambda n: 7 // (n % 4), {"t": pa.int64()}, columns="n", keep=["n"], on_error="dead_letter"
     ),
     "flat_map": lambda s: s.flat_map(lambda r: [{"n": r["n"], "t": r["t"]}] * (r["n"] % 4), SCHEMA),
+    "flat_map of columns": lambda s: s.flat_map(
+        lambda n: [n] * (n % 3), {"t": pa.int64()}, columns="n", keep="n", on_error="dead_letter"
+    ),
+    "filter by a record": lambda s: s.filter(lambda r: r["n"] % 4 != 10 // (r["n"] % 7), on_error="dead_letter"),
     "a flat_map with dead letters": lambda s: s.flat_map(
         lambda r: [{"n": r["n"], "t": r["t"] if row < 2 else "two"} for row in range(r["n"] % 4)],
         SCHEMA,
         on_error="dead_letter",
     ),
-    "assign_timestamps": lambda s: s.assign_timestamps("t", watermarks=wb.punctuated("t")),
+    "assign_timestamps": lambda s: s.assign_timestamps("t", watermarks=wb.watermarks.punctuated("t")),
 }
 ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "map": lambda s: s.map(fails_at(4), s.schema, on_error="dead_letter"),
@@ -91,8 +97,8 @@ ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "flat_map": lambda s: s.flat_map(
         lambda r: [{"n": 1}, {"n": 1 // (r["n"] % 3)}], {"n": pa.int64()}, on_error="dead_letter"
     ),
-    "filter": lambda s: s.filter(lambda n: 3 % (n % 4) == 0, on_error="dead_letter"),
-    "columns": lambda s: s.map(lambda n: 1 // (n % 5), {"n": pa.int64()}, on_error="dead_letter"),
+    "filter": lambda s: s.filter(lambda n: 3 % (n % 4) == 0, columns="n", on_error="dead_letter"),
+    "columns": lambda s: s.map(lambda n: 1 // (n % 5), {"n": pa.int64()}, columns="n", on_error="dead_letter"),
     "batches": lambda s: s.map_batches(lambda batch: [][batch["n"][0].as_py() % 2 :][0], on_error="dead_letter"),
 }
 
@@ -109,7 +115,9 @@ ENDS: dict[str, Callable[[wb.Stream], wb.Stream]] = {
 )
 def test_behind_every_chain(end: str, steps: list[str], rows: int, buffer_size: int, splits: int, marked: bool) -> None:
     rows = rows if buffer_size > 3 else min(rows, 40)
-    marks = wb.punctuated("n % 2 = 0") if marked else None  # with marks a batch goes through the chain in pieces
+    marks = (
+        wb.watermarks.punctuated("n % 2 = 0") if marked else None
+    )  # with marks a batch goes through the chain in pieces
     stream = wb.Stream.from_table(table(rows), event_time="t", watermarks=marks)
     for step in steps:
         stream = STEPS[step](stream)
@@ -367,7 +375,7 @@ def test_they_go_on_after_a_failure(make: Any, tmp_path: Path) -> None:
     source, number = make(tmp_path / "input")
     passed = 0
 
-    def fails_once(record: dict[str, Any], state: wb.State) -> dict[str, Any]:
+    def fails_once(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
         nonlocal passed
         passed += 1
         if passed == 60:
@@ -400,12 +408,14 @@ FAILING: dict[str, Callable[[wb.Stream], wb.Stream]] = {
     "map": lambda s: s.map(lambda record: {"n": 1 // (record["n"] - 13)}, {"n": pa.int64()}),
     "unfit": lambda s: s.map(lambda record: {"n": record["n"] if record["n"] != 13 else "13"}, {"n": pa.int64()}),
     "flat_map": lambda s: s.flat_map(lambda record: [{"n": 1 // (record["n"] - 13)}], {"n": pa.int64()}),
-    "filter": lambda s: s.filter(lambda n: 1 // (n - 13) == 0),
-    "columns": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}),
-    "unfit columns": lambda s: s.map(lambda n: n if n != 13 else "13", {"n": pa.int64()}),
-    "too few columns": lambda s: s.map(lambda n: (n, n) if n != 13 else n, {"a": pa.int64(), "b": pa.int64()}),
-    "compiled": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, compiled=True),
-    "too large": lambda s: s.map(lambda n: 300 if n == 13 else n, {"n": pa.int8()}, compiled=True),
+    "filter": lambda s: s.filter(lambda n: 1 // (n - 13) == 0, columns="n"),
+    "columns": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, columns="n"),
+    "unfit columns": lambda s: s.map(lambda n: n if n != 13 else "13", {"n": pa.int64()}, columns="n"),
+    "too few columns": lambda s: s.map(
+        lambda n: (n, n) if n != 13 else n, {"a": pa.int64(), "b": pa.int64()}, columns="n"
+    ),
+    "compiled": lambda s: s.map(lambda n: 1 // (n - 13), {"n": pa.int64()}, columns="n", compiled=True),
+    "too large": lambda s: s.map(lambda n: 300 if n == 13 else n, {"n": pa.int8()}, columns="n", compiled=True),
 }
 
 
@@ -415,7 +425,7 @@ def test_a_job_that_fails_names_the_position(how: str, buffer_size: int, tmp_pat
     (tmp_path / "a.csv").write_text("n\n" + "\n".join(map(str, range(20))))
     stream = wb.Stream.from_files(tmp_path / "a.csv", {"n": pa.int64()}).filter("n > 9")
     job = FAILING[how](stream).sink_to(wb.DiscardSink()).run("poisoned-file", restart="none", buffer_size=buffer_size)
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         job.wait("60s")
     text = str(caught.value)
     assert f"on record {{'n': 13}}, at {tmp_path}/a.csv, row 13 (test_positions.py, line " in text
@@ -427,7 +437,9 @@ def test_of_a_batch_the_position_is_its_first_record_s() -> None:
 
     stream = wb.Stream.from_table(table(20)).filter("n > 7").map_batches(failing)
     job = stream.sink_to(wb.DiscardSink()).run("poisoned-batch", restart="none")
-    with pytest.raises(wb.JobError, match=r"the first of which is \[{'n': 8, 't': 80}\], at table, row 8 \(test_pos"):
+    with pytest.raises(
+        wb.errors.JobError, match=r"the first of which is \[{'n': 8, 't': 80}\], at table, row 8 \(test_pos"
+    ):
         job.wait("60s")
 
 
@@ -437,5 +449,5 @@ def test_a_job_that_fails_behind_an_exchange_names_none() -> None:
         .sink_to(wb.DiscardSink())
         .run("poisoned-behind", restart="none")
     )
-    with pytest.raises(wb.JobError, match=r"on record {'n': 13, 't': 130} \(test_positions"):
+    with pytest.raises(wb.errors.JobError, match=r"on record {'n': 13, 't': 130} \(test_positions"):
         job.wait("60s")

@@ -51,7 +51,7 @@ for line in sys.stdin:
         job = held.sink_to(sink).run(
             name, checkpoint_dir=go["directory"] + name, parallelism=go["parallelism"], checkpoint_interval="20ms"
         )
-    except wb.WorkbenchError as error:
+    except wb.errors.WorkbenchError as error:
         answer(refused=type(error).__name__, why=str(error))
         continue
     answer(running=True)
@@ -155,7 +155,7 @@ class Held:
         return self.job.wait("60s")
 
 
-def short(folder: Path, kind: str = "parquet") -> wb.Pipeline:
+def short(folder: Path, kind: str = "parquet") -> wb.types.Pipeline:
     sink: Any = wb.ParquetSink(folder) if kind == "parquet" else wb.FileSink(folder, "csv")
     return wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(sink)
 
@@ -299,7 +299,9 @@ def test_a_job_ends_whose_folder_another_one_has_taken(tmp_path: Path, monkeypat
     (tmp_path / "other").rename(tmp_path / "out" / LOCK)
     with closing_folder(tmp_path / "out"):
         assert abandoned.wait(60)
-        with pytest.raises(wb.JobError, match=r"was taken by (job 'other'|another job).*: this job must not go on"):
+        with pytest.raises(
+            wb.errors.JobError, match=r"was taken by (job 'other'|another job).*: this job must not go on"
+        ):
             held.end()
 
 

@@ -213,7 +213,9 @@ def test_what_cannot_be_is_refused(settings: dict[str, object], error: type[Exce
 
 
 def test_a_job_over_a_socket_ends_when_the_server_hangs_up(server: Server) -> None:
-    stream = wb.Stream.from_socket("127.0.0.1", server.port, {"n": pa.int64()}, format="json", event_time=wb.INGESTION)
+    stream = wb.Stream.from_socket(
+        "127.0.0.1", server.port, {"n": pa.int64()}, format="json", event_time=wb.watermarks.INGESTION
+    )
     job = stream.filter("n % 2 = 0").sink_to(wb.TableSink("even")).run("socket", parallelism=2, buffer_timeout="0ms")
     server.accept()
     server.send(b"".join(b'{"n": %d}\n' % n for n in range(1000)))

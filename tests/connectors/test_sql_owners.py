@@ -40,7 +40,7 @@ print(job.wait(), flush=True)
 """
 
 
-def few(address: str, name: str) -> wb.Job:
+def few(address: str, name: str) -> wb.types.Job:
     table = pa.table({"key": [1] * 3, "value": [10_000, 10_001, 10_002]})
     return wb.Stream.from_table(table).sink_to(wb.SqlSink(address, "NUMBERS")).run(name)
 

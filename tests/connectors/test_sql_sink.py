@@ -341,8 +341,8 @@ def test_upserts_are_written_in_time_and_when_there_are_many(tmp_path: Path, mon
 def test_a_null_key_is_refused(tmp_path: Path) -> None:
     table = pa.table({"key": [1, None], "value": [1, 2]})
     sink = wb.SqlSink(url("sqlite", tmp_path), "numbers", upsert_key="key")
-    job = wb.Stream.from_table(table).sink_to(sink).run("null-key", restart=wb.no_restart())
-    with pytest.raises(wb.JobError, match="the key 'key' of a row for the table 'numbers' is null"):
+    job = wb.Stream.from_table(table).sink_to(sink).run("null-key", restart=wb.restart.no_restart())
+    with pytest.raises(wb.errors.JobError, match="the key 'key' of a row for the table 'numbers' is null"):
         job.wait("30s")
 
 
@@ -353,12 +353,12 @@ def test_a_key_that_is_no_number_is_one_in_duckdb_and_refused_where_it_would_bec
     nan = float("nan")
     table = pa.table({"key": pa.array([nan, 1.0, nan, -0.0, 0.0], kind), "value": [1, 2, 3, 4, 5]})
 
-    def run(engine: str, name: str) -> wb.Job:
+    def run(engine: str, name: str) -> wb.types.Job:
         sink = wb.SqlSink(url(engine, tmp_path / engine), "numbers", upsert_key="key")
-        return wb.Stream.from_table(table).sink_to(sink).run(name, restart=wb.no_restart())
+        return wb.Stream.from_table(table).sink_to(sink).run(name, restart=wb.restart.no_restart())
 
     with pytest.raises(
-        wb.JobError, match="the key 'key' of a row for the table 'numbers' is NaN, in sqlite a null, which"
+        wb.errors.JobError, match="the key 'key' of a row for the table 'numbers' is NaN, in sqlite a null, which"
     ):
         run("sqlite", "nan-key").wait("30s")
     assert run("duckdb", "nan-keys").wait("30s") == "FINISHED"
@@ -371,7 +371,7 @@ def test_keys_that_the_database_would_round_are_refused() -> None:
     )
     stream = wb.Stream.from_table(table)
     with pytest.raises(
-        wb.SinkError, match=r"duckdb rounds the key 'key', which is timestamp\[ns, tz=UTC\], so that two"
+        wb.errors.SinkError, match=r"duckdb rounds the key 'key', which is timestamp\[ns, tz=UTC\], so that two"
     ):
         stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", upsert_key="key"))
     stream.sink_to(wb.SqlSink("duckdb:///a.db", "numbers", upsert_key="other"))

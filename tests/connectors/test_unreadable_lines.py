@@ -128,7 +128,7 @@ def test_positions_of_lines_are_not_positions_of_rows(tmp_path: Path) -> None:
     _, _, snapshots = read(FileSource(path, COLUMNS, on_error="dead_letter"), Random(1))
     reader = FileSource(path, COLUMNS).create()
     reader.open(OperatorContext())
-    with pytest.raises(wb.CheckpointError, match="counts lines of the files and this source counts rows"):
+    with pytest.raises(wb.errors.CheckpointError, match="counts lines of the files and this source counts rows"):
         reader.restore([snapshots[0][2]])
 
 
@@ -136,14 +136,14 @@ def test_what_is_refused(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"n": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(wb.PlanError, match="parquet files have no lines that could be dead letters"):
+    with pytest.raises(wb.errors.PlanError, match="parquet files have no lines that could be dead letters"):
         wb.Stream.from_files(tmp_path / "a.parquet", on_error="dead_letter")
     path = write(tmp_path / "a.json", "json", [1])
-    with pytest.raises(wb.PlanError, match="unknown on_error 'skip'"):
+    with pytest.raises(wb.errors.PlanError, match="unknown on_error 'skip'"):
         wb.Stream.from_files(path, on_error="skip")  # type: ignore[arg-type]
-    with pytest.raises(wb.PlanError, match="unknown on_error 'skip'"):
+    with pytest.raises(wb.errors.PlanError, match="unknown on_error 'skip'"):
         wb.Stream.from_socket("localhost", 9, on_error="skip")  # type: ignore[arg-type]
-    with pytest.raises(wb.PlanError, match="give it on_error='dead_letter'"):
+    with pytest.raises(wb.errors.PlanError, match="give it on_error='dead_letter'"):
         wb.Stream.from_files(path).dead_letters()
 
 

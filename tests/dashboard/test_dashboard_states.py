@@ -54,7 +54,7 @@ def test_no_part_of_a_job_that_has_ended_still_has_a_rate(end: str) -> None:
 
     numbers = wb.Stream.from_table(pa.table({"n": list(range(200))}), rate=400).map(last).key_by("n")
     job = numbers.aggregate(n_times=wb.count()).sink_to(wb.TableSink("n")).run(f"rates-{end}", restart="none")
-    with suppress(wb.JobError):  # that it has failed
+    with suppress(wb.errors.JobError):  # that it has failed
         job.wait("60s")
     frame = job.recorder.latest()
     assert frame is not None
@@ -131,7 +131,7 @@ def test_a_job_that_waits_to_start_again_tells_when_that_is() -> None:
         raise ValueError("boom")
 
     stream = wb.Stream.from_table(pa.table({"n": [1]})).map(boom).sink_to(wb.TableSink("n"))
-    job = stream.run("again", driver="stepping", restart=wb.fixed_delay(2, "30s"))
+    job = stream.run("again", driver="stepping", restart=wb.restart.fixed_delay(2, "30s"))
     while job.state != "RESTARTING":
         job.step()
     frame = job.recorder.latest()

@@ -350,7 +350,7 @@ def test_state_and_results_are_what_operator_and_table_hold():
     job = frozen_job("state")
     for _ in range(4):
         frame = frozen(job, 150)
-        view = job.state("aggregate")
+        view = job.operator_state("aggregate")
         held = Held(view.size(), tuple(view.items(10)))
         assert held.size == len({key["airport"] for key, _ in held.items}) == len(view.keys(10))
         assert {key["airport"]: value for key, value in held.items} == {

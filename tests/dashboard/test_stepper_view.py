@@ -70,7 +70,7 @@ def test_buttons_go_on_and_back(hand: Hand, job: Job) -> None:
     assert "<b>Step 10</b>" in hand.press("◀ back")
     assert "<b>Step 0</b>" in hand.press("◀◀ 10")
     assert "a: total=1" in hand.press("buffer")
-    assert job.state("sum").get("a") == {"total": 1}
+    assert job.operator_state("sum").get("a") == {"total": 1}
 
 
 def test_a_checkpoint_is_asked_for_and_followed(hand: Hand, job: Job) -> None:

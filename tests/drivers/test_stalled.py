@@ -53,13 +53,13 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_handle, "APPLY_TIMEOUT_S", 0.3)
 
 
-def numbers(function: Callable[[Record], Record], rows: int = 100_000) -> wb.Pipeline:
+def numbers(function: Callable[[Record], Record], rows: int = 100_000) -> wb.types.Pipeline:
     table = pa.table({"n": pa.array(range(rows), pa.int64())})
     stream = wb.Stream.from_table(table, rate=500).rebalance()
     return stream.map(function, NUMBERS).uid("ask").sink_to(wb.TableSink("out"))
 
 
-def run(pipeline: wb.Pipeline, **options: Any) -> Job:
+def run(pipeline: wb.types.Pipeline, **options: Any) -> Job:
     return pipeline.run("stalled", **{"checkpoint_interval": "50ms", "buffer_size": 8, **options})
 
 
@@ -78,10 +78,10 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate, monkeypatch: pytest.Monk
         lambda: job.savepoint("kept", timeout="300ms"),
         lambda: job.wait("300ms"),
     ):
-        with pytest.raises(wb.JobError, match=CALL + r".*; job.cancel\(\) ends the job without waiting for it"):
+        with pytest.raises(wb.errors.JobError, match=CALL + r".*; job.cancel\(\) ends the job without waiting for it"):
             question()
     monkeypatch.setattr(job_endings, "PATIENCE_S", 0.1)  # who waits is told after ten seconds
-    with pytest.raises(wb.JobError, match="is still RUNNING, and ends when it can: " + CALL):
+    with pytest.raises(wb.errors.JobError, match="is still RUNNING, and ends when it can: " + CALL):
         run_verb(["stop", "stalled"])
     assert "'ask'" in job.status()["stalled"]
     gate.opened.set()
@@ -94,7 +94,7 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate, monkeypatch: pytest.Monk
 def test_who_waits_for_an_operator_that_is_stalled_on_purpose_is_told_how_to_end_it() -> None:
     job = run(numbers(lambda record: record))
     job.stall("ask")
-    with pytest.raises(wb.JobError, match=r"ask is stalled on purpose, which job.stall\(OPERATOR, False\) ends"):
+    with pytest.raises(wb.errors.JobError, match=r"ask is stalled on purpose, which job.stall\(OPERATOR, False\) ends"):
         job.rescale(2, timeout="300ms")
     job.cancel()
     job.wait("60s")
@@ -108,7 +108,7 @@ def test_a_canceled_job_leaves_a_call_behind_that_does_not_return(gate: Gate, tm
     assert threads() == ["stalled tm-0/slot-0 #0"]
     notices = [event.text for frame in job.recorder.frames() for event in frame.events]
     assert "ask[0] is left behind in a step that does not end; nothing comes of it now" in notices
-    with pytest.raises(wb.JobError, match="has ended"):
+    with pytest.raises(wb.errors.JobError, match="has ended"):
         job.pause()
 
     again = run(numbers(lambda record: record, 200), checkpoint_dir=tmp_path, resume=True)
@@ -139,16 +139,16 @@ def test_a_canceled_job_waits_no_longer_for_storage_that_does_not_return(
         job.stop(wait=False)
         until(lambda: job.state == "FAILED")
     stall = r"the storage of the checkpoints has been in one call since .* UTC, for \d+ s, at test_stalled.py, line \d+"
-    with pytest.raises(wb.JobError, match=stall + r".*; job.cancel\(\) ends the job without waiting for it"):
+    with pytest.raises(wb.errors.JobError, match=stall + r".*; job.cancel\(\) ends the job without waiting for it"):
         job.wait("300ms")
     job.cancel()
     if stopped:
-        with pytest.raises(wb.JobError, match="the last checkpoint could not be taken"):
+        with pytest.raises(wb.errors.JobError, match="the last checkpoint could not be taken"):
             job.wait("60s")
     else:
         assert job.wait("60s") == "CANCELED"
     assert job.status()["stalled"] is None
-    with pytest.raises(wb.CheckpointError, match="is in use by"):
+    with pytest.raises(wb.errors.CheckpointError, match="is in use by"):
         run(numbers(lambda record: record, 200), resume=True, **settings)
     gate.opened.set()
     until(lambda: not threads())
@@ -194,15 +194,15 @@ def test_a_job_that_waits_for_a_call_to_start_again_can_be_canceled(gate: Gate, 
     job = run(numbers(gate.pass_on))
     assert gate.entered.wait(60)
     place: Any = {"slot": "tm-0/slot-0"} if what == "slot" else {"coordinator": True}
-    with pytest.raises(wb.JobError, match=r"is too busy to do this now, and does it as soon as it can: " + CALL):
+    with pytest.raises(wb.errors.JobError, match=r"is too busy to do this now, and does it as soon as it can: " + CALL):
         job.fail(**place)
-    with pytest.raises(wb.JobError, match=r"\(FAILING\) is too busy to do this now"):
+    with pytest.raises(wb.errors.JobError, match=r"\(FAILING\) is too busy to do this now"):
         job.tune(buffer_timeout="5ms")
     job.cancel()
     assert job.wait("60s") == "CANCELED"
     gate.opened.set()
     until(lambda: not threads())
-    with pytest.raises(wb.JobError, match="has ended"):
+    with pytest.raises(wb.errors.JobError, match="has ended"):
         job.pause()
 
 
@@ -217,11 +217,11 @@ def test_a_job_that_waits_for_a_call_when_it_is_rescaled_can_be_canceled(
         assert gate.entered.wait(60)
         made(self, *arguments)
 
-    class Ticks(wb.ProcessFunction):
-        def process(self, record: Record, state: wb.State, ctx: wb.ProcessContext) -> None:
+    class Ticks(wb.functions.ProcessFunction):
+        def process(self, record: Record, state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_processing_timer(ctx.processing_time + 1_000)
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> None:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             if acknowledged.is_set():
                 gate.pass_on({"n": 50})
             ctx.register_processing_timer(ctx.processing_time + 1_000)
@@ -231,7 +231,9 @@ def test_a_job_that_waits_for_a_call_when_it_is_rescaled_can_be_canceled(
     ticking = stream.key_by("n").process(Ticks(), NUMBERS).uid("ask").sink_to(wb.DiscardSink())
     job = run(ticking, checkpoint_interval=None)
     until(lambda: job.status()["records_in"] > 0)
-    with pytest.raises(wb.JobError, match=r"not yet at parallelism 2 after 2s: ask\[0\] has been in one call of 'ask'"):
+    with pytest.raises(
+        wb.errors.JobError, match=r"not yet at parallelism 2 after 2s: ask\[0\] has been in one call of 'ask'"
+    ):
         job.rescale(2, timeout="2s")
     assert job.state == "RESTARTING"
     job.cancel()

@@ -391,7 +391,7 @@ def test_a_folder_whose_name_could_not_be_synced_is_made_again(
 
 def test_a_file_whose_folder_is_gone_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(
-        wb.SinkError, match="No such file or directory; its folder was there when the job began: bring it"
+        wb.errors.SinkError, match="No such file or directory; its folder was there when the job began: bring it"
     ):
         write_durably(tmp_path / "gone" / "file", b"some")
 
@@ -412,7 +412,7 @@ def test_a_folder_that_is_no_longer_writable_is_not_told_as_a_full_disk(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(disk, "sync", refused)
-    with pytest.raises(wb.SinkError) as caught:
+    with pytest.raises(wb.errors.SinkError) as caught:
         write_durably(tmp_path / "file", b"some")
     assert str(caught.value) == (
         f"cannot write {tmp_path / 'file'}: {os.strerror(number)}; {advice} or choose another folder"

@@ -12,7 +12,7 @@ import workbench as wb
 from workbench.runtime.storage import DirectoryStorage
 
 
-def numbers() -> wb.Pipeline:
+def numbers() -> wb.types.Pipeline:
     return wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).sink_to(wb.TableSink("out"))
 
 
@@ -22,7 +22,7 @@ def test_a_lock_that_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     lock.parent.mkdir()
     outside.write_text("mine")
     {"a pipe": lambda: os.mkfifo(lock), "a link": lambda: lock.symlink_to(outside), "a folder": lock.mkdir}[kind]()
-    with pytest.raises(wb.CheckpointError, match="Not a regular file"):
+    with pytest.raises(wb.errors.CheckpointError, match="Not a regular file"):
         DirectoryStorage(lock.parent)
     assert outside.read_text() == "mine"
 
@@ -33,7 +33,7 @@ def test_a_manifest_that_is_a_link_to_itself_is_unreadable(tmp_path: Path) -> No
     [manifest] = (tmp_path / "checkpoints").glob("chk-*/manifest.json")
     manifest.unlink()
     manifest.symlink_to(manifest.name)
-    with pytest.raises(wb.CheckpointError, match="symbolic links"):
+    with pytest.raises(wb.errors.CheckpointError, match="symbolic links"):
         numbers().run("again", checkpoint_dir=tmp_path / "checkpoints", resume=True)
 
 
@@ -43,13 +43,13 @@ def test_a_tables_folder_that_leads_out_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "checkpoints" / "tables" / "out"
     table.rename(tmp_path / "outside")
     table.symlink_to(tmp_path / "outside")
-    with pytest.raises(wb.WorkbenchError, match="of the table 'out' is a link"):
+    with pytest.raises(wb.errors.WorkbenchError, match="of the table 'out' is a link"):
         numbers().run("again", checkpoint_dir=tmp_path / "checkpoints", resume=True).wait("60s")
 
 
 def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b'{"\xee": 1}\n')
-    with pytest.raises(wb.SourceError, match="cannot be read"):
+    with pytest.raises(wb.errors.SourceError, match="cannot be read"):
         wb.Stream.from_files(tmp_path / "a.json")
 
 
@@ -58,5 +58,5 @@ def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
 )
 def test_numbers_that_nothing_can_hold_are_refused_where_they_are_written(text: str, said: str) -> None:
     table = pa.table({"n": [1.5], "t": pa.array([0], pa.timestamp("us", "UTC"))})
-    with pytest.raises(wb.ExpressionError, match=said):
+    with pytest.raises(wb.errors.ExpressionError, match=said):
         wb.Stream.from_table(table).with_columns(x=text)

@@ -126,12 +126,12 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> dict[str, RecordingJob]:
         "jobs": lambda: registry,
         "job": job,
         "SETTINGS": ("buffer_timeout", "buffer_size", "checkpoint_interval", "parallelism", "rate", "speed"),
-        "Pipeline": RecordingPipeline,
         "Stream": RecordingStream,
         "TableSink": lambda name: f"table {name}",
     }
     for name, value in public.items():
         monkeypatch.setattr(workbench, name, value, raising=False)
+    monkeypatch.setattr(workbench.types, "Pipeline", RecordingPipeline)
     pipelines.clear()
     return registry
 

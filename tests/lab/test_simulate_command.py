@@ -227,8 +227,8 @@ ON_DISK = """
 import pyarrow as pa
 import workbench as wb
 
-class Counted(wb.ProcessFunction):
-    n = wb.ValueState(pa.int64(), default=0)
+class Counted(wb.functions.ProcessFunction):
+    n = wb.state.ValueState(pa.int64(), default=0)
 
     def process(self, record, state, ctx):
         state.n += 1

@@ -21,7 +21,7 @@ from workbench.expressions import expr
 from workbench.operators.contract.base import Operator, OperatorContext
 from workbench.operators.process.connect import ConnectedMap, ConnectedProcess
 from workbench.operators.stateless.split import Split
-from workbench.state import KeyPartitioner
+from workbench.state.key_groups import KeyPartitioner
 
 FIRST = pa.schema({"k": pa.int32(), "v": pa.int64()})
 SECOND = pa.schema({"w": pa.int64(), "key": pa.int64()})
@@ -67,10 +67,10 @@ def opened(spec: Any, subtask: int = 0, parallelism: int = 1) -> Operator:
 # keyed ---------------------------------------------------------------------------------------------------------------
 
 
-class Ledger(wb.CoProcessFunction):
+class Ledger(wb.functions.CoProcessFunction):
     """Deposits come on the first stream, withdrawals on the second; what would overdraw is told."""
 
-    balance = wb.ValueState(pa.int64(), default=0)
+    balance = wb.state.ValueState(pa.int64(), default=0)
 
     def process1(self, record, state):
         state.balance += record["v"]
@@ -142,10 +142,10 @@ def test_any_run_gives_what_a_dict_of_balances_gives(actions):
         assert Counter(out.side) == Counter(refused)
 
 
-class Pairs(wb.CoProcessFunction):
+class Pairs(wb.functions.CoProcessFunction):
     """Waits ten microseconds for the other half."""
 
-    half = wb.ValueState(pa.string())
+    half = wb.state.ValueState(pa.string())
 
     def process1(self, record, state, ctx):
         return self.met("first", state, ctx)
@@ -181,11 +181,11 @@ def test_timers_belong_to_the_key_whichever_stream_set_them():
 # broadcast -----------------------------------------------------------------------------------------------------------
 
 
-class Limits(wb.CoProcessFunction):
+class Limits(wb.functions.CoProcessFunction):
     """Rules set a limit for a key; records above it are told, with how many of their key have been told before."""
 
-    limits = wb.BroadcastState(pa.int64(), pa.int64())
-    told = wb.ValueState(pa.int64(), default=0)
+    limits = wb.state.BroadcastState(pa.int64(), pa.int64())
+    told = wb.state.ValueState(pa.int64(), default=0)
 
     def process1(self, record, state, ctx):
         if record["v"] > ctx.broadcast.limits.get(record["k"], 100):
@@ -242,10 +242,10 @@ def test_each_subtask_goes_on_from_its_own_broadcast_state():
         assert held == [{1: 10}, {1: 10, 2: 20}]
 
 
-class Tally(wb.CoProcessFunction):
+class Tally(wb.functions.CoProcessFunction):
     """What is taken in twice, or not at all, shows."""
 
-    times = wb.BroadcastState(pa.int64(), pa.int64())
+    times = wb.state.BroadcastState(pa.int64(), pa.int64())
 
     def process1(self, record, state, ctx):
         ctx.register_event_timer(2**63 - 2)  # a time that only the end of the input reaches
@@ -265,7 +265,7 @@ def test_every_subtask_has_every_rule_once_after_failures_with_rules_on_their_wa
     judged = readings.connect(rules.broadcast(), on="k").process(Tally(), OUT).uid("judged")
     job = judged.sink_to(wb.TableSink("judged")).run(
         "tally", parallelism=3, checkpoint_mode="unaligned", checkpoint_interval="10ms", buffer_timeout="1ms",
-        buffer_size=4, restart=wb.fixed_delay(100, "1ms"),
+        buffer_size=4, restart=wb.restart.fixed_delay(100, "1ms"),
     )  # fmt: skip
     job.slow_down("judged", "4ms")
     for _ in range(6):
@@ -329,7 +329,7 @@ def test_records_cannot_change_broadcast_state_and_rules_cannot_set_timers():
 
 
 class Wider(Limits):
-    limits = wb.BroadcastState(pa.int64(), pa.float64())
+    limits = wb.state.BroadcastState(pa.int64(), pa.float64())
 
 
 def test_broadcast_state_of_another_type_is_refused():
@@ -339,8 +339,8 @@ def test_broadcast_state_of_another_type_is_refused():
         opened(ConnectedProcess(("k",), Wider(), OUT, broadcasts=True)).restore([operator.snapshot(1)])
 
 
-class Unkeyed(wb.CoProcessFunction):
-    names = wb.BroadcastState(pa.int64(), pa.int64())
+class Unkeyed(wb.functions.CoProcessFunction):
+    names = wb.state.BroadcastState(pa.int64(), pa.int64())
 
     def process1(self, record, state, ctx):
         return {"k": record["k"], "what": str(ctx.key), "n": ctx.broadcast.names.get(record["k"])}
@@ -390,13 +390,13 @@ def numbers(n: int = 40, **more: Any) -> wb.Stream:
     return wb.Stream.from_table(table, event_time="t")
 
 
-def run(pipeline: wb.Pipeline, **settings: Any) -> wb.Job:
+def run(pipeline: wb.types.Pipeline, **settings: Any) -> wb.types.Job:
     job = pipeline.run("test", **{"parallelism": 2, "buffer_size": 7, **settings})
     job.wait("20s")
     return job
 
 
-def column(job: wb.Job, table: str, name: str = "n") -> list[Any]:
+def column(job: wb.types.Job, table: str, name: str = "n") -> list[Any]:
     return sorted(job.table(table).column(name).to_pylist())
 
 
@@ -420,7 +420,7 @@ def test_several_sources_and_sinks_split_and_merge():
 @pytest.mark.parametrize(
     "spread",
     [
-        lambda stream: stream.rescale(),
+        lambda stream: stream.rebalance(local=True),
         lambda stream: stream.shuffle(),
         lambda stream: stream.partition_by("n % 3"),
         lambda stream: stream.partition_by(lambda batch: batch.column("n").to_numpy() // 2),
@@ -449,8 +449,8 @@ def test_a_job_keeps_state_for_two_streams(driver):
     deposits = numbers(40, k=[i % 4 for i in range(40)])
     rates = wb.Stream.from_table(pa.table({"key": [0, 1, 2, 3], "w": [1, 2, 3, 4]}))
 
-    class Sum(wb.CoProcessFunction):
-        total = wb.ValueState(pa.int64(), default=0)
+    class Sum(wb.functions.CoProcessFunction):
+        total = wb.state.ValueState(pa.int64(), default=0)
 
         def process1(self, record, state):
             state.total += record["n"]
@@ -502,7 +502,7 @@ def test_split_tries_conditions_in_turn_and_null_is_not_true():
     assert spec.describe() == "high: n > 5, even: n % 2 = 0"
 
 
-class Stateless(wb.CoProcessFunction):
+class Stateless(wb.functions.CoProcessFunction):
     def process1(self, record, state):
         return None
 
@@ -511,7 +511,7 @@ class Stateless(wb.CoProcessFunction):
 
 
 class NeedsKeys(Stateless):
-    total = wb.ValueState(pa.int64(), default=0)
+    total = wb.state.ValueState(pa.int64(), default=0)
 
 
 class Timed(Stateless):
@@ -585,7 +585,7 @@ class Four(Stateless):
     ],
 )
 def test_what_is_refused_is_said_with_the_users_line(
-    build: Callable[..., Any], kind: type[wb.WorkbenchError], said: str
+    build: Callable[..., Any], kind: type[wb.errors.WorkbenchError], said: str
 ):
     with pytest.raises(kind) as caught:
         build(numbers(), numbers())
@@ -597,4 +597,4 @@ def test_broadcast_state_needs_arrow_types():
     with pytest.raises(
         SettingError, match=r"BroadcastState got the type 'int': pass Arrow types such as pyarrow.string"
     ):
-        wb.BroadcastState("int", pa.int64())
+        wb.state.BroadcastState("int", pa.int64())

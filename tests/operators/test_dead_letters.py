@@ -22,15 +22,13 @@ from workbench.elements import Records
 from workbench.lab import simulate
 from workbench.operators.aggregates.reduce import Reduce
 from workbench.operators.contract.base import Operator, OperatorContext, Output
-from workbench.operators.functions.column_function import ColumnFunction
+from workbench.operators.functions.called_function import CalledFunction
 from workbench.operators.functions.dead_letters import SCHEMA, TAG, key_text
+from workbench.operators.functions.record_loop import CHUNK
 from workbench.operators.process.process import Process
-from workbench.operators.stateless import flat_map as flat_map_module
 from workbench.operators.stateless.filter_function import FilterFunction
-from workbench.operators.stateless.flat_map import FlatMap
-from workbench.operators.stateless.map import Map
+from workbench.operators.stateless.map import FlatMap, Map
 from workbench.operators.stateless.map_batches import MapBatches
-from workbench.operators.stateless.map_columns import MapColumns
 
 INPUT = pa.schema([("k", pa.string()), ("v", pa.int64())])
 RAISES, UNFIT, WRONG = -1, -2, -3
@@ -132,7 +130,7 @@ def test_flat_map(rows: list[Row], cuts: list[int], lazily: bool) -> None:
 @fast
 @given(INPUTS, CUTS)
 def test_process_goes_on_with_the_state_of_the_key(rows: list[Row], cuts: list[int]) -> None:
-    def total(record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def total(record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         value = record["v"]
         bad = fails(value)
         state.total = (state.total or 0) + (0 if value in POISON else value)
@@ -180,8 +178,7 @@ def of_columns(v: int) -> Any:
 @fast
 @given(INPUTS, CUTS)
 def test_map_and_filter_of_columns(rows: list[Row], cuts: list[int]) -> None:
-    function = ColumnFunction("map", of_columns, False)
-    spec = MapColumns(function, {"double": pa.int64()}, ("k",), on_error="dead_letter")
+    spec = Map(of_columns, {"double": pa.int64()}, ("v",), ("k",), on_error="dead_letter")
     out, context = run(spec, rows, cuts)
     good = [(key, value, 10 * at) for at, (key, value) in enumerate(rows) if value not in POISON]
     check(out, context, rows, [({"k": key, "double": 2 * value}, time) for key, value, time in good], keyed=False)
@@ -190,7 +187,7 @@ def test_map_and_filter_of_columns(rows: list[Row], cuts: list[int]) -> None:
         bad = fails(v)
         return v % 2 == 1 if bad is None else bad
 
-    out, context = run(FilterFunction(ColumnFunction("filter", odd, False), on_error="dead_letter"), rows, cuts)
+    out, context = run(FilterFunction(CalledFunction("filter", odd, ("v",), on_error="dead_letter")), rows, cuts)
     expected = [({"k": key, "v": value}, time) for key, value, time in good if value % 2 == 1]
     check(out, context, rows, expected, keyed=False)
 
@@ -201,7 +198,7 @@ def test_a_compiled_function() -> None:
             raise ValueError("no inverse")
         return 60 // v
 
-    spec = MapColumns(ColumnFunction("map", inverse, True), {"w": pa.int64()}, on_error="dead_letter")
+    spec = Map(inverse, {"w": pa.int64()}, ("v",), compiled=True, on_error="dead_letter")
     out, context = run(spec, [("a", v) for v in (1, 0, 2, 0, 0, 3)], [])
     assert [row["w"] for row in out.rows] == [60, 30, 20]
     assert [json.loads(letter["record"])["v"] for letter in out.letters] == [0, 0, 0]
@@ -230,7 +227,7 @@ def test_map_batches_keeps_the_good_records_of_a_batch(rows: list[Row], cuts: li
 def test_chunks_of_a_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("a", RAISES if n % 1000 == 999 else n) for n in range(5000)]
     out, context = run(Map(mapped, {"double": pa.int64()}, on_error="dead_letter"), rows, [])
-    assert flat_map_module.CHUNK < 5000
+    assert CHUNK < 5000
     assert [row["double"] for row in out.rows] == [2 * n for n in range(5000) if n % 1000 != 999]
     assert out.letter_times == [9990, 19990, 29990, 39990, 49990]
     assert context.counters.numRecordsInErrors == 5
@@ -268,8 +265,8 @@ STREAM = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
     "build",
     [
         lambda: STREAM.map(mapped, {"double": pa.int64()}, on_error="ignore"),  # type: ignore[arg-type]
-        lambda: STREAM.map(of_columns, {"double": pa.int64()}, on_error="ignore"),  # type: ignore[arg-type]
-        lambda: STREAM.filter(lambda v: v > 1, on_error="ignore"),  # type: ignore[arg-type]
+        lambda: STREAM.map(of_columns, {"double": pa.int64()}, columns="v", on_error="ignore"),  # type: ignore[arg-type]
+        lambda: STREAM.filter(lambda v: v > 1, columns="v", on_error="ignore"),  # type: ignore[arg-type]
         lambda: STREAM.flat_map(lambda record: [], {"n": pa.int64()}, on_error="ignore"),  # type: ignore[arg-type]
         lambda: STREAM.map_batches(lambda batch: batch, on_error="ignore"),  # type: ignore[arg-type]
         lambda: STREAM.key_by("k").reduce(lambda a, b: a, on_error="ignore"),  # type: ignore[arg-type]
@@ -277,16 +274,16 @@ STREAM = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
     ],
 )
 def test_policies_that_there_are_not(build: Callable[[], object]) -> None:
-    with pytest.raises(wb.PlanError, match="unknown on_error 'ignore': Valid: dead_letter, fail"):
+    with pytest.raises(wb.errors.PlanError, match="unknown on_error 'ignore': Valid: dead_letter, fail"):
         build()
 
 
 def test_where_there_are_no_dead_letters() -> None:
-    with pytest.raises(wb.PlanError, match="give it on_error='dead_letter'"):
+    with pytest.raises(wb.errors.PlanError, match="give it on_error='dead_letter'"):
         STREAM.map(mapped, {"double": pa.int64()}).dead_letters()
-    with pytest.raises(wb.PlanError, match="no record fails an expression"):
+    with pytest.raises(wb.errors.PlanError, match="no record fails an expression"):
         STREAM.filter("v > 1", on_error="dead_letter")
-    with pytest.raises(wb.PlanError, match="the side output 'dead_letters' is for dead letters"):
+    with pytest.raises(wb.errors.PlanError, match="the side output 'dead_letters' is for dead letters"):
         STREAM.key_by("k").process(
             lambda r, s: None,
             {"n": pa.int64()},
@@ -300,7 +297,11 @@ def test_where_there_are_no_dead_letters() -> None:
 
 def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
     table = pa.table({"k": ["a", "b", "c"], "v": [1, RAISES, 2], "unread": [7, 8, 9]})
-    good = wb.Stream.from_table(table).filter("k <> 'x'").map(of_columns, {"w": pa.int64()}, on_error="dead_letter")
+    good = (
+        wb.Stream.from_table(table)
+        .filter("k <> 'x'")
+        .map(of_columns, {"w": pa.int64()}, columns="v", on_error="dead_letter")
+    )
     pipeline = good.sink_to(wb.TableSink("good")) + good.dead_letters().sink_to(wb.TableSink("bad"))
     job = pipeline.run("counted-poison")
     assert job.wait("30s") == "FINISHED"
@@ -313,13 +314,13 @@ def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
 
 
 def test_a_job_that_fails_names_the_task_the_key_and_the_record() -> None:
-    def picky(record: dict[str, Any], state: wb.State) -> Any:
+    def picky(record: dict[str, Any], state: wb.state.State) -> Any:
         return fails(record["v"])
 
     table = pa.table({"k": ["a", "b"], "v": [1, RAISES]})
     keyed = wb.Stream.from_table(table).key_by("k").process(picky, {"n": pa.int64()})
     job = keyed.sink_to(wb.TableSink("none")).run("picky", restart="none")
-    with pytest.raises(wb.JobError) as caught:
+    with pytest.raises(wb.errors.JobError) as caught:
         job.wait("30s")
     assert str(caught.value).startswith(
         "the job 'picky' failed: process function 'test_a_job_that_fails_names_the_task_the_key_and_the_record.<locals>"

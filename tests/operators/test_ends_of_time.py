@@ -47,7 +47,9 @@ from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.operators.windows.apply import WindowApply
 from workbench.operators.windows.settings import WindowSettings
 from workbench.telemetry.scene import marbles_of
-from workbench.windows import Session, Sliding, Tumbling
+from workbench.windows.session import Session
+from workbench.windows.sliding import Sliding
+from workbench.windows.tumbling import Tumbling
 
 HOUR = 3_600_000_000
 LONGEST = timedelta(microseconds=LONGEST_US)
@@ -98,7 +100,7 @@ def sessions(some: Sequence[Row], gap: int) -> Counter[tuple[str, int, int]]:
     return found
 
 
-class OnEach(wb.Trigger):
+class OnEach(wb.triggers.Trigger):
     """Fires at the end, which a timer tells; another waits for ever."""
 
     def on_record(self, time_us, window, context):
@@ -107,10 +109,10 @@ class OnEach(wb.Trigger):
         context.register_processing_timer(2**70)
 
     def on_event_time(self, time_us, window, context):
-        return wb.Action.FIRE_AND_PURGE if time_us == window.end - 1 else None
+        return wb.triggers.Action.FIRE_AND_PURGE if time_us == window.end - 1 else None
 
 
-class WaitsForEver(wb.Trigger):
+class WaitsForEver(wb.triggers.Trigger):
     """Fires when the input ends."""
 
     def on_record(self, time_us, window, context):
@@ -118,10 +120,10 @@ class WaitsForEver(wb.Trigger):
         context.register_processing_timer(2**62)
 
     def on_event_time(self, time_us, window, context):
-        return wb.Action.FIRE
+        return wb.triggers.Action.FIRE
 
 
-class HalfOpen(wb.WindowAssigner):
+class HalfOpen(wb.windows.WindowAssigner):
     """An assigner of a user: hours, and everything since the hour began."""
 
     def windows(self, time_us):
@@ -133,7 +135,7 @@ class HalfOpen(wb.WindowAssigner):
 class Kind:
     """How windows are declared, and in which windows a time is."""
 
-    make: Callable[[int, int], wb.WindowAssigner]
+    make: Callable[[int, int], wb.windows.WindowAssigner]
     windows: Callable[[int, int, int], list[Window]] | None
     options: Callable[[int, int], dict[str, Any]] = lambda size, offset: {}
     apply: bool = False
@@ -150,9 +152,9 @@ def _slide(size: int) -> int:
 KINDS = {
     "tumbling": Kind(Tumbling, _tumbling),
     "lateness": Kind(Tumbling, _tumbling, lambda size, offset: {"allowed_lateness_us": LONGEST_US}),
-    "evictor": Kind(Tumbling, _tumbling, lambda size, offset: {"evictor": wb.keep_since(LONGEST)}),
-    "early": Kind(Tumbling, _tumbling, lambda size, offset: {"trigger": wb.early(LONGEST, "event")}),
-    "early, by the clock": Kind(Tumbling, _tumbling, lambda size, offset: {"trigger": wb.early(LONGEST)}),
+    "evictor": Kind(Tumbling, _tumbling, lambda size, offset: {"evictor": wb.windows.keep_since(LONGEST)}),
+    "early": Kind(Tumbling, _tumbling, lambda size, offset: {"trigger": wb.triggers.early(LONGEST, "event")}),
+    "early, by the clock": Kind(Tumbling, _tumbling, lambda size, offset: {"trigger": wb.triggers.early(LONGEST)}),
     "trigger": Kind(Tumbling, _tumbling, lambda size, offset: {"trigger": OnEach()}),
     "apply": Kind(Tumbling, _tumbling, apply=True),
     "sliding": Kind(
@@ -224,9 +226,11 @@ def test_windows_over_results_of_windows_lose_nothing(some: list[Row], size: int
             assert sum(count for *_, count in out.rows) == len(some)
 
 
-@pytest.mark.parametrize("window", [wb.count_tumbling(2), wb.global_window()], ids=lambda window: window.describe())
-def test_windows_without_times_emit_results_whose_times_can_be_used(window: wb.WindowAssigner) -> None:
-    trigger = wb.early(LONGEST, "event")
+@pytest.mark.parametrize(
+    "window", [wb.windows.count_tumbling(2), wb.windows.global_window()], ids=lambda window: window.describe()
+)
+def test_windows_without_times_emit_results_whose_times_can_be_used(window: wb.windows.WindowAssigner) -> None:
+    trigger = wb.triggers.early(LONGEST, "event")
     running, out = Running(WindowAggregate(("k",), window, (("n", wb.count()),), trigger=trigger)), Collected()
     running.process([("a", 1, EARLIEST_TIME), ("b", 2, LATEST_TIME - 1), ("b", 3, LATEST_TIME)], out)
     running.watermark(LAST_WATERMARK, out)
@@ -246,7 +250,7 @@ def test_windows_without_times_emit_results_whose_times_can_be_used(window: wb.W
 
 
 def test_no_clock_comes_to_the_end_of_a_window_without_end() -> None:
-    class Open(wb.WindowAssigner):
+    class Open(wb.windows.WindowAssigner):
         def windows(self, time_us):
             return [(0, 2**62)]
 
@@ -258,7 +262,7 @@ def test_no_clock_comes_to_the_end_of_a_window_without_end() -> None:
 
 
 def test_an_assigner_whose_windows_cannot_be_counted_is_refused() -> None:
-    class Far(wb.WindowAssigner):
+    class Far(wb.windows.WindowAssigner):
         def windows(self, time_us):
             return [(time_us, time_us + 2**63)]
 
@@ -384,12 +388,12 @@ def test_a_session_join_at_the_ends_of_time(left: list[Row], right: list[Row], g
 # jobs ----------------------------------------------------------------------------------------------------------------
 
 
-def run(stream: wb.Stream, **options: Any) -> wb.Job:
+def run(stream: wb.Stream, **options: Any) -> wb.types.Job:
     pipeline = stream.sink_to(wb.TableSink("out"))
-    return pipeline.run("ends", driver="stepping", checkpoint_interval=None, restart=wb.no_restart(), **options)
+    return pipeline.run("ends", driver="stepping", checkpoint_interval=None, restart=wb.restart.no_restart(), **options)
 
 
-def metric(job: wb.Job, name: str) -> int:
+def metric(job: wb.types.Job, name: str) -> int:
     return sum(int(str(row[name])) for row in job.metrics())
 
 
@@ -564,7 +568,7 @@ def test_a_timestamp_that_a_replay_log_cannot_keep_is_refused(tmp_path: Path) ->
 # watermarks ----------------------------------------------------------------------------------------------------------
 
 
-class Told(wb.WatermarkGenerator):
+class Told(wb.watermarks.WatermarkGenerator):
     """Says first that all is over, then nothing."""
 
     mark = 2**70
@@ -583,7 +587,7 @@ def test_a_generator_cannot_end_the_input(mark: int, at: str) -> None:
 
     Over.mark = mark
     table = pa.table({"t": pa.array([5, LATEST_TIME, 7], pa.int64())})
-    told = {"watermarks": wb.punctuated("t = 7 or t = 5") if mark == 0 else Over}
+    told = {"watermarks": wb.watermarks.punctuated("t = 7 or t = 5") if mark == 0 else Over}
     if at == "source":
         stream = wb.Stream.from_table(table, event_time="t", **told).with_parallelism(1)
     else:
@@ -597,7 +601,7 @@ def test_a_generator_cannot_end_the_input(mark: int, at: str) -> None:
 
 
 def test_a_generator_that_is_asked_cannot_end_the_input_either() -> None:
-    class Asked(wb.WatermarkGenerator):
+    class Asked(wb.watermarks.WatermarkGenerator):
         def on_periodic(self, now_us):
             return 2**63 - 1
 
@@ -612,7 +616,9 @@ def test_a_generator_that_is_asked_cannot_end_the_input_either() -> None:
 
 def test_marks_behind_all_times_leave_the_latest_records_in_time() -> None:
     table = pa.table({"t": pa.array([5, LATEST_TIME], pa.int64()), "mark": pa.array([2**63 - 1, None], pa.int64())})
-    stream = wb.Stream.from_table(table, event_time="t", watermarks=wb.punctuated("mark")).with_parallelism(1)
+    stream = wb.Stream.from_table(table, event_time="t", watermarks=wb.watermarks.punctuated("mark")).with_parallelism(
+        1
+    )
     job = run(stream.window(wb.tumbling("1h")).aggregate(n=wb.count()))
     assert job.wait("1h") == "FINISHED"
     assert job.table("out")["n"].to_pylist() == [1, 1]
@@ -639,10 +645,10 @@ def test_the_bound_and_the_drift_may_be_as_long_as_can_be(bound: Any) -> None:
 # timers --------------------------------------------------------------------------------------------------------------
 
 
-class ForEver(wb.ProcessFunction):
+class ForEver(wb.functions.ProcessFunction):
     """Sets timers around and beyond both ends, and takes one of them back."""
 
-    last = wb.ValueState(pa.int64(), ttl=LONGEST)
+    last = wb.state.ValueState(pa.int64(), ttl=LONGEST)
 
     def process(self, record, state, ctx):
         state.last = record["n"]
@@ -686,7 +692,7 @@ def test_no_clock_comes_to_a_timer_for_ever() -> None:
 
 
 def test_a_live_job_waits_neither_for_a_far_timer_nor_for_a_long_interval() -> None:
-    class Later(wb.ProcessFunction):
+    class Later(wb.functions.ProcessFunction):
         def process(self, record, state, ctx):
             for year in (2400, 9999):  # the system cannot wait so long at once
                 ctx.register_processing_timer(datetime(year, 1, 1))
@@ -782,7 +788,7 @@ def test_windows_at_the_end_of_time_can_be_looked_at() -> None:
         while EARLY not in seen and not job.over:
             job.step()
             assert job.scene() is not None
-            seen = str([job.state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
+            seen = str([job.operator_state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
         assert EARLY in seen
         assert job.wait("1h") == "FINISHED"
         assert "75039-04-0" in html(Latest(job.table("out").num_rows, job.table("out")), 40)
@@ -809,9 +815,9 @@ def test_a_function_that_gets_an_instant_which_python_cannot_hold_says_so() -> N
             run(made).wait("1h")
 
 
-def test_a_function_of_columns_gets_no_wrapped_instant() -> None:
+def test_a_compiled_function_gets_no_wrapped_instant() -> None:
     table = pa.table({"until": pa.array([10**13], pa.timestamp("s"))})
-    stream = wb.Stream.from_table(table).filter(lambda until: until > 0)
+    stream = wb.Stream.from_table(table).filter(lambda until: until > 0, columns="until", compiled=True)
     with pytest.raises(JobError, match=r"a value of type timestamp\[s\] has more than 64 bits in microseconds"):
         run(stream).wait("1h")
 
@@ -829,10 +835,10 @@ def test_a_poor_record_with_such_an_instant_is_a_dead_letter() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: wb.count_tumbling(2**70),
-        lambda: wb.count_sliding(4, 2**70),
-        lambda: wb.keep_last(2**70),
-        lambda: wb.on_count(2**70),
+        lambda: wb.windows.count_tumbling(2**70),
+        lambda: wb.windows.count_sliding(4, 2**70),
+        lambda: wb.windows.keep_last(2**70),
+        lambda: wb.triggers.on_count(2**70),
         lambda: wb.top_k("t", 2**70),
     ],
 )
@@ -845,5 +851,5 @@ def test_windows_that_overlap_without_end_are_refused() -> None:
     with pytest.raises(SettingError, match="sliding 20d every 1us: a record would belong to 1,728,000,000,000 windows"):
         wb.sliding("20d", "1us")
     with pytest.raises(SettingError, match="a record would belong to 4,000,000 windows"):
-        wb.count_sliding(4_000_000, 1)
+        wb.windows.count_sliding(4_000_000, 1)
     assert wb.sliding("1d", "1s").describe() == "sliding 1d every 1s"

@@ -91,7 +91,7 @@ def mapped_columns(error: Error, **policy: Any) -> wb.Stream:
             raise error()
         return n
 
-    return numbers().map(convert, OUT, **policy)
+    return numbers().map(convert, OUT, columns="n", **policy)
 
 
 def filtered(error: Error, **policy: Any) -> wb.Stream:
@@ -100,7 +100,7 @@ def filtered(error: Error, **policy: Any) -> wb.Stream:
             raise error()
         return True
 
-    return numbers().filter(convert, **policy)
+    return numbers().filter(convert, columns="n", **policy)
 
 
 def flattened(error: Error, **policy: Any) -> wb.Stream:
@@ -146,7 +146,7 @@ def test_a_record_becomes_a_dead_letter_and_the_others_go_on(build: Callable[...
     error, told = HOSTILE[kind]
     stream = build(error, on_error="dead_letter")
     pipeline = stream.sink_to(wb.TableSink("good")) + stream.dead_letters().sink_to(wb.TableSink("bad"))
-    job = pipeline.run("goes-on", restart=wb.no_restart())
+    job = pipeline.run("goes-on", restart=wb.restart.no_restart())
     assert job.wait("60s") == "FINISHED"
     assert sorted(job.table("good")["n"].to_pylist()) == GOOD
     [letter] = job.table("bad").to_pylist()
@@ -166,10 +166,10 @@ def test_without_dead_letters_the_job_fails_with_function_record_and_line(
     check_failure(build(error).sink_to(wb.DiscardSink()), told, "convert", "'n': ", "test_hostile_functions.py, line ")
 
 
-def check_failure(pipeline: wb.Pipeline, *parts: str) -> None:
+def check_failure(pipeline: wb.types.Pipeline, *parts: str) -> None:
     """It fails with one bounded line with these parts, and everything that is told of it holds them too."""
-    job = pipeline.run("fails", restart=wb.no_restart())
-    with pytest.raises(wb.JobError) as failed:
+    job = pipeline.run("fails", restart=wb.restart.no_restart())
+    with pytest.raises(wb.errors.JobError) as failed:
         job.wait("60s")
     frame = job.recorder.latest()
     assert frame is not None
@@ -194,36 +194,36 @@ class Hook:
         raise self.raises()
 
 
-def sinks(error: Error) -> wb.Pipeline:
+def sinks(error: Error) -> wb.types.Pipeline:
     def convert(batch: pa.RecordBatch) -> None:
         raise error()
 
     return numbers().sink_to(wb.CallbackSink(convert))
 
 
-def generates(error: Error) -> wb.Pipeline:
+def generates(error: Error) -> wb.types.Pipeline:
     def convert(offset: int, count: int) -> pa.RecordBatch:
         raise error()
 
     return wb.Stream.from_generator(convert, pa.schema({"n": pa.int64()}), limit=6).sink_to(wb.DiscardSink())
 
 
-def partitions(error: Error) -> wb.Pipeline:
+def partitions(error: Error) -> wb.types.Pipeline:
     def convert(batch: pa.RecordBatch) -> Any:
         raise error()
 
     return numbers().partition_by(convert).map(lambda record: record, OUT).sink_to(wb.DiscardSink())
 
 
-def looks_up(error: Error) -> wb.Pipeline:
+def looks_up(error: Error) -> wb.types.Pipeline:
     def convert(n: int) -> Any:
         raise error()
 
     return numbers().lookup_async(convert, key="n", schema={"m": pa.int64()}).sink_to(wb.DiscardSink())
 
 
-def fires(error: Error) -> wb.Pipeline:
-    class convert(wb.ProcessFunction):  # noqa: N801  found in the messages by this name, as the functions are
+def fires(error: Error) -> wb.types.Pipeline:
+    class convert(wb.functions.ProcessFunction):  # noqa: N801  found in the messages by this name, as the functions are
         def process(self, record: Any, state: Any, ctx: Any) -> None:
             ctx.register_event_timer(0)
 
@@ -238,7 +238,7 @@ def timed(**options: Any) -> wb.Stream:
     return wb.Stream.from_table(table, event_time="t", **options)
 
 
-def applies(error: Error) -> wb.Pipeline:
+def applies(error: Error) -> wb.types.Pipeline:
     def convert(key: Any, window: Any, rows: pa.Table) -> Iterator[Any]:
         yield {"m": 1}
         raise error()
@@ -246,8 +246,8 @@ def applies(error: Error) -> wb.Pipeline:
     return timed().key_by("n").window(wb.tumbling("1s")).apply(convert, {"m": pa.int64()}).sink_to(wb.DiscardSink())
 
 
-def triggers(error: Error) -> wb.Pipeline:
-    class convert(wb.Trigger):  # noqa: N801
+def triggers(error: Error) -> wb.types.Pipeline:
+    class convert(wb.triggers.Trigger):  # noqa: N801
         def on_record(self, time: int, window: Any, ctx: Any) -> Any:
             raise error()
 
@@ -255,8 +255,8 @@ def triggers(error: Error) -> wb.Pipeline:
     return windows.aggregate(c=wb.count()).sink_to(wb.DiscardSink())
 
 
-def assigns(error: Error) -> wb.Pipeline:
-    class convert(wb.WindowAssigner):  # noqa: N801
+def assigns(error: Error) -> wb.types.Pipeline:
+    class convert(wb.windows.WindowAssigner):  # noqa: N801
         def windows(self, time_us: int) -> Iterator[tuple[int, int]]:
             yield 0, 1
             raise error()
@@ -264,8 +264,8 @@ def assigns(error: Error) -> wb.Pipeline:
     return timed().key_by("n").window(convert()).aggregate(c=wb.count()).sink_to(wb.DiscardSink())
 
 
-def evicts(error: Error) -> wb.Pipeline:
-    class convert(wb.Evictor):  # noqa: N801
+def evicts(error: Error) -> wb.types.Pipeline:
+    class convert(wb.windows.Evictor):  # noqa: N801
         def keep(self, records: Any, times: Any) -> Any:
             raise error()
 
@@ -273,8 +273,8 @@ def evicts(error: Error) -> wb.Pipeline:
     return windows.aggregate(c=wb.count()).sink_to(wb.DiscardSink())
 
 
-def watermarks(error: Error) -> wb.Pipeline:
-    class convert(wb.WatermarkGenerator):  # noqa: N801
+def watermarks(error: Error) -> wb.types.Pipeline:
+    class convert(wb.watermarks.WatermarkGenerator):  # noqa: N801
         def on_batch(self, batch: Any, times: Any) -> Any:
             raise error()
 
@@ -297,13 +297,13 @@ USERS = [
 
 @pytest.mark.parametrize("kind", ["no text", "huge", "strange", "empty", "circle"])
 @pytest.mark.parametrize("build", USERS)
-def test_whatever_a_user_gives_is_named_when_it_fails(build: Callable[[Error], wb.Pipeline], kind: str) -> None:
+def test_whatever_a_user_gives_is_named_when_it_fails(build: Callable[[Error], wb.types.Pipeline], kind: str) -> None:
     error, told = HOSTILE[kind]
     check_failure(build(error), told, "convert")
 
 
 @pytest.mark.parametrize("build", USERS)
-def test_what_would_end_the_program_fails_the_job(build: Callable[[Error], wb.Pipeline]) -> None:
+def test_what_would_end_the_program_fails_the_job(build: Callable[[Error], wb.types.Pipeline]) -> None:
     check_failure(build(lambda: SystemExit(3)), "SystemExit", "convert")
 
 
@@ -315,8 +315,12 @@ def test_a_stepped_job_fails_likewise_and_the_program_goes_on() -> None:
         raise SystemExit(3)
 
     for hostile in (leave, Hook(NoTextError)):
-        job = numbers().sink_to(wb.CallbackSink(hostile)).run("stepped", driver="stepping", restart=wb.no_restart())
-        with contextlib.suppress(wb.JobError):
+        job = (
+            numbers()
+            .sink_to(wb.CallbackSink(hostile))
+            .run("stepped", driver="stepping", restart=wb.restart.no_restart())
+        )
+        with contextlib.suppress(wb.errors.JobError):
             for _ in range(200):
                 job.step()
         assert job.state == "FAILED"
@@ -326,12 +330,14 @@ def test_a_stepped_job_fails_likewise_and_the_program_goes_on() -> None:
 def test_a_function_that_cannot_be_opened_is_named(kind: str) -> None:
     error, told = HOSTILE[kind]
 
-    class Opens(wb.ProcessFunction):
+    class Opens(wb.functions.ProcessFunction):
         def open(self) -> None:
             raise error()
 
-    with pytest.raises(wb.WorkbenchError) as failed:
-        numbers().key_by("n").process(Opens(), OUT).sink_to(wb.DiscardSink()).run("opens", restart=wb.no_restart())
+    with pytest.raises(wb.errors.WorkbenchError) as failed:
+        numbers().key_by("n").process(Opens(), OUT).sink_to(wb.DiscardSink()).run(
+            "opens", restart=wb.restart.no_restart()
+        )
     assert told in str(failed.value)
     assert "process function 'Opens' " in str(failed.value)
     assert "in open()" in str(failed.value)
@@ -355,7 +361,7 @@ def test_what_a_function_gives_may_be_hostile_as_well(given: Any, operator: str)
 
     stream = getattr(numbers(), operator)(convert, OUT, on_error="dead_letter")
     pipeline = stream.sink_to(wb.TableSink("good")) + stream.dead_letters().sink_to(wb.TableSink("bad"))
-    job = pipeline.run("goes-on", restart=wb.no_restart())
+    job = pipeline.run("goes-on", restart=wb.restart.no_restart())
     assert job.wait("60s") == "FINISHED"
     assert sorted(job.table("good")["n"].to_pylist()) == GOOD
     [letter] = job.table("bad").to_pylist()
@@ -374,7 +380,7 @@ def test_a_record_that_python_has_no_form_for_becomes_a_dead_letter() -> None:
 
     stream = wb.Stream.from_table(table).map_batches(convert, OUT, on_error="dead_letter")
     pipeline = stream.sink_to(wb.TableSink("good")) + stream.dead_letters().sink_to(wb.TableSink("bad"))
-    job = pipeline.run("goes-on", restart=wb.no_restart())
+    job = pipeline.run("goes-on", restart=wb.restart.no_restart())
     assert job.wait("60s") == "FINISHED"
     assert job.table("good")["n"].to_pylist() == [1, 3]
     [letter] = job.table("bad").to_pylist()

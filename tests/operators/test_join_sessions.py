@@ -17,8 +17,8 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators.joins import session as join_session
 from workbench.operators.joins.columns import JoinColumns
 from workbench.operators.joins.window import WindowJoin
-from workbench.state import KeyPartitioner
-from workbench.windows import Session
+from workbench.state.key_groups import KeyPartitioner
+from workbench.windows.session import Session
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -25,8 +25,9 @@ from workbench.operators.joins.columns import How, JoinColumns, parse_on
 from workbench.operators.joins.interval import IntervalJoin
 from workbench.operators.joins.lookup import LookupJoin
 from workbench.operators.joins.window import WindowJoin
-from workbench.state import KeyPartitioner
-from workbench.windows import Sliding, Tumbling
+from workbench.state.key_groups import KeyPartitioner
+from workbench.windows.sliding import Sliding
+from workbench.windows.tumbling import Tumbling
 
 LEFT = pa.schema({"k": pa.string(), "n": pa.int32(), "l": pa.int64()})
 RIGHT = pa.schema({"m": pa.int64(), "k": pa.dictionary(pa.int32(), pa.string()), "r": pa.int64()})
@@ -462,13 +463,13 @@ def test_what_on_may_be():
             "unknown how 'right': Valid: inner, left, outer",
         ),
         (
-            lambda a, b: a.join(b, on="k", window=wb.count_tumbling(4)),
+            lambda a, b: a.join(b, on="k", window=wb.windows.count_tumbling(4)),
             PlanError,
             "a join cannot use count 4 windows: which records of two streams have the same number depends on how they "
             "arrive; use windows in time, or between=",
         ),
         (
-            lambda a, b: a.join(b, on="k", window=wb.global_window()),
+            lambda a, b: a.join(b, on="k", window=wb.windows.global_window()),
             PlanError,
             "a join cannot use global windows, which would keep all records until the input ends: use windows in time, "
             "or between=",
@@ -508,7 +509,7 @@ def test_what_on_may_be():
     ],
 )
 def test_what_cannot_be_joined_is_said_with_the_users_line(
-    join: Callable[[wb.Stream, wb.Stream], wb.Stream], kind: type[wb.WorkbenchError], said: str
+    join: Callable[[wb.Stream, wb.Stream], wb.Stream], kind: type[wb.errors.WorkbenchError], said: str
 ):
     a = table_stream(k=pa.array([1]), v=pa.array([2]))
     b = table_stream(k=pa.array([1]), v=pa.array([2]), w=pa.array(["x"]))

@@ -21,7 +21,8 @@ from workbench.operators.contract.base import Operator, OperatorContext, Output
 from workbench.operators.contract.late_records import KEPT, LateRecords
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.telemetry.frames import LateFrame
-from workbench.windows import Sliding, Tumbling
+from workbench.windows.sliding import Sliding
+from workbench.windows.tumbling import Tumbling
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64())])
 COUNT = (("rows", agg.count()),)

@@ -33,8 +33,8 @@ from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.in_flight import Flow, InFlight, restored, saved
 from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.exchange.output_pool import OutputPool
-from workbench.state import KeyPartitioner
-from workbench.windows import Tumbling
+from workbench.state.key_groups import KeyPartitioner
+from workbench.windows.tumbling import Tumbling
 
 ALWAYS = Worthwhile(rows=1, shrinks=1, pause=0)
 NUMBERS = pa.schema({"k": pa.int64(), "v": pa.int64()})
@@ -204,7 +204,12 @@ TABLE = pa.table({"k": [1], "v": [1], "x": [1.0], "t": [1]})
         (lambda s: s.key_by("k").window(wb.tumbling("10us")).aggregate(s=wb.sum("x")), False),
         (lambda s: s.key_by("k").window(wb.tumbling("10us")).aggregate(s=wb.max("x")), True),
         (lambda s: s.key_by("k").window(wb.tumbling("10us")).aggregate(s=wb.median("v")), False),
-        (lambda s: s.key_by("k").window(wb.tumbling("10us"), evictor=wb.keep_last(2)).aggregate(n=wb.count()), False),
+        (
+            lambda s: (
+                s.key_by("k").window(wb.tumbling("10us"), evictor=wb.windows.keep_last(2)).aggregate(n=wb.count())
+            ),
+            False,
+        ),
         (lambda s: s.key_by("k").aggregate(n=wb.count()), False),
     ],
 )

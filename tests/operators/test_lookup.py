@@ -403,7 +403,7 @@ def test_after_a_failure_what_was_out_is_asked_again():
 
     found = stream().lookup_async(unreliable, key=["k", "n"], schema=ADDED)
     job = found.sink_to(wb.TableSink("out")).run(
-        "lookup", buffer_size=5, restart=wb.fixed_delay(1, "100ms"), checkpoint_interval="10ms"
+        "lookup", buffer_size=5, restart=wb.restart.fixed_delay(1, "100ms"), checkpoint_interval="10ms"
     )
     job.wait("20s")
     rows = job.table("out").to_pylist()

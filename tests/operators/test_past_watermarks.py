@@ -14,7 +14,10 @@ from workbench.operators.contract.base import Operator, OperatorContext, Output,
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.runtime.storage.encoding import decode, encode
-from workbench.windows import Session, Sliding, Tumbling, Window
+from workbench.windows import Window
+from workbench.windows.session import Session
+from workbench.windows.sliding import Sliding
+from workbench.windows.tumbling import Tumbling
 
 SCHEMA = pa.schema([("k", pa.int64())])
 BEHIND, AHEAD = 6, 5

@@ -20,10 +20,10 @@ from workbench.errors import PlanError, RecordError, SettingError
 from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
 from workbench.operators.functions.record_loop import CHUNK
 from workbench.operators.process.process import Process
-from workbench.state import KeyPartitioner
+from workbench.state.key_groups import KeyPartitioner
 
 EVENTS = pa.schema({"k": pa.string(), "n": pa.int64()})
-ZERO = wb.ValueState(pa.int64(), default=0)
+ZERO = wb.state.ValueState(pa.int64(), default=0)
 
 
 class Collected:
@@ -69,7 +69,7 @@ def process(function: Any, schema: dict[str, pa.DataType], **options: Any) -> Pr
 def test_running_sums_of_even_and_odd_numbers() -> None:
     """F2-7: 1 to 6, the sum of the even and of the odd numbers so far."""
 
-    def add(record: dict[str, Any], state: wb.State) -> dict[str, Any]:
+    def add(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
         state.sum += record["n"]
         return {"k": record["k"], "sum": state.sum}
 
@@ -84,13 +84,13 @@ def test_running_sums_of_even_and_odd_numbers() -> None:
     assert operator.query_keys(1) == (2, [{"k": "odd"}])
 
 
-class Sessions(wb.ProcessFunction):
+class Sessions(wb.functions.ProcessFunction):
     """Counts the events of a key until it is silent for 10."""
 
     count = ZERO
-    until = wb.ValueState(pa.int64())
+    until = wb.state.ValueState(pa.int64())
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
         assert ctx.timestamp is not None
         if state.until is not None:
             ctx.delete_event_timer(state.until)
@@ -98,7 +98,7 @@ class Sessions(wb.ProcessFunction):
         state.until = max(state.until or 0, ctx.timestamp + 10)
         ctx.register_event_timer(state.until)
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
         count = state.count
         state.clear()
         return {"k": ctx.key, "count": count, "at": ctx.watermark}
@@ -120,10 +120,10 @@ def test_sessions_end_when_the_watermark_passes_their_timers() -> None:
 
 
 def test_a_job_with_a_process_function_a_side_output_and_two_subtasks() -> None:
-    class Split(wb.ProcessFunction):
-        seen = wb.ListState(pa.int64())
+    class Split(wb.functions.ProcessFunction):
+        seen = wb.state.ListState(pa.int64())
 
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
             state.seen.append(record["n"])
             if record["n"] < 0:
                 ctx.output("negative", {"k": ctx.key, "n": record["n"]})
@@ -160,10 +160,10 @@ def test_none_one_and_several_rows_in_any_order(with_context: bool, rows: list[t
             return {"k": k, "i": 0}
         return ({"k": k, "i": i} for i in range(n - 2))  # 2 gives an empty generator
 
-    def plain(record: dict[str, Any], state: wb.State) -> Any:
+    def plain(record: dict[str, Any], state: wb.state.State) -> Any:
         return several(record["n"], record["k"])
 
-    def contextual(record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def contextual(record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         assert ctx.key == record["k"]
         return several(record["n"], f"{ctx.key}{ctx.timestamp}")
 
@@ -182,7 +182,7 @@ def test_none_one_and_several_rows_in_any_order(with_context: bool, rows: list[t
 
 
 def test_batches_longer_than_a_chunk() -> None:
-    def odd_ones(record: dict[str, Any], state: wb.State) -> Any:
+    def odd_ones(record: dict[str, Any], state: wb.state.State) -> Any:
         state.n += 1
         return {"n": record["n"] * 1_000_000 + state.n} if record["n"] % 2 else None
 
@@ -195,13 +195,13 @@ def test_batches_longer_than_a_chunk() -> None:
 
 
 def test_what_comes_out_does_not_change_with_the_state_later_on() -> None:
-    def collect(record: dict[str, Any], state: wb.State) -> Any:
+    def collect(record: dict[str, Any], state: wb.state.State) -> Any:
         state.seen.append(record["n"])
         state.by.setdefault(record["k"], []).append(record["n"])
         return {"seen": state.seen, "by": state.by}
 
     kinds = {"seen": pa.list_(pa.int64()), "by": pa.map_(pa.string(), pa.list_(pa.int64()))}
-    state = {"seen": wb.ListState(pa.int64()), "by": wb.MapState(pa.string(), pa.list_(pa.int64()))}
+    state = {"seen": wb.state.ListState(pa.int64()), "by": wb.state.MapState(pa.string(), pa.list_(pa.int64()))}
     out = Collected()
     opened(process(collect, kinds, state=state)).process(events([("a", 1), ("a", 2)]), 0, out)
     assert out.rows == [([1], [("a", [1])]), ([1, 2], [("a", [1, 2])])]
@@ -211,16 +211,16 @@ def test_what_comes_out_does_not_change_with_the_state_later_on() -> None:
 # --- timers
 
 
-class Alarms(wb.ProcessFunction):
+class Alarms(wb.functions.ProcessFunction):
     """Sets, and takes back, the timers that a record says; a timer at t sets another at t + 100 if t is below 50."""
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
         if record["n"] >= 0:
             ctx.register_event_timer(record["n"])
         else:
             ctx.delete_event_timer(-record["n"])
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         if time < 50:
             ctx.register_event_timer(time + 100)
         yield {"k": ctx.key, "t": time}
@@ -291,13 +291,13 @@ def test_fired_timers_are_counted() -> None:
 
 
 def test_processing_timers_fire_by_the_clock_and_survive_a_snapshot() -> None:
-    class Later(wb.ProcessFunction):
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    class Later(wb.functions.ProcessFunction):
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_processing_timer(ctx.processing_time + record["n"])
             ctx.register_processing_timer(dt.datetime(1970, 1, 1, second=1))
             ctx.delete_processing_timer(1_000_000)
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> Any:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
             assert ctx.domain == "processing"
             ctx.output("side", {"k": ctx.key, "n": time})
             return {"k": ctx.key, "t": time}
@@ -320,11 +320,11 @@ def test_processing_timers_fire_by_the_clock_and_survive_a_snapshot() -> None:
 
 
 def test_timers_that_would_go_on_for_ever_after_the_last_record_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ticking(wb.ProcessFunction):
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    class Ticking(wb.functions.ProcessFunction):
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_event_timer(0)
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> None:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_event_timer(time + 1)
 
     monkeypatch.setattr("workbench.operators.process.process_logic._AT_THE_END", 1_000)
@@ -341,12 +341,12 @@ def test_timers_that_would_go_on_for_ever_after_the_last_record_are_an_error(mon
 def test_open_and_close_are_called_for_each_subtask() -> None:
     calls: list[str] = []
 
-    class Opened(wb.ProcessFunction):
+    class Opened(wb.functions.ProcessFunction):
         def open(self) -> None:
             self.count = 0
             calls.append("open")
 
-        def process(self, record: dict[str, Any], state: wb.State) -> Any:  # type: ignore[override]
+        def process(self, record: dict[str, Any], state: wb.state.State) -> Any:  # type: ignore[override]
             self.count += 1
             return {"n": self.count}
 
@@ -382,7 +382,7 @@ def failing(function: Callable[..., Any], schema: dict[str, pa.DataType] | None 
 
 
 def wrong(result: Any) -> Callable[..., Any]:
-    def answer(record: dict[str, Any], state: wb.State) -> Any:
+    def answer(record: dict[str, Any], state: wb.state.State) -> Any:
         return {"k": "fine"} if record["n"] == 1 else result
 
     answer.__qualname__ = "answer"
@@ -414,7 +414,7 @@ def test_a_bad_return_value_is_named_with_its_record(result: Any, said: str) -> 
 
 
 def test_an_exception_names_key_and_record() -> None:
-    def divide(record: dict[str, Any], state: wb.State) -> Any:
+    def divide(record: dict[str, Any], state: wb.state.State) -> Any:
         return {"k": record["n"] // (record["n"] - 2)}
 
     divide.__qualname__ = "divide"
@@ -423,7 +423,7 @@ def test_an_exception_names_key_and_record() -> None:
 
 
 def test_state_that_is_not_declared_is_an_error_with_the_nearest_name() -> None:
-    def misspelt(record: dict[str, Any], state: wb.State) -> None:
+    def misspelt(record: dict[str, Any], state: wb.state.State) -> None:
         state.cuont = 1
 
     misspelt.__qualname__ = "misspelt"
@@ -434,7 +434,7 @@ def test_state_that_is_not_declared_is_an_error_with_the_nearest_name() -> None:
 
 
 def test_state_of_a_wrong_type_is_an_error_at_the_snapshot() -> None:
-    def text(record: dict[str, Any], state: wb.State) -> None:
+    def text(record: dict[str, Any], state: wb.state.State) -> None:
         state.count = record["k"] if record["k"] == "b" else 0.5 * 4
 
     text.__qualname__ = "text"
@@ -443,19 +443,21 @@ def test_state_of_a_wrong_type_is_an_error_at_the_snapshot() -> None:
 
 
 def test_a_list_replaced_by_something_else_is_an_error_at_the_snapshot() -> None:
-    def number(record: dict[str, Any], state: wb.State) -> None:
+    def number(record: dict[str, Any], state: wb.state.State) -> None:
         state.seen = {"b": 7}.get(record["k"], [1])
 
     number.__qualname__ = "number"
-    assert "left 7 in state.seen, which is declared as list" in failing(number, state={"seen": wb.ListState(pa.int8())})
+    assert "left 7 in state.seen, which is declared as list" in failing(
+        number, state={"seen": wb.state.ListState(pa.int8())}
+    )
 
 
 def test_a_failing_timer_names_its_time_and_key() -> None:
-    class Failing(wb.ProcessFunction):
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    class Failing(wb.functions.ProcessFunction):
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_event_timer(1_000_000 * record["n"])
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> Any:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
             return {"k": "x"} if ctx.key == "a" else {"m": 1}
 
     Failing.__qualname__ = "Failing"
@@ -480,8 +482,8 @@ def test_a_failing_timer_names_its_time_and_key() -> None:
         ),
     ],
 )
-def test_wrong_use_of_the_context(use: Callable[[wb.ProcessContext], None], said: str) -> None:
-    def using(record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+def test_wrong_use_of_the_context(use: Callable[[wb.functions.ProcessContext], None], said: str) -> None:
+    def using(record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
         use(ctx)
 
     using.__qualname__ = "using"
@@ -491,7 +493,7 @@ def test_wrong_use_of_the_context(use: Callable[[wb.ProcessContext], None], said
 
 
 def test_a_value_that_does_not_fit_its_side_output_names_the_key() -> None:
-    def using(record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    def using(record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
         ctx.output("late", {"n": record["k"]})
 
     message = failing(using, side_outputs={"late": {"n": pa.int64()}})
@@ -523,11 +525,11 @@ def test_declarations_are_checked_when_the_graph_is_built(
 
 
 def test_the_end_of_the_input_does_not_wait_for_processing_timers() -> None:
-    class Later(wb.ProcessFunction):
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    class Later(wb.functions.ProcessFunction):
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             ctx.register_processing_timer(ctx.processing_time + 3_600_000_000)
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
             return {"key": ctx.key}
 
     stream = wb.Stream.from_table(pa.table({"key": [1, 2]})).key_by("key").process(Later(), {"key": pa.int64()})

@@ -18,7 +18,7 @@ from workbench.elements import Records
 from workbench.errors import CheckpointError, PlanError, RecordError
 from workbench.operators.aggregates.reduce import Reduce, ReduceLogic
 from workbench.operators.contract.base import OperatorContext
-from workbench.state import KeyPartitioner
+from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64(), "seen": pa.list_(pa.int64())})
 

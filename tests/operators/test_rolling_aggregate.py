@@ -18,7 +18,7 @@ from workbench.operators.aggregates import aggregations as agg
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregate import RollingAggregate
 from workbench.operators.contract.base import OperatorContext
-from workbench.state import KeyPartitioner
+from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int32(), "x": pa.float64(), "t": pa.timestamp("ms"), "d": pa.date32()})
 

@@ -13,10 +13,12 @@ from workbench.durations import MAX_TIME
 from workbench.elements import Records
 from workbench.errors import ExpressionError, PlanError, RecordError, SettingError
 from workbench.operators.aggregates import aggregations as agg
-from workbench.operators.aggregates.window_functions import collect, median
+from workbench.operators.aggregates.window_functions import collect_list, median
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.windows.aggregate import WindowAggregate
-from workbench.windows import Session, early, on_count, session
+from workbench.windows import session
+from workbench.windows.schedule import early, on_count
+from workbench.windows.session import Session
 
 COUNT_AND_SUM = (("n", agg.count()), ("sum", agg.sum("v")))
 
@@ -113,7 +115,7 @@ def test_a_session_fires_early_when_the_one_that_it_took_over_would_have():
 
 def test_the_records_of_joined_sessions_stay_in_the_order_of_arrival():
     """The second record makes the first session fire, so its later ones come in after those of the other session."""
-    job, out = running(10, aggregates=(("all", collect("v")),), trigger=on_count(2)), Collected()
+    job, out = running(10, aggregates=(("all", collect_list("v")),), trigger=on_count(2)), Collected()
     job.process([("a", n, time) for n, time in enumerate([0, 1, 2, 20, 11])], out)
     assert out.rows == [("a", 0, 11, (0, 1)), ("a", 0, 30, (0, 1, 2, 3, 4))]
 
@@ -137,7 +139,10 @@ def test_late_records_are_counted_where_nobody_takes_them():
 
 
 def test_sessions_survive_at_another_parallelism():
-    job, out = running(10, lateness=30, aggregates=(*COUNT_AND_SUM, ("all", collect("v")), ("mid", median("v")))), None
+    job, out = (
+        running(10, lateness=30, aggregates=(*COUNT_AND_SUM, ("all", collect_list("v")), ("mid", median("v")))),
+        None,
+    )
     out = Collected()
     job.process([(key, at, at) for at in (0, 20, 5) for key in "abcdef"], out)
     job.watermark(15, out)

@@ -19,8 +19,7 @@ from workbench.errors import ExpressionError, PlanError, RecordError, WorkbenchE
 from workbench.expressions import col, expr, lit
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.stateless.filter import Filter
-from workbench.operators.stateless.flat_map import FlatMap
-from workbench.operators.stateless.map import Map
+from workbench.operators.stateless.map import FlatMap, Map
 from workbench.operators.stateless.map_batches import MapBatches
 from workbench.operators.stateless.select import Select
 from workbench.operators.stateless.union import Union

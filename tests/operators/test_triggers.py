@@ -12,24 +12,13 @@ from window_model import Collected, Model, Running
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.errors import RecordError, SettingError
 from workbench.operators.aggregates import aggregations as agg
-from workbench.operators.aggregates.window_functions import collect
+from workbench.operators.aggregates.window_functions import collect_list
 from workbench.operators.windows.aggregate import WindowAggregate
-from workbench.windows import (
-    Action,
-    Evictor,
-    Session,
-    Trigger,
-    Tumbling,
-    early,
-    global_window,
-    keep_last,
-    keep_since,
-    on_count,
-    on_event_time,
-    on_processing_time,
-    purging,
-    tumbling,
-)
+from workbench.windows import Evictor, global_window, keep_last, keep_since, tumbling
+from workbench.windows.schedule import early, on_count, on_event_time, on_processing_time, purging
+from workbench.windows.session import Session
+from workbench.windows.trigger import Action, Trigger
+from workbench.windows.tumbling import Tumbling
 
 SUM = (("sum", agg.sum("v")),)
 
@@ -167,8 +156,11 @@ def test_triggers_are_described_and_checked():
         (lambda: early("1s", time="wall"), "'wall'"),
         (lambda: keep_last(0), r"keep_last\(0\): a window keeps one record or more"),
         (lambda: keep_since("0s"), r"keep_since\(0ms\): the span must be longer than zero"),
-        (lambda: windows_of_ten(trigger="daily"), r"the trigger is 'daily': write for example wb.early\('1min'\)"),
-        (lambda: windows_of_ten(evictor=3), r"the evictor is 3: write for example wb.keep_last\(100\)"),
+        (
+            lambda: windows_of_ten(trigger="daily"),
+            r"the trigger is 'daily': write for example wb.triggers.early\('1min'\)",
+        ),
+        (lambda: windows_of_ten(evictor=3), r"the evictor is 3: write for example wb.windows.keep_last\(100\)"),
         (lambda: windows_of_ten(time="wall"), "'wall'"),
         (
             lambda: windows_of_ten(on_event_time(), time="processing"),
@@ -398,7 +390,7 @@ class Broken(Trigger):
 def test_what_goes_wrong_in_a_trigger_is_said():
     for result, message in (
         (ValueError("no"), "the trigger Broken raised ValueError: no"),
-        (True, "the trigger Broken returned True: return a wb.Action, or None to continue"),
+        (True, "the trigger Broken returned True: return a wb.triggers.Action, or None to continue"),
     ):
         with pytest.raises(RecordError) as error:
             windows_of_ten(Broken(result)).process([("a", 1, 1)], Collected())
@@ -413,7 +405,7 @@ def test_what_goes_wrong_in_a_trigger_is_said():
 
 
 def test_only_the_last_records_count():
-    aggregates = (("n", agg.count()), ("sum", agg.sum("v")), ("all", collect("v")))
+    aggregates = (("n", agg.count()), ("sum", agg.sum("v")), ("all", collect_list("v")))
     job, out = windows_of_ten(evictor=keep_last(2), aggregates=aggregates, lateness=5), Collected()
     job.process([("a", 1, 9), ("a", 2, 0), ("b", 8, 1), ("a", 4, 3)], out)
     job.watermark(9, out)
@@ -423,14 +415,14 @@ def test_only_the_last_records_count():
 
 
 def test_only_recent_records_count():
-    job, out = windows_of_ten(evictor=keep_since("3us"), aggregates=(("all", collect("v")),)), Collected()
+    job, out = windows_of_ten(evictor=keep_since("3us"), aggregates=(("all", collect_list("v")),)), Collected()
     job.process([("a", 1, 9), ("a", 2, 6), ("a", 4, 7), ("b", 8, 1)], out)
     job.watermark(9, out)
     assert out.rows == [("a", 0, 10, (1, 4)), ("b", 0, 10, (8,))]
 
 
 def test_records_without_a_time_are_recent_only_among_their_like():
-    aggregates = (("all", collect("v")),)
+    aggregates = (("all", collect_list("v")),)
     spec = WindowAggregate(("k",), global_window(), aggregates, trigger=on_count(2), evictor=keep_since("3us"))
     job, out = Running(spec), Collected()
     job.process(

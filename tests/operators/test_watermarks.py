@@ -35,9 +35,9 @@ def marked(rows: Sequence[tuple[int | None, int | None]]) -> Records:
     return Records(batch, np.array([NO_TIME if t is None else t for t, _ in rows], np.int64))
 
 
-def run(stream: wb.Stream | wb.Pipeline, **options: Any) -> Job:
+def run(stream: wb.Stream | wb.types.Pipeline, **options: Any) -> Job:
     """One record to a buffer, on a virtual clock."""
-    pipeline = stream if isinstance(stream, wb.Pipeline) else stream.sink_to(wb.TableSink("out"))
+    pipeline = stream if isinstance(stream, wb.types.Pipeline) else stream.sink_to(wb.TableSink("out"))
     options = {"buffer_size": 1, "buffer_timeout": "0ms", "checkpoint_interval": None, **options}
     return pipeline.run("time", driver="stepping", **options)
 
@@ -65,7 +65,7 @@ def test_the_bound_is_behind_the_largest_event_time() -> None:
 
 
 def test_in_order_means_right_behind_the_largest() -> None:
-    generator = wb.monotonous().create(MARKED)
+    generator = wb.watermarks.monotonous().create(MARKED)
     generator.observe(marked([(50, None)]))
     assert generator.on_periodic(0) == 49
 
@@ -128,9 +128,9 @@ FIGURE_2_5 = [(1, None), (2, None), (4, 4), (3, None), (7, None), (6, 6), (5, No
 def test_records_behind_a_watermark_are_late(buffer_size: int, at_the_source: bool) -> None:
     table = pa.Table.from_batches([marked(FIGURE_2_5).batch])
     if at_the_source:
-        stream = wb.Stream.from_table(table, event_time="t", watermarks=wb.punctuated("mark"))
+        stream = wb.Stream.from_table(table, event_time="t", watermarks=wb.watermarks.punctuated("mark"))
     else:
-        stream = wb.Stream.from_table(table).assign_timestamps("t", watermarks=wb.punctuated("mark"))
+        stream = wb.Stream.from_table(table).assign_timestamps("t", watermarks=wb.watermarks.punctuated("mark"))
     windows = stream.window(wb.tumbling("1us")).aggregate(n=wb.count())
     pipeline = windows.sink_to(wb.TableSink("out")) + windows.side_output("late").sink_to(wb.TableSink("late"))
     job = run(pipeline, buffer_size=buffer_size)
@@ -287,7 +287,7 @@ def test_ten_watermarks_a_second_at_most(clock: VirtualClock) -> None:
 
 
 def test_silence_is_told_after_a_time_and_the_next_record_ends_it(clock: VirtualClock) -> None:
-    logic, out = extractor(clock, wb.punctuated("mark"), idle_after_us=50_000), Wire()
+    logic, out = extractor(clock, wb.watermarks.punctuated("mark"), idle_after_us=50_000), Wire()
     pass_time(logic, clock, 200_000, out)
     assert out.take() == [("idle", True)]
     logic.process(marked([(5, 4)]), 0, out)
@@ -343,7 +343,7 @@ def test_an_extractor_starts_event_time_anew_in_a_job() -> None:
 # at a source ---------------------------------------------------------------------------------------------------------
 
 
-class LastRecord(wb.WatermarkGenerator):
+class LastRecord(wb.watermarks.WatermarkGenerator):
     """Trusts the last record, and remembers what it was restored from."""
 
     restored: list[Json] = []  # noqa: RUF012
@@ -383,12 +383,14 @@ def test_a_generator_of_ones_own_is_part_of_the_snapshot(source: bool) -> None:
 
 @pytest.mark.parametrize(("told", "message"), [("soon", "'str' object cannot be interpreted"), (None, "KeyError: 'x'")])
 def test_a_generator_that_fails_is_named(told: str | None, message: str) -> None:
-    class Wrong(wb.WatermarkGenerator):
+    class Wrong(wb.watermarks.WatermarkGenerator):
         def on_periodic(self, now_us: int) -> int | None:
             nothing: dict[str, int] = {}
             return nothing["x"] if told is None else told  # type: ignore[return-value]
 
-    job = run(wb.Stream.from_table(pa.table({"t": [1, 2]}), event_time="t", watermarks=Wrong), restart=wb.no_restart())
+    job = run(
+        wb.Stream.from_table(pa.table({"t": [1, 2]}), event_time="t", watermarks=Wrong), restart=wb.restart.no_restart()
+    )
     with pytest.raises(JobError, match=rf"Wrong\.on_periodic failed with .*{message}.*; it returns whole microseconds"):
         job.wait()
 
@@ -404,7 +406,7 @@ def test_ingestion_time_needs_no_other_windows_and_nothing_is_late() -> None:
     by_event = counted(wb.Stream.from_table(table, event_time="t", rate=1.0))
     assert micros(by_event, "window_start", "n") == [(5 * SECOND, 1), (9 * SECOND, 1)]
     assert metric(by_event, "numLateRecordsDropped") == 2
-    by_reading = counted(wb.Stream.from_table(table, event_time=wb.INGESTION, rate=1.0))
+    by_reading = counted(wb.Stream.from_table(table, event_time=wb.watermarks.INGESTION, rate=1.0))
     starts = [start for (start,) in micros(by_reading, "window_start")]
     assert [n for (n,) in micros(by_reading, "n")] == [1, 1, 1, 1]
     assert [b - a for a, b in pairwise(starts)] == [SECOND] * 3
@@ -546,17 +548,21 @@ TABLE = pa.table({"t": pa.array([1], pa.int64()), "name": ["x"]})
     [
         (
             lambda: wb.Stream.from_table(
-                TABLE, event_time="t", out_of_orderness="1s", watermarks=wb.punctuated("t > 1")
+                TABLE, event_time="t", out_of_orderness="1s", watermarks=wb.watermarks.punctuated("t > 1")
             ),
             SettingError,
             "two ways to tell event time",
         ),
         (
-            lambda: wb.Stream.from_table(TABLE, event_time=wb.INGESTION, out_of_orderness="1s"),
+            lambda: wb.Stream.from_table(TABLE, event_time=wb.watermarks.INGESTION, out_of_orderness="1s"),
             SettingError,
             "the time of reading never goes back",
         ),
-        (lambda: wb.Stream.from_table(TABLE, watermarks=wb.monotonous()), PlanError, "name its column with event_time"),
+        (
+            lambda: wb.Stream.from_table(TABLE, watermarks=wb.watermarks.monotonous()),
+            PlanError,
+            "name its column with event_time",
+        ),
         (
             lambda: wb.Stream.from_table(TABLE, out_of_orderness="5s", idle_after="1s"),
             PlanError,
@@ -575,7 +581,7 @@ TABLE = pa.table({"t": pa.array([1], pa.int64()), "name": ["x"]})
             "watermarks=dict made dict",
         ),
         (
-            lambda: wb.Stream.from_table(TABLE, event_time="t", watermarks=wb.punctuated("no")),
+            lambda: wb.Stream.from_table(TABLE, event_time="t", watermarks=wb.watermarks.punctuated("no")),
             ExpressionError,
             "unknown column 'no'",
         ),

@@ -17,8 +17,9 @@ from workbench.operators.aggregates import aggregations as agg
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.windows import tumbling as window_tumbling
 from workbench.operators.windows.aggregate import WindowAggregate
-from workbench.state import KeyPartitioner
-from workbench.windows import Tumbling, tumbling
+from workbench.state.key_groups import KeyPartitioner
+from workbench.windows import tumbling
+from workbench.windows.tumbling import Tumbling
 
 SCHEMA = pa.schema({"k": pa.string(), "v": pa.int64()})
 AGGREGATES = (

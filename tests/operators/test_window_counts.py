@@ -19,21 +19,10 @@ from workbench.errors import SettingError
 from workbench.operators.aggregates import aggregations as agg
 from workbench.operators.windows import entries as window_entries
 from workbench.operators.windows.aggregate import WindowAggregate
-from workbench.windows import (
-    AT_END,
-    CountWindows,
-    GlobalWindow,
-    Schedule,
-    count_sliding,
-    count_tumbling,
-    early,
-    global_window,
-    keep_last,
-    on_count,
-    on_event_time,
-    purging,
-    tumbling,
-)
+from workbench.windows import count_sliding, count_tumbling, global_window, keep_last, tumbling
+from workbench.windows.count import CountWindows
+from workbench.windows.global_window import GlobalWindow
+from workbench.windows.schedule import AT_END, Schedule, early, on_count, on_event_time, purging
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -240,9 +229,9 @@ def test_a_window_of_the_clock_has_results_that_are_not_late_where_event_time_is
 def test_windows_behind_a_global_window_take_all_its_results():
     times = pa.array([0, 1, 2, 100, 200, 300], pa.timestamp("s"))
     table = pa.table({"k": list("ababbb"), "v": [1, 2, 3, 4, 5, 6], "t": times})
-    for trigger in (None, wb.early("50s", "event"), wb.on_count(3)):
+    for trigger in (None, wb.triggers.early("50s", "event"), wb.triggers.on_count(3)):
         numbers = wb.Stream.from_table(table, event_time="t", rate=1)
-        totals = numbers.key_by("k").window(wb.global_window(), trigger=trigger)
+        totals = numbers.key_by("k").window(wb.windows.global_window(), trigger=trigger)
         again = totals.aggregate(total=wb.sum("v")).key_by("k").window(wb.tumbling("10s")).aggregate(n=wb.count())
         seen, behind = totals.aggregate(total=wb.sum("v")), again.sink_to(wb.TableSink("behind"))
         first = seen.sink_to(wb.TableSink("first")).run("seen", driver="stepping", buffer_size=1)
@@ -285,7 +274,7 @@ def test_count_windows_are_checked():
         (
             lambda: WindowAggregate((), count_tumbling(4), RUNNING, trigger=on_event_time()),
             "count 4 windows end with a record, not at a time: leave out the trigger 'on event time', or use "
-            "wb.on_count() or wb.early()",
+            "wb.triggers.on_count() or wb.triggers.early()",
         ),
     ):
         with pytest.raises(SettingError) as error:

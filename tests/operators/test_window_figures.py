@@ -50,7 +50,10 @@ def rows_of(job: Job) -> list[tuple]:
 
 def test_f1_6_a_count_window_of_four() -> None:
     rides = stream_of({"distance": [1, 3, 2, 8, 5, 5, 1, 1, 4]})
-    assert run(rides.window(wb.count_tumbling(4)).aggregate(total=wb.sum("distance"))) == [(0, 4, 14), (4, 8, 12)]
+    assert run(rides.window(wb.windows.count_tumbling(4)).aggregate(total=wb.sum("distance"))) == [
+        (0, 4, 14),
+        (4, 8, 12),
+    ]
 
 
 def test_f1_7_a_time_window_of_ten_minutes() -> None:
@@ -62,20 +65,20 @@ def test_f1_7_a_time_window_of_ten_minutes() -> None:
 
 def test_f1_8_a_count_window_of_four_that_slides_by_three() -> None:
     rides = stream_of({"distance": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]})
-    result = run(rides.window(wb.count_sliding(4, 3)).aggregate(total=wb.sum("distance")))
+    result = run(rides.window(wb.windows.count_sliding(4, 3)).aggregate(total=wb.sum("distance")))
     assert result == [(0, 4, 10), (3, 7, 22), (6, 10, 34)]
 
 
 def test_f1_9_sessions_part_where_the_gap_is() -> None:
     clicks = stream_of({"page": ["a", "b", "c", "d", "e"]}, [0, 20, 70, 500, 520])
-    result = run(clicks.window(wb.session("1min")).aggregate(n=wb.count(), pages=wb.collect("page")))
+    result = run(clicks.window(wb.session("1min")).aggregate(n=wb.count(), pages=wb.collect_list("page")))
     assert result == [(0, 130, 3, ["a", "b", "c"]), (500, 580, 2, ["d", "e"])]
 
 
 def test_f1_10_parallel_count_windows_of_two_per_colour() -> None:
     colours = ["blue", "red", "blue", "green", "red", "blue", "green", "blue"]
     cars = stream_of({"colour": colours, "speed": [1, 2, 3, 4, 5, 6, 7, 8]})
-    result = run(cars.key_by("colour").window(wb.count_tumbling(2)).aggregate(total=wb.sum("speed")))
+    result = run(cars.key_by("colour").window(wb.windows.count_tumbling(2)).aggregate(total=wb.sum("speed")))
     assert result == [("blue", 0, 2, 4), ("blue", 2, 4, 14), ("green", 0, 2, 11), ("red", 0, 2, 7)]
 
 
@@ -129,7 +132,7 @@ def test_holistic_aggregates_are_of_all_records() -> None:
     stream = stream_of({"v": values, "name": list("cabixdd")}, [0, 1, 2, 3, 4, 5, 70])
     result = run(
         stream.window(wb.tumbling("1min")).aggregate(
-            n=wb.count(), mid=wb.median("v"), top=wb.top_k("v", 2), last=wb.top_k("name", 1), all=wb.collect("v")
+            n=wb.count(), mid=wb.median("v"), top=wb.top_k("v", 2), last=wb.top_k("name", 1), all=wb.collect_list("v")
         )
     )
     assert result == [
@@ -179,17 +182,17 @@ def test_what_goes_wrong_in_a_function_is_said() -> None:
 
 
 def test_a_users_assigner_trigger_and_evictor_in_a_job() -> None:
-    class Halves(wb.WindowAssigner):
+    class Halves(wb.windows.WindowAssigner):
         def windows(self, time_us):
             start = time_us - time_us % MINUTE
             yield start, start + MINUTE // 2
             yield start, start + MINUTE
 
-    class EachRecord(wb.Trigger):
+    class EachRecord(wb.triggers.Trigger):
         def on_record(self, time_us, window, context):
-            return wb.Action.FIRE
+            return wb.triggers.Action.FIRE
 
-    class Odd(wb.Evictor):
+    class Odd(wb.windows.Evictor):
         columns = ("v",)
 
         def keep(self, records, times):
@@ -214,7 +217,7 @@ def test_late_records_of_a_sliding_window_go_to_the_side_output() -> None:
     result = stream.window(wb.sliding("10s", "5s")).aggregate(total=wb.sum("v"))
     pipeline = result.sink_to(wb.TableSink("results"))
     late = result.side_output("late").sink_to(wb.TableSink("late"))
-    job = wb.Pipeline((*pipeline._sinks, *late._sinks)).run("figure", driver="stepping")
+    job = wb.types.Pipeline((*pipeline._sinks, *late._sinks)).run("figure", driver="stepping")
     job.wait("1h")
     assert rows_of(job) == [(-5, 5, 1), (0, 10, 1), (10, 20, 4), (25, 35, 2), (30, 40, 2)]
     assert job.table("late")["v"].to_pylist() == [8]
@@ -269,7 +272,7 @@ def test_the_windows_of_a_key_can_be_asked_for() -> None:
     windowed = stream_of({"k": ["a"], "v": [1]}, [3]).key_by("k").window(wb.sliding("1min", "30s"))
     for stream, column, wanted in (
         (windowed.aggregate(total=wb.sum("v")), "total", [1, 1, 5, 5]),
-        (windowed.aggregate(all=wb.collect("v")), "records", [1, 1, 1, 1]),
+        (windowed.aggregate(all=wb.collect_list("v")), "records", [1, 1, 1, 1]),
     ):
         operator = stream._end.node.spec.create([batch.schema])
         operator.open(OperatorContext())

@@ -12,26 +12,17 @@ from window_model import SCHEMA, Collected, Model, Running
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators.aggregates import aggregations as agg
-from workbench.operators.aggregates.window_functions import collect, median, top_k
+from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.operators.windows import entries as window_entries
 from workbench.operators.windows.aggregate import WindowAggregate
-from workbench.windows import (
-    AT_END,
-    Schedule,
-    Session,
-    Sliding,
-    Tumbling,
-    WindowAssigner,
-    keep_last,
-    keep_since,
-    on_count,
-    on_event_time,
-    on_processing_time,
-    purging,
-)
+from workbench.windows import WindowAssigner, keep_last, keep_since
+from workbench.windows.schedule import AT_END, Schedule, on_count, on_event_time, on_processing_time, purging
+from workbench.windows.session import Session
+from workbench.windows.sliding import Sliding
+from workbench.windows.tumbling import Tumbling
 
 RUNNING = (("rows", agg.count()), ("total", agg.sum("v")), ("least", agg.min("v")), ("mean", agg.mean("v")))
-WHOLE = (*RUNNING, ("middle", median("v")), ("top", top_k("v", 2)), ("all", collect("v")))
+WHOLE = (*RUNNING, ("middle", median("v")), ("top", top_k("v", 2)), ("all", collect_list("v")))
 
 
 def results(rows: list[tuple]) -> tuple:

@@ -18,7 +18,7 @@ def source() -> wb.Stream:
     return wb.Stream.from_table(TABLE, event_time="t")
 
 
-def plan(pipeline: wb.Pipeline, parallelism: int = 2) -> PhysicalGraph:
+def plan(pipeline: wb.types.Pipeline, parallelism: int = 2) -> PhysicalGraph:
     return build_physical_graph(pipeline.logical_graph(), parallelism)
 
 
@@ -84,7 +84,7 @@ def test_uids_are_unique_and_the_users_own_come_first() -> None:
     logical = graph.logical_graph()
     assert [logical.uids[node] for node in logical.nodes] == ["table", "filter-2", "filter", "filter-3", "out"]
     twice = source().filter("v > 1").uid("mine").filter("v > 2").uid("mine").sink_to(wb.TableSink("out"))
-    with pytest.raises(wb.PlanError, match="two operators have the uid 'mine'"):
+    with pytest.raises(wb.errors.PlanError, match="two operators have the uid 'mine'"):
         twice.logical_graph()
 
 
@@ -100,15 +100,19 @@ def test_the_layout_goes_from_left_to_right_without_overlap() -> None:
 
 def test_a_parallelism_beyond_the_key_groups_is_refused() -> None:
     pipeline = windows().with_parallelism(3).sink_to(wb.TableSink("out"))
-    with pytest.raises(wb.PlanError, match="parallelism is 129: it must be between 1 and 128, the job's max_parall"):
+    with pytest.raises(
+        wb.errors.PlanError, match="parallelism is 129: it must be between 1 and 128, the job's max_parall"
+    ):
         pipeline.explain(129, max_parallelism=128)
     with pytest.raises(
-        wb.PlanError, match="the parallelism of 'aggregate' is 3: it must be between 1 and 2, the job's"
+        wb.errors.PlanError, match="the parallelism of 'aggregate' is 3: it must be between 1 and 2, the job's"
     ):
         pipeline.explain(2, max_parallelism=2)
-    with pytest.raises(wb.PlanError, match="parallelism is 32769: it must be between 1 and 32768, which no job ex"):
+    with pytest.raises(
+        wb.errors.PlanError, match="parallelism is 32769: it must be between 1 and 32768, which no job ex"
+    ):
         pipeline.explain(32_769)
-    with pytest.raises(wb.SettingError, match="max_parallelism is 32769: there are at most 32768 key groups"):
+    with pytest.raises(wb.errors.SettingError, match="max_parallelism is 32769: there are at most 32768 key groups"):
         pipeline.explain(2, max_parallelism=32_769)
 
 
@@ -122,7 +126,9 @@ def test_the_widest_operator_decides_on_the_number_of_key_groups() -> None:
 def test_more_channels_than_fit_into_a_process_are_refused() -> None:
     pipeline = windows().sink_to(wb.TableSink("out"))
     assert plan(pipeline, 1_000).channels == 1_000_000
-    with pytest.raises(wb.PlanError, match="the exchanges have 1,002,001 channels, and there may be 1,000,000: lower"):
+    with pytest.raises(
+        wb.errors.PlanError, match="the exchanges have 1,002,001 channels, and there may be 1,000,000: lower"
+    ):
         plan(pipeline, 1_001)
     assert pipeline.explain(1_000).channels == 1_000_000
 
@@ -133,7 +139,8 @@ def test_more_channels_than_fit_into_a_process_are_refused() -> None:
 def between(senders: int, receivers: int, exchange: str) -> list[tuple[int, int]]:
     """The channels from a filter of one width to a filter of another."""
     upstream = source().rebalance().filter("v > 1").with_parallelism(senders)
-    stream = getattr(upstream, exchange)().filter("v > 2").with_parallelism(receivers)
+    spread = upstream.rebalance(local=True) if exchange == "local rebalance" else getattr(upstream, exchange)()
+    stream = spread.filter("v > 2").with_parallelism(receivers)
     graph = plan(stream.rebalance().sink_to(wb.TableSink("out")), 5)
     return graph.edges[1].pairs
 
@@ -151,12 +158,12 @@ def test_four_senders_and_four_receivers_have_sixteen_channels() -> None:
     ]
 
 
-def test_rescale_connects_local_groups_only() -> None:
-    assert between(2, 4, "rescale") == [(0, 0), (0, 1), (1, 2), (1, 3)]
-    assert between(4, 2, "rescale") == [(0, 0), (1, 0), (2, 1), (3, 1)]
-    assert between(2, 3, "rescale") == [(0, 0), (0, 1), (1, 2)]
-    assert between(3, 2, "rescale") == [(0, 0), (1, 0), (2, 1)]
-    assert between(3, 3, "rescale") == [(0, 0), (1, 1), (2, 2)]
+def test_a_local_rebalance_connects_local_groups_only() -> None:
+    assert between(2, 4, "local rebalance") == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert between(4, 2, "local rebalance") == [(0, 0), (1, 0), (2, 1), (3, 1)]
+    assert between(2, 3, "local rebalance") == [(0, 0), (0, 1), (1, 2)]
+    assert between(3, 2, "local rebalance") == [(0, 0), (1, 0), (2, 1)]
+    assert between(3, 3, "local rebalance") == [(0, 0), (1, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("exchange", ["rebalance", "shuffle", "broadcast"])
@@ -196,7 +203,7 @@ def test_slots_of_a_taskmanager_are_chosen_when_the_job_is_run() -> None:
     view = source().rebalance().filter("v > 1").sink_to(wb.TableSink("out")).explain(4, slots_per_taskmanager=3)
     assert list(view.slots) == ["tm-0/slot-0", "tm-0/slot-1", "tm-0/slot-2", "tm-1/slot-0"]
     assert view.slots["tm-1/slot-0"] == ["table[3]", "filter[3]"]
-    with pytest.raises(wb.SettingError, match="slots_per_taskmanager is 0: it must be above zero"):
+    with pytest.raises(wb.errors.SettingError, match="slots_per_taskmanager is 0: it must be above zero"):
         source().sink_to(wb.TableSink("out")).explain(slots_per_taskmanager=0)
 
 
@@ -262,7 +269,7 @@ def test_a_plan_tells_itself_in_words() -> None:
 @pytest.mark.parametrize("name", ["", None, 3])
 def test_operators_and_groups_have_names(name: object) -> None:
     stream = wb.Stream.from_table(pa.table({"n": [1]}))
-    with pytest.raises(wb.SettingError, match="uid is "):
+    with pytest.raises(wb.errors.SettingError, match="uid is "):
         stream.uid(name)  # type: ignore[arg-type]
-    with pytest.raises(wb.SettingError, match="slot_sharing_group is "):
+    with pytest.raises(wb.errors.SettingError, match="slot_sharing_group is "):
         stream.slot_sharing_group(name)  # type: ignore[arg-type]

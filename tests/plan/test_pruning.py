@@ -292,7 +292,7 @@ def streams(draw: st.DrawFn) -> tuple[wb.Stream, list[wb.Stream]]:
         elif kind == 8:
             stream = stream.map_batches(lambda batch: batch)
         elif kind == 9:
-            stream = draw(st.sampled_from([stream.rebalance(), stream.broadcast(), stream.rescale()]))
+            stream = draw(st.sampled_from([stream.rebalance(), stream.broadcast(), stream.rebalance(local=True)]))
         elif kind == 10:
             keys = draw(st.lists(st.sampled_from(schema.names), max_size=2, unique=True))
             measured = [name for name in schema.names if pa.types.is_integer(schema.field(name).type)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import workbench as wb
@@ -20,46 +21,77 @@ Every public name, with the first sentence of its docstring; `help(wb.Stream.fil
 notebook, shows arguments, units, errors, the source of the idea and an example. `make reference` writes this page.
 
 """
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Streams": ("Stream", "KeyedStream", "WindowedStream", "ConnectedStreams"),
-    "Histories": ("History",),
-    "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
-    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect"),
-    "Windows": (
-        *("tumbling", "sliding", "session", "count_tumbling", "count_sliding", "global_window"),
-        *("Window", "WindowAssigner"),
-    ),
-    "When windows fire, and what they keep": (
-        *("on_event_time", "on_processing_time", "on_count", "early", "purging", "Trigger", "TriggerContext", "Action"),
-        *("keep_last", "keep_since", "Evictor"),
-    ),
-    "Event time": ("INGESTION", "monotonous", "punctuated", "WatermarkGenerator"),
-    "Functions with state": (
-        *("ProcessFunction", "ProcessContext", "CoProcessFunction", "ConnectedContext", "State"),
-        *("ValueState", "ListState", "MapState", "ReducingState", "AggregatingState", "BroadcastState"),
-    ),
-    "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
-    "Jobs": ("Pipeline", "Job", "job", "jobs", "found_jobs", "FoundJob", "compare", "serve", "SETTINGS"),
-    "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
-    "Restart strategies": ("fixed_delay", "exponential_delay", "failure_rate", "no_restart"),
-    "Errors": (
-        *("WorkbenchError", "SettingError", "ExpressionError", "PlanError", "HistoryError", "SourceError"),
-        *("RecordError", "SinkError", "JobError", "CheckpointError", "CorruptCheckpointError"),
-    ),
+WORDS = {
+    "state of a job": "where it is in its life, such as `RUNNING`: `job.state`",
+    "state of an operator": "what it keeps for each key: `wb.state` declares it, `job.operator_state(...)` and `%stream"
+    " state` ask a running job for it, `Snapshot.operator_state(...)` a savepoint",
+    "resume": "go on where it was left: a paused job by `job.resume()`, the job of an earlier process by"
+    " `run(resume=True)`, from its latest checkpoint",
+    "restore": "take over the state of a savepoint or checkpoint that is named: `run(restore=...)`, `job.restore(...)`",
+    "rescale": "go on at another parallelism: `job.rescale(...)`",
+    "rebalance": "deal records to subtasks in turn: `Stream.rebalance()`",
+    "collect": "bring the first rows of a stream here: `Stream.collect()`",
+    "count": "how many records: `wb.count()`; windows of so many records are `wb.windows.count_tumbling(...)`",
 }
+"""What words mean that other systems use for several things."""
+
+TITLES = {
+    "Streams": ("Stream", "History"),
+    "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
+    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list"),
+    "Windows": ("tumbling", "sliding", "session"),
+    "Further windows, and what they keep": "windows",
+    "When windows fire": "triggers",
+    "Event time": "watermarks",
+    "Functions with state": "functions",
+    "What state they declare": "state",
+    "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
+    "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
+    "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
+    "Restart strategies": "restart",
+    "What methods return": "types",
+    "Errors": "errors",
+}
+"""The names under each title, or the group that they are."""
 SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the arguments of `Job.tune`."}
 """Of values, which have no docstring of their own."""
 
 
 def page() -> str:
     """The text of the page."""
-    return HEAD + "\n".join(f"## {title}\n\n{_table(names)}" for title, names in GROUPS.items())
+    words = "".join(f"| {word} | {meaning} |\n" for word, meaning in WORDS.items())
+    return f"{HEAD}## Words\n\n| word | what it means |\n|---|---|\n{words}\n" + "\n".join(
+        f"## {title}\n\n{_table(names)}" for title, names in titles().items()
+    )
 
 
-def _table(names: tuple[str, ...]) -> str:
+def titles() -> dict[str, list[str]]:
+    """The names under each title, each as people write it, ``windows.keep_last``; none is there twice."""
+    flat = [name for name in exported() if "." not in name]
+    return {
+        title: list(names)
+        if isinstance(names, tuple)
+        else [name for name in exported() if name.startswith(f"{names}.") and name.partition(".")[2] not in flat]
+        for title, names in TITLES.items()
+    }
+
+
+def exported() -> dict[str, Any]:
+    """What is exported, by the name that people write behind ``wb.``, with what is in the groups."""
+    found: dict[str, Any] = {}
+    for name in wb.__all__:
+        value = getattr(wb, name)
+        if isinstance(value, ModuleType):
+            found |= {f"{name}.{item}": getattr(value, item) for item in value.__all__}
+        elif not name.endswith("_ipython_extension"):
+            found[name] = value
+    return found
+
+
+def _table(names: list[str]) -> str:
     rows = ["| name | what it is |", "|---|---|"]
     for name in names:
-        value = getattr(wb, name)
+        value = exported()[name]
         rows.append(f"| `wb.{name}` | {SAID.get(name) or first_sentence(value)} |")
         if inspect.isclass(value):
             rows += [f"| &emsp;`.{method}` | {first_sentence(what)} |" for method, what in _methods(value)]
@@ -69,7 +101,7 @@ def _table(names: tuple[str, ...]) -> str:
 def _methods(kind: type) -> list[tuple[str, Any]]:
     """Its own public methods and properties, in the order in which they are written; of a sink not those by which jobs
     use it."""
-    if issubclass(kind, wb.WorkbenchError):
+    if issubclass(kind, wb.errors.WorkbenchError):
         return []
     found = {}
     for base in reversed(kind.__mro__):

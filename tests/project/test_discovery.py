@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = pa.table({"origin": ["JFK"], "delay": [20]})
 
 
-ATTRIBUTES: dict[type, set[str]] = {wb.Job: {"recorder"}}
+ATTRIBUTES: dict[type, set[str]] = {wb.types.Job: {"recorder"}}
 """What is documented as an attribute of its class."""
 
 
@@ -56,15 +56,21 @@ def test_the_package_offers_what_it_exports_and_not_what_is_behind_it() -> None:
     assert offered == {name for name in wb.__all__ if not name.startswith("_")}
 
 
+def test_a_group_offers_what_is_in_it() -> None:
+    for name in ("errors", "state", "windows"):
+        group = getattr(wb, name)
+        assert dir(group) == sorted(group.__all__)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
         ("stream.", wb.Stream),
-        ("stream.key_by('origin').", wb.KeyedStream),
-        ("stream.key_by('origin').window(wb.tumbling('1h')).", wb.WindowedStream),
-        ("stream.connect(stream).", wb.ConnectedStreams),
-        ("stream.sink_to(wb.TableSink('out')).", wb.Pipeline),
-        ("stream.sink_to(wb.TableSink('out')).run('x').", wb.Job),
+        ("stream.key_by('origin').", wb.types.KeyedStream),
+        ("stream.key_by('origin').window(wb.tumbling('1h')).", wb.types.WindowedStream),
+        ("stream.connect(stream).", wb.types.ConnectedStreams),
+        ("stream.sink_to(wb.TableSink('out')).", wb.types.Pipeline),
+        ("stream.sink_to(wb.TableSink('out')).run('x').", wb.types.Job),
     ],
 )
 def test_nothing_is_offered_that_is_not_documented(code: str, kind: type) -> None:
@@ -81,7 +87,15 @@ def test_a_running_job_completes() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Pipeline, wb.Job]
+    "kind",
+    [
+        wb.Stream,
+        wb.types.KeyedStream,
+        wb.types.WindowedStream,
+        wb.types.ConnectedStreams,
+        wb.types.Pipeline,
+        wb.types.Job,
+    ],
 )
 def test_every_public_method_has_types_and_a_docstring(kind: type) -> None:
     for name, method in inspect.getmembers(kind, callable):

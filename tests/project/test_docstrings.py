@@ -6,7 +6,6 @@ import builtins
 import inspect
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from docstring_rules import (
@@ -21,6 +20,7 @@ from docstring_rules import (
     without_source,
     without_unit,
 )
+from reference import exported
 
 import workbench as wb
 from workbench.api.pictures.plan_view import PlanView
@@ -74,19 +74,14 @@ RAISES_NOTHING = HOOKS | {
     "DiscardSink",  # every name will do
     "FoundJob",  # made by `found_jobs`, which raises
     *("Expression.like", "Expression.round"),  # what does not fit is known where the expression is used
-    *("collect", "count", "max", "mean", "median", "min", "sum"),  # `aggregate` knows the columns
+    *("collect_list", "count", "max", "mean", "median", "min", "sum"),  # `aggregate` knows the columns
     # whole numbers, kept as they are
     *("TriggerContext.delete_event_timer", "TriggerContext.delete_processing_timer"),
     *("TriggerContext.register_event_timer", "TriggerContext.register_processing_timer"),
-    *("load_ipython_extension", "unload_ipython_extension"),
 }
 """What takes arguments and refuses none."""
 
-OF_THE_NOTEBOOK = {"load_ipython_extension", "unload_ipython_extension"}
-"""Called by IPython, with what it has."""
-
 WITHOUT_SOURCE = {
-    *OF_THE_NOTEBOOK,
     *("INGESTION", "SETTINGS"),  # constants have no docstring of their own
     *(
         "job",
@@ -107,14 +102,21 @@ WITHOUT_SOURCE = {
 PLAIN_DATA = {"Status", "Table"}
 """What shows data, whatever it is."""
 
-CONCEPTUAL = (wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Pipeline, wb.Job)
+CONCEPTUAL = (
+    wb.Stream,
+    wb.types.KeyedStream,
+    wb.types.WindowedStream,
+    wb.types.ConnectedStreams,
+    wb.types.Pipeline,
+    wb.types.Job,
+)
 """Classes of which each method stands for an idea; of the others the class does."""
 
 
 def names() -> dict[str, Public]:
     """All public names: what is exported, what it gives, and their methods and properties."""
     found: dict[str, Public] = {}
-    values: dict[str, Any] = {name: getattr(wb, name) for name in wb.__all__}
+    values = {name.rpartition(".")[2]: value for name, value in exported().items()}
     for name, value in (values | {kind.__name__: kind for kind in GIVEN}).items():
         error = inspect.isclass(value) and issubclass(value, Exception)
         found[name] = public(name, value, called=not error and name not in MADE_FOR_PEOPLE)
@@ -135,7 +137,7 @@ def test_the_names_are_found() -> None:
 
 
 def test_every_name_has_a_docstring() -> None:
-    constants = {name for name in wb.__all__ if not callable(getattr(wb, name))}
+    constants = {name.rpartition(".")[2] for name, value in exported().items() if not callable(value)}
     undocumented = {name for name, of in NAMES.items() if not of.text}
     inherited = {name for name, of in NAMES.items() if of.text and of.text == inspect.getdoc(builtins.object)}
     assert undocumented - constants == set()
@@ -143,7 +145,7 @@ def test_every_name_has_a_docstring() -> None:
 
 
 def test_every_parameter_is_described() -> None:
-    assert undescribed(of for name, of in NAMES.items() if name not in OF_THE_NOTEBOOK) == []
+    assert undescribed(NAMES.values()) == []
 
 
 def test_nothing_else_is_described() -> None:
@@ -163,7 +165,7 @@ def test_whatever_can_be_given_something_wrong_says_what_it_raises() -> None:
 
 
 def test_the_errors_named_exist() -> None:
-    assert unknown_errors(NAMES.values(), lambda name: getattr(wb, name, None)) == []
+    assert unknown_errors(NAMES.values(), lambda name: getattr(wb.errors, name, None)) == []
 
 
 def test_every_idea_has_its_source() -> None:

@@ -11,10 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jedi
 import pytest
+
+import workbench as wb
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(sys.executable).parent
@@ -89,8 +92,10 @@ KEYED = {"window", "aggregate", "reduce", "process"}
 WINDOWED = {"aggregate", "apply"}
 PIPELINE = {"run", "explain"}
 JOB = {"status", "tune", "pause", "resume", "stop", "wait", "table", "checkpoint", "savepoint", "dashboard", "metrics"}
+GROUPS = {name: set(value.__all__) for name in wb.__all__ if isinstance(value := getattr(wb, name), ModuleType)}
 PLACES: dict[str, set[str]] = {
-    "wb.": {"Stream", "TableSink", "tumbling", "count", "History", "col", "jobs"},
+    "wb.": {"Stream", "TableSink", "tumbling", "count", "History", "col", "jobs", *GROUPS},
+    **{f"wb.{group}.": names for group, names in GROUPS.items()},
     "wb.Stream.": {"replay", "from_table", "from_files", "from_generator", "from_socket", "hybrid"},
     "flights.": STREAM,
     "wb.Stream.from_files('a.csv').": STREAM,
@@ -123,7 +128,12 @@ def test_jedi_completes(place: str) -> None:
     assert {completion.name for completion in script.complete()} >= PLACES[place]
 
 
-@pytest.mark.parametrize("place", list(PLACES)[::4])
+def test_there_are_groups() -> None:
+    assert GROUPS.keys() >= {"errors", "restart", "state", "triggers", "windows"}
+    assert "early" in GROUPS["triggers"]
+
+
+@pytest.mark.parametrize("place", [*(f"wb.{group}." for group in GROUPS), *list(PLACES)[::4]])
 def test_the_notebook_completes(place: str) -> None:
     """IPython asks jedi with the names that cells have made; nothing of a cell runs for it."""
     names: dict[str, Any] = {}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import reference
 
-import workbench as wb
-
 
 def test_every_public_name_has_its_place() -> None:
-    placed = [name for names in reference.GROUPS.values() for name in names]
-    assert sorted(placed) == sorted(name for name in wb.__all__ if not name.endswith("_ipython_extension"))
+    placed = [name for names in reference.titles().values() for name in names]
+    assert len(placed) == len(set(placed))
+    written = {id(value) for name, value in reference.exported().items() if name in placed}
+    assert written == {id(value) for value in reference.exported().values()}
+    assert {"windows.keep_last", "triggers.early", "restart.fixed_delay", "errors.JobError"} <= set(placed)
+
+
+def test_what_most_programs_write_is_a_short_list() -> None:
+    assert len([name for name in reference.exported() if "." not in name]) <= 36
 
 
 def test_the_page_says_what_the_docstrings_say() -> None:

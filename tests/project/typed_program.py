@@ -13,12 +13,12 @@ import workbench as wb
 from workbench import col
 
 
-class Sessions(wb.ProcessFunction):
+class Sessions(wb.functions.ProcessFunction):
     """Counts clicks until half a minute of silence."""
 
-    clicks = wb.ValueState(pa.int64(), default=0)
+    clicks = wb.state.ValueState(pa.int64(), default=0)
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
         state.clicks += 1
         reveal_type(ctx.key)  # Any
         reveal_type(ctx.timestamp)  # int | None
@@ -26,23 +26,25 @@ class Sessions(wb.ProcessFunction):
             ctx.register_event_timer(ctx.timestamp + 30_000_000)
         ctx.register_event_timer("soon")  # type: ignore[arg-type]
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
         return {"user": ctx.key, "clicks": state.clicks}
 
 
-class Matched(wb.CoProcessFunction):
+class Matched(wb.functions.CoProcessFunction):
     """Puts an order beside its payment."""
 
-    order = wb.ValueState(pa.string())
+    order = wb.state.ValueState(pa.string())
 
-    def process1(self, record: dict[str, Any], state: wb.State, ctx: wb.ConnectedContext) -> None:
+    def process1(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ConnectedContext) -> None:
         state.order = record["what"]
 
-    def process2(self, record: dict[str, Any], state: wb.State, ctx: wb.ConnectedContext) -> dict[str, Any]:
+    def process2(
+        self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ConnectedContext
+    ) -> dict[str, Any]:
         return {"id": record["id"], "paid": state.order}
 
 
-class Shifts(wb.WindowAssigner):
+class Shifts(wb.windows.WindowAssigner):
     """Eight hours each."""
 
     def windows(self, time_us: int) -> list[tuple[int, int]]:
@@ -50,7 +52,7 @@ class Shifts(wb.WindowAssigner):
         return [(start, start + 28_800_000_000)]
 
 
-class Positive(wb.Evictor):
+class Positive(wb.windows.Evictor):
     """Keeps what is above zero."""
 
     columns = ("delay",)
@@ -59,13 +61,15 @@ class Positive(wb.Evictor):
         return records["delay"].to_numpy() > 0
 
 
-class OnTenth(wb.Trigger):
+class OnTenth(wb.triggers.Trigger):
     """Fires at the tenth record."""
 
-    def on_record(self, time_us: int, window: wb.Window, context: wb.TriggerContext) -> wb.Action:
+    def on_record(
+        self, time_us: int, window: wb.windows.Window, context: wb.triggers.TriggerContext
+    ) -> wb.triggers.Action:
         reveal_type(window.start_time)  # datetime.datetime
         reveal_type(context.event_timers)  # set[int]
-        return wb.Action.FIRE
+        return wb.triggers.Action.FIRE
 
 
 # Streams -------------------------------------------------------------------------------------------------------------
@@ -99,12 +103,15 @@ reveal_type(by_origin.process(Sessions(), {"user": pa.string(), "clicks": pa.int
 by_origin.process(Sessions(), {"user": pa.string()}, state_backend="cloud")  # type: ignore[arg-type]
 by_origin.aggregate(middle=wb.median("delay"))  # type: ignore[arg-type]
 
-hours = by_origin.window(wb.tumbling("1h"), allowed_lateness="1h", trigger=wb.early("1min"), evictor=wb.keep_last(9))
+hours = by_origin.window(
+    wb.tumbling("1h"), allowed_lateness="1h", trigger=wb.triggers.early("1min"), evictor=wb.windows.keep_last(9)
+)
 reveal_type(hours)  # WindowedStream
 reveal_type(hours.aggregate(n=wb.count(), middle=wb.median("delay"), top=wb.top_k("delay", 3)))  # Stream
 reveal_type(hours.apply(lambda key, window, records: {"rows": records.num_rows}, {"rows": pa.int64()}))  # Stream
 reveal_type(by_origin.window(Shifts(), trigger=OnTenth(), evictor=Positive()))  # WindowedStream
-reveal_type(flights.window(wb.session(column="gap"), trigger=wb.purging(wb.on_count(10))))  # WindowedStream
+tens = wb.triggers.purging(wb.triggers.on_count(10))
+reveal_type(flights.window(wb.session(column="gap"), trigger=tens))  # WindowedStream
 by_origin.window("1h")  # type: ignore[arg-type]
 by_origin.window(wb.tumbling("1h"), time="ingestion")  # type: ignore[arg-type]
 wb.tumbling(3600)  # type: ignore[arg-type]
@@ -138,7 +145,7 @@ reveal_type(job.over)  # bool
 reveal_type(job.status()["records_in"])  # Any
 reveal_type(job.metrics()[0])  # dict[str, Any]
 reveal_type(job.checkpoints()[0].id)  # int
-reveal_type(job.state("aggregate").get("JFK"))  # dict[str, Any] | None
+reveal_type(job.operator_state("aggregate").get("JFK"))  # dict[str, Any] | None
 reveal_type(job.tune(buffer_timeout="5ms", parallelism=3))  # Status
 reveal_type(job.savepoint("before"))  # str
 reveal_type(job.restore("before"))  # Job

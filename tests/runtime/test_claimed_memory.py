@@ -260,7 +260,7 @@ def test_what_a_savepoint_needs_is_a_regular_file(kind: str, tmp_path: Path) -> 
         os.mkfifo(pipe)
         if kind != "pipe":
             needed.symlink_to(pipe)
-    with closing(DirectoryStorage(tmp_path / "own")) as storage, pytest.raises(wb.CheckpointError):
+    with closing(DirectoryStorage(tmp_path / "own")) as storage, pytest.raises(wb.errors.CheckpointError):
         storage.bring_in(open_files(place.parent), "s")
     assert not (tmp_path / "own" / "tables" / "t" / "rows").exists()
 
@@ -280,7 +280,7 @@ def test_a_file_that_is_larger_than_listed_is_not_read(tmp_path: Path) -> None:
 def test_a_savepoint_is_deleted_in_a_folder_of_savepoints_alone(tmp_path: Path) -> None:
     place = job_in(tmp_path)
     other = place.parent.rename(tmp_path / "backup-savepoints") / "s"
-    with pytest.raises(wb.CheckpointError, match="holds no complete savepoint"):
+    with pytest.raises(wb.errors.CheckpointError, match="holds no complete savepoint"):
         wb.delete_savepoint(other)
     assert other.exists()
     assert not (tmp_path / "backup-").exists()

@@ -64,9 +64,9 @@ def received(stream: wb.Stream, receivers: int, parallelism: int = 2) -> list[li
 
 def test_rescale_gives_each_sender_its_own_receivers() -> None:
     sources = wb.Stream.from_table(table())
-    parts = received(sources.rescale(), 4)
+    parts = received(sources.rebalance(local=True), 4)
     # The two subtasks of the source read what two receivers of a rescale to two would get.
-    halves = received(sources.rescale(), 2)
+    halves = received(sources.rebalance(local=True), 2)
     assert sorted(parts[0] + parts[1]) == sorted(halves[0])
     assert sorted(parts[2] + parts[3]) == sorted(halves[1])
     assert all(len(part) > ROWS / 8 for part in parts)
@@ -136,16 +136,16 @@ def test_partition_by_a_function_gets_batches() -> None:
 )
 def test_a_partitioner_that_gives_no_numbers_ends_the_job_with_the_reason(function: Any, message: str) -> None:
     stream = wb.Stream.from_table(table(16)).partition_by(function).map_batches(lambda batch: batch)
-    job = stream.sink_to(wb.TableSink("out")).run("bad", driver="stepping", restart=wb.no_restart())
-    with pytest.raises(wb.JobError, match=message):
+    job = stream.sink_to(wb.TableSink("out")).run("bad", driver="stepping", restart=wb.restart.no_restart())
+    with pytest.raises(wb.errors.JobError, match=message):
         job.wait()
 
 
 def test_a_partitioner_is_checked_when_it_is_written() -> None:
     names = wb.Stream.from_table(pa.table({"name": ["a"]}))
-    with pytest.raises(wb.PlanError, match=r"gives string: an exchange needs integers.*test_exchange\.py"):
+    with pytest.raises(wb.errors.PlanError, match=r"gives string: an exchange needs integers.*test_exchange\.py"):
         names.partition_by("name")
-    with pytest.raises(wb.ExpressionError, match="unknown column 'nam'"):
+    with pytest.raises(wb.errors.ExpressionError, match="unknown column 'nam'"):
         names.partition_by("length(nam)")
 
 

@@ -55,7 +55,7 @@ def numbers(column: str = "n", count: int = 400) -> wb.Stream:
     return wb.Stream.from_table(pa.table({column: range(count)}), rate=1000)
 
 
-def job_to(sink: Any, tmp_path: Path, restart: object = None, **settings: Any) -> wb.Job:
+def job_to(sink: Any, tmp_path: Path, restart: object = None, **settings: Any) -> wb.types.Job:
     stream = numbers().uid("source").rebalance().filter("n >= 0").uid("keep")
     return stream.sink_to(sink).run(
         "again",
@@ -63,12 +63,12 @@ def job_to(sink: Any, tmp_path: Path, restart: object = None, **settings: Any) -
         buffer_size=10,
         checkpoint_dir=tmp_path / "checkpoints",
         checkpoint_interval="20ms",
-        restart=restart or wb.fixed_delay(3, "50ms"),
+        restart=restart or wb.restart.fixed_delay(3, "50ms"),
         **settings,
     )
 
 
-def texts(job: wb.Job) -> list[str]:
+def texts(job: wb.types.Job) -> list[str]:
     return [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
 
 
@@ -97,7 +97,7 @@ def test_what_does_not_answer_once_costs_one_restart_more(
 
 
 def test_what_never_answers_uses_the_restart_strategy_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = job_to(wb.DiscardSink(), tmp_path, wb.fixed_delay(3, "1s"))
+    job = job_to(wb.DiscardSink(), tmp_path, wb.restart.fixed_delay(3, "1s"))
     assert job.driver.next_checkpoint()
     job.fail("keep[0]")
     assert job.driver.run_until(lambda: job.state == "RESTARTING")
@@ -198,7 +198,7 @@ def test_a_region_that_cannot_start_again_tries_again_beside_the_others(monkeypa
     assert sorted(job.table("right-rows")["b"].to_pylist()) == list(range(400))
 
 
-class Counted(wb.ProcessFunction):
+class Counted(wb.functions.ProcessFunction):
     """Counts how often it is opened and closed."""
 
     opened = closed = 0
@@ -216,7 +216,7 @@ class Counted(wb.ProcessFunction):
 def test_what_was_opened_is_closed_once_when_a_start_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     Counted.opened = Counted.closed = 0
     stream = numbers().key_by("n").process(Counted(), {"n": pa.int64()}).uid("counted")
-    job = stream.sink_to(wb.TableSink("rows")).run("closes", driver="stepping", restart=wb.fixed_delay(2, "1s"))
+    job = stream.sink_to(wb.TableSink("rows")).run("closes", driver="stepping", restart=wb.restart.fixed_delay(2, "1s"))
     job.fail("counted[0]")
     assert job.driver.run_until(lambda: job.state == "RESTARTING")
     assert (Counted.opened, Counted.closed) == (1, 1)
@@ -307,7 +307,7 @@ def test_simulated_restarts_fail_too(kind: Any) -> None:
 def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
     assert job.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", error, times=2)
     first, begun_us = job.driver.master, job.driver.clock.now_us()
@@ -327,7 +327,9 @@ def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
 
 def test_a_live_coordinator_gets_its_successor_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = wb.Stream.from_table(pa.table({"n": range(400)}), rate=5).sink_to(wb.TableSink("rows"))
-    job = stream.run("live", checkpoint_dir=tmp_path, checkpoint_interval="20ms", restart=wb.fixed_delay(2, "50ms"))
+    job = stream.run(
+        "live", checkpoint_dir=tmp_path, checkpoint_interval="20ms", restart=wb.restart.fixed_delay(2, "50ms")
+    )
     called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
     job.fail(coordinator=True)
     job.tune(rate="max")  # until here it was too slow to end meanwhile
@@ -340,7 +342,7 @@ def test_a_live_coordinator_gets_its_successor_too(tmp_path: Path, monkeypatch: 
 def test_a_coordinator_without_successor_ends_the_job_by_the_restart_strategy(
     error: Exception, calls: int, restarts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
     assert job.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", error, times=99)
     job.fail(coordinator=True)
@@ -354,7 +356,7 @@ def test_a_coordinator_without_successor_ends_the_job_by_the_restart_strategy(
 def test_a_job_that_waits_for_another_coordinator_can_be_canceled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_to(wb.TableSink("rows"), tmp_path, wb.fixed_delay(3, "1s"))
+    job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
     assert job.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
     job.fail(coordinator=True)

@@ -19,7 +19,7 @@ from workbench.runtime.tasks.deployment import Execution
 COUNT = 160
 
 
-def counts(rate: int = 1_000) -> wb.Pipeline:
+def counts(rate: int = 1_000) -> wb.types.Pipeline:
     """Every number once, and how many there are of each remainder."""
     table = pa.table({"n": range(COUNT), "k": [n % 7 for n in range(COUNT)]})
     numbers = wb.Stream.from_table(table, rate=rate).uid("numbers")
@@ -27,7 +27,7 @@ def counts(rate: int = 1_000) -> wb.Pipeline:
     return counted.sink_to(wb.TableSink("counts"))
 
 
-def check(job: wb.Job) -> None:
+def check(job: wb.types.Job) -> None:
     """A rolling count gives each key the numbers from 1 on, each once."""
     expected = sorted((k, c) for k in range(7) for c in range(1, len(range(k, COUNT, 7)) + 1))
     table = job.table("counts")
@@ -35,7 +35,7 @@ def check(job: wb.Job) -> None:
 
 
 @pytest.fixture(params=["memory", "disk"])
-def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[wb.Job]:
+def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[wb.types.Job]:
     job = counts().run(
         "failures",
         driver="stepping",
@@ -51,24 +51,24 @@ def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[wb.Job]:
         job.cancel()
 
 
-def running(job: wb.Job) -> Execution:
+def running(job: wb.types.Job) -> Execution:
     execution = job.driver.master.execution
     assert execution is not None
     return execution
 
 
-def recovered(job: wb.Job, before: Execution) -> bool:
+def recovered(job: wb.types.Job, before: Execution) -> bool:
     return job.driver.run_until(lambda: job.state == "RUNNING" and running(job) is not before)
 
 
-def log(job: wb.Job) -> list[str]:
+def log(job: wb.types.Job) -> list[str]:
     frame = job.recorder.latest()
     assert frame is not None
     return [event.text for event in frame.events]
 
 
 @pytest.mark.slow
-def test_a_slot_dies_with_all_its_tasks(lesson: wb.Job) -> None:
+def test_a_slot_dies_with_all_its_tasks(lesson: wb.types.Job) -> None:
     before = running(lesson)
     lesson.fail(slot="tm-0/slot-1")
     assert lesson.state == "RESTARTING"  # at once: nothing had to be stepped first
@@ -80,7 +80,7 @@ def test_a_slot_dies_with_all_its_tasks(lesson: wb.Job) -> None:
 
 
 @pytest.mark.slow
-def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.Job) -> None:
+def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.types.Job) -> None:
     before = running(lesson)
     lesson.fail(taskmanager="tm-0")
     assert "tm-0 failed: it was failed on purpose, with numbers[0], count[0], numbers[1], count[1]" in log(lesson)
@@ -90,7 +90,7 @@ def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.Job) -> None:
 
 
 @pytest.mark.slow
-def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.Job) -> None:
+def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.types.Job) -> None:
     before, first = running(lesson), lesson.driver.master
     latest = first.storage.latest()
     assert latest is not None
@@ -111,7 +111,7 @@ def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.Job) -> N
 
 
 @pytest.mark.slow
-def test_the_next_master_waits_for_a_manifest_that_is_on_its_way(lesson: wb.Job) -> None:
+def test_the_next_master_waits_for_a_manifest_that_is_on_its_way(lesson: wb.types.Job) -> None:
     """Whoever reads the directory may find that checkpoint: to start from an older one would commit rows twice."""
     first = lesson.driver.master
     pending = first.coordinator.completed
@@ -137,7 +137,7 @@ def test_a_master_may_fail_again_and_again_and_before_the_first_checkpoint(tmp_p
 
 
 def test_a_strategy_without_restarts_also_holds_for_the_coordinator() -> None:
-    job = counts().run("once", driver="stepping", restart=wb.no_restart())
+    job = counts().run("once", driver="stepping", restart=wb.restart.no_restart())
     job.fail(coordinator=True)
     with pytest.raises(JobError, match="the job 'once' failed: it was failed on purpose"):
         job.wait("60s")
@@ -167,7 +167,7 @@ def test_a_live_job_survives_each_kind_of_failure(tmp_path: Path) -> None:
         ({"task": "count[0]", "coordinator": True}, "say what is to fail"),
     ],
 )
-def test_what_does_not_exist_cannot_fail(lesson: wb.Job, what: dict[str, object], message: str) -> None:
+def test_what_does_not_exist_cannot_fail(lesson: wb.types.Job, what: dict[str, object], message: str) -> None:
     with pytest.raises(JobError, match=message):
         lesson.fail(**what)  # type: ignore[arg-type]
 

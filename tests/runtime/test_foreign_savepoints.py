@@ -29,22 +29,24 @@ ROWS = 2_000
 CLICKS = pa.table({"user": [f"u{i % 7}" for i in range(ROWS)], "n": range(ROWS), "t": range(0, 10 * ROWS, 10)})
 BIG, SMALL = 2**62, -(2**62)
 
-Build = Callable[[str], wb.Pipeline]
+Build = Callable[[str], wb.types.Pipeline]
 
 
 def clicks(rate: int | None, name: str = "clicks") -> wb.Stream:
     return wb.Stream.from_table(CLICKS, event_time="t", rate=rate).uid(name)
 
 
-class Timed(wb.ProcessFunction):
+class Timed(wb.functions.ProcessFunction):
     """State of every kind, some of it with a time to live, and timers."""
 
-    count = wb.ValueState(pa.int64(), default=0)
-    last = wb.ValueState(pa.string(), ttl="1h")
-    seen = wb.ListState(pa.int64(), ttl="1h")
-    by_text = wb.MapState(pa.string(), pa.int64())
+    count = wb.state.ValueState(pa.int64(), default=0)
+    last = wb.state.ValueState(pa.string(), ttl="1h")
+    seen = wb.state.ListState(pa.int64(), ttl="1h")
+    by_text = wb.state.MapState(pa.string(), pa.int64())
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def process(
+        self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext
+    ) -> dict[str, Any]:
         state.count += 1
         state.last = record["user"]
         state.seen.append(record["n"])
@@ -52,35 +54,41 @@ class Timed(wb.ProcessFunction):
         ctx.register_event_timer((ctx.timestamp or 0) + 5_000)
         return {"user": record["user"], "n": state.count + len(state.seen) + len(state.by_text)}
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
         return {"user": ctx.key, "n": len(state.seen)}
 
 
-class Ruled(wb.CoProcessFunction):
+class Ruled(wb.functions.CoProcessFunction):
     """Broadcast state."""
 
-    limits = wb.BroadcastState(pa.string(), pa.int64())
+    limits = wb.state.BroadcastState(pa.string(), pa.int64())
 
-    def process1(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def process1(
+        self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext
+    ) -> dict[str, Any]:
         return {"user": record["user"], "n": ctx.broadcast.limits.get(record["user"], 0)}
 
-    def process2(self, record: dict[str, Any], state: wb.State) -> None:
+    def process2(self, record: dict[str, Any], state: wb.state.State) -> None:
         state.limits[record["user"]] = record["n"]
 
 
-class Every(wb.Trigger):
+class Every(wb.triggers.Trigger):
     """A user's trigger, which keeps something."""
 
-    def on_record(self, time_us: int, window: wb.Window, context: wb.TriggerContext) -> wb.Action:
+    def on_record(
+        self, time_us: int, window: wb.windows.Window, context: wb.triggers.TriggerContext
+    ) -> wb.triggers.Action:
         context.register_event_timer(window.end - 1)
         context.state["seen"] = context.state.get("seen", 0) + 1
-        return wb.Action.CONTINUE
+        return wb.triggers.Action.CONTINUE
 
-    def on_event_time(self, time_us: int, window: wb.Window, context: wb.TriggerContext) -> wb.Action:
-        return wb.Action.FIRE
+    def on_event_time(
+        self, time_us: int, window: wb.windows.Window, context: wb.triggers.TriggerContext
+    ) -> wb.triggers.Action:
+        return wb.triggers.Action.FIRE
 
 
-def windowed(rate: int | None, window: wb.WindowAssigner, **settings: Any) -> Any:
+def windowed(rate: int | None, window: wb.windows.WindowAssigner, **settings: Any) -> Any:
     return clicks(rate).key_by("user").window(window, **settings)
 
 
@@ -95,7 +103,7 @@ JOBS: dict[str, Callable[[int | None], wb.Stream]] = {
     "tumbling": lambda rate: windowed(rate, wb.tumbling("3ms")).aggregate(n_=wb.count(), mean=wb.mean("n")).uid("op"),
     "sliding": lambda rate: windowed(rate, wb.sliding("3ms", "1ms")).aggregate(n_=wb.sum("n")).uid("op"),
     "session": lambda rate: windowed(rate, wb.session("3ms")).aggregate(n_=wb.sum("n")).uid("op"),
-    "counted": lambda rate: windowed(rate, wb.count_tumbling(90)).aggregate(n_=wb.sum("n")).uid("op"),
+    "counted": lambda rate: windowed(rate, wb.windows.count_tumbling(90)).aggregate(n_=wb.sum("n")).uid("op"),
     "median": lambda rate: windowed(rate, wb.sliding("3ms", "1ms")).aggregate(n_=wb.median("n")).uid("op"),
     "trigger": lambda rate: windowed(rate, wb.tumbling("3ms"), trigger=Every()).aggregate(n_=wb.count()).uid("op"),
     "process": lambda rate: clicks(rate).key_by("user").process(Timed(), UN).uid("op"),
@@ -104,7 +112,9 @@ JOBS: dict[str, Callable[[int | None], wb.Stream]] = {
     "window join": lambda rate: joined(rate, window=wb.tumbling("3ms")),
     "session join": lambda rate: joined(rate, window=wb.session("3ms")),
     "timestamps": lambda rate: clicks(rate).assign_timestamps("t", out_of_orderness="1ms").uid("op"),
-    "punctuated": lambda rate: clicks(rate).assign_timestamps("t", watermarks=wb.punctuated("n % 5 = 0")).uid("op"),
+    "punctuated": lambda rate: (
+        clicks(rate).assign_timestamps("t", watermarks=wb.watermarks.punctuated("n % 5 = 0")).uid("op")
+    ),
 }
 
 
@@ -131,7 +141,7 @@ def outcome(name: str, folder: Path, root: Path) -> str:
     try:
         job = JOBS[name](None).sink_to(wb.DiscardSink()).run("after", restore=folder, checkpoint_dir=root)
         return job.wait("60s")
-    except wb.WorkbenchError as error:
+    except wb.errors.WorkbenchError as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -220,7 +230,7 @@ def test_sessions_that_overlap_are_joined_by_one_record() -> None:
     assert sorted({*placed.moves[:, 2].tolist(), int(placed.entries[0])}) == list(range(50))
 
 
-class Forgetful(wb.WatermarkGenerator):
+class Forgetful(wb.watermarks.WatermarkGenerator):
     """A user's, which cannot go on from what it said."""
 
     def on_batch(self, batch: pa.RecordBatch, times: Any) -> int | None:
@@ -234,7 +244,7 @@ class Forgetful(wb.WatermarkGenerator):
 
 
 def test_what_a_users_restore_raises_is_no_damage_of_the_checkpoint(tmp_path: Path) -> None:
-    def stream(rate: int | None) -> wb.Pipeline:
+    def stream(rate: int | None) -> wb.types.Pipeline:
         timed = wb.Stream.from_table(CLICKS, event_time="t", rate=rate, watermarks=Forgetful).uid("clicks")
         return timed.sink_to(wb.DiscardSink())
 
@@ -243,9 +253,11 @@ def test_what_a_users_restore_raises_is_no_damage_of_the_checkpoint(tmp_path: Pa
     folder = job.savepoint("s")
     job.cancel()
     job.wait("60s")
-    with pytest.raises(wb.WorkbenchError, match=r"Forgetful.restore failed with ValueError: no such state") as raised:
+    with pytest.raises(
+        wb.errors.WorkbenchError, match=r"Forgetful.restore failed with ValueError: no such state"
+    ) as raised:
         stream(None).run("after", restore=folder, checkpoint_dir=tmp_path / "b").wait("60s")
-    assert not isinstance(raised.value, wb.CheckpointError)
+    assert not isinstance(raised.value, wb.errors.CheckpointError)
 
 
 def test_a_refusal_names_the_operator_the_piece_and_the_checkpoint(

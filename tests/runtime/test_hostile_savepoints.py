@@ -42,7 +42,7 @@ def sink_of(kind: str, folder: Path) -> Any:
             return wb.SqlSink(f"{kind}:///{folder}/rows.db", "rows")
 
 
-def pipeline(sink: Any, rate: int | None = None) -> wb.Pipeline:
+def pipeline(sink: Any, rate: int | None = None) -> wb.types.Pipeline:
     return wb.Stream.from_table(NUMBERS, rate=rate).uid("numbers").sink_to(sink)
 
 
@@ -205,7 +205,7 @@ def test_an_edited_savepoint_reaches_nothing_outside(
 
     edited(savepoint, change)
     before = tree(tmp_path)
-    with pytest.raises(wb.CheckpointError, match=message):
+    with pytest.raises(wb.errors.CheckpointError, match=message):
         pipeline(sink_of(kind, folder)).run("restored", restore=savepoint, checkpoint_dir=tmp_path / "c")
     assert tree(tmp_path) == before
     assert (tmp_path / "home" / "startup.py").read_text() == "print('mine')"
@@ -239,7 +239,7 @@ def test_a_running_job_goes_on_when_its_edited_savepoint_is_refused(tmp_path: Pa
     storage = job._master.storage
     assert isinstance(storage, DirectoryStorage)
     storage._known.clear()  # as of a process that has not taken it itself
-    with pytest.raises(wb.CheckpointError, match=message):
+    with pytest.raises(wb.errors.CheckpointError, match=message):
         job.restore("saved")
     assert job.state == "RUNNING"
     job.cancel()
@@ -266,7 +266,7 @@ def test_files_of_a_table_that_no_sink_writes_are_refused(
             writer.write_table(table)
     line = {"rows": 10, "checksum": checksum(file.read_bytes())}
     edited(savepoint, lambda saved: saved["parts"][0].update(line))
-    with pytest.raises(wb.CheckpointError, match=message):
+    with pytest.raises(wb.errors.CheckpointError, match=message):
         pipeline(wb.TableSink("rows")).run("restored", restore=savepoint, checkpoint_dir=tmp_path / "c")
 
 
@@ -274,7 +274,7 @@ def test_what_is_shown_of_a_name_is_one_short_line(savepoints: Callable[[str], P
     savepoint = tmp_path / "saved"
     shutil.copytree(savepoints("csv"), savepoint)
     edited(savepoint, lambda saved: saved["pending"][0].update(file="\x1b[2J\n" + "x" * 10_000))
-    with pytest.raises(wb.CheckpointError) as refused:
+    with pytest.raises(wb.errors.CheckpointError) as refused:
         pipeline(wb.FileSink(tmp_path / "to", "csv")).run("r", restore=savepoint, checkpoint_dir=tmp_path / "c")
     assert len(str(refused.value)) < 400
     assert json.dumps(str(refused.value)).isascii()

@@ -34,7 +34,7 @@ from workbench.runtime.exchange.splitters import ShuffleSplitter, split_by
 from workbench.runtime.job.master import Master
 from workbench.runtime.storage import DirectoryStorage
 from workbench.runtime.storage.manifest import read_manifest
-from workbench.state import key_groups_of, owned_rows
+from workbench.state.key_groups import key_groups_of, owned_rows
 
 ROWS, KEYS = 1_500, 500
 TABLE = pa.table({"n": range(ROWS), "key": [n % KEYS for n in range(ROWS)], "t": [n * 1_000 for n in range(ROWS)]})
@@ -45,17 +45,17 @@ def source() -> wb.Stream:
     return wb.Stream.from_table(TABLE, event_time="t").with_parallelism(2)
 
 
-def counts() -> wb.Pipeline:
+def counts() -> wb.types.Pipeline:
     return source().key_by("key").aggregate(count=wb.count()).uid("counts").sink_to(wb.TableSink("out"))
 
 
-def stepped(pipeline: wb.Pipeline, parallelism: int, **options: Any) -> Job:
+def stepped(pipeline: wb.types.Pipeline, parallelism: int, **options: Any) -> Job:
     fixed = {"driver": "stepping", "buffer_size": 64, "buffer_timeout": "0ms", "checkpoint_interval": None}
     return pipeline.run("wide", parallelism=parallelism, **{**fixed, **options})
 
 
 def simulated(
-    pipeline: wb.Pipeline,
+    pipeline: wb.types.Pipeline,
     parallelism: int,
     groups: int | None = None,
     folder: Path | None = None,
@@ -160,7 +160,7 @@ def test_random_targets_are_all_that_there_are() -> None:
 def test_a_key_is_answered_by_its_owner_whatever_the_key_groups() -> None:
     job = stepped(counts(), 5, max_parallelism=300)
     job.driver.run_until(lambda: processed(job) == ROWS)  # type: ignore[union-attr]
-    state = job.state("counts")
+    state = job.operator_state("counts")
     assert [state.get(key) for key in (0, 1, 250, 499)] == [{"count": 3}] * 4
     job.cancel()
     job.wait()
@@ -203,12 +203,12 @@ def test_a_job_is_rescaled_as_far_as_its_key_groups_go() -> None:
     job.step(10)
     job.rescale(9)
     with pytest.raises(
-        wb.PlanError,
+        wb.errors.PlanError,
         match="parallelism is 10, and the job runs with max_parallelism 9: take a savepoint and start from it with "
         "max_parallelism 128",
     ):
         job.rescale(10)
-    with pytest.raises(wb.PlanError, match="parallelism is 300, and the job runs with max_parallelism 9"):
+    with pytest.raises(wb.errors.PlanError, match="parallelism is 300, and the job runs with max_parallelism 9"):
         job.tune(parallelism=300)
     assert (job.status()["parallelism"], job.status()["max_parallelism"]) == (9, 9)
     assert job.wait() == "FINISHED"
@@ -230,11 +230,13 @@ def test_a_restore_above_the_key_groups_of_the_savepoint_is_refused(tmp_path: Pa
         "the parallelism of 'counts' is 129, and {} has max_parallelism 128: lower the parallelism, or set "
         "max_parallelism to 256, by which the state is dealt anew"
     )
-    with pytest.raises(wb.CheckpointError, match=told.format("savepoints/halfway of job 'wide'")):
+    with pytest.raises(wb.errors.CheckpointError, match=told.format("savepoints/halfway of job 'wide'")):
         stepped(counts(), 129, checkpoint_dir=tmp_path / "b", restore=path)
-    with pytest.raises(wb.CheckpointError, match=told.format("savepoints/halfway of job 'wide'")):
+    with pytest.raises(wb.errors.CheckpointError, match=told.format("savepoints/halfway of job 'wide'")):
         stepped(counts(), 129, checkpoint_dir=tmp_path / "a", resume=True)
-    with pytest.raises(wb.PlanError, match="parallelism is 129: it must be between 1 and 128, the job's max_paral"):
+    with pytest.raises(
+        wb.errors.PlanError, match="parallelism is 129: it must be between 1 and 128, the job's max_paral"
+    ):
         stepped(counts(), 129, checkpoint_dir=tmp_path / "b", restore=path, max_parallelism=128)
     job = stepped(counts(), 2, checkpoint_dir=tmp_path / "a", resume=True)  # the directory is free again
     assert job.wait() == "FINISHED"

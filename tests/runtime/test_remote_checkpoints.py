@@ -67,7 +67,7 @@ def test_an_object_store_keeps_checkpoints_and_what_changed_in_them(bucket: str,
 NUMBERS = pa.table({"n": range(3_000), "t": range(3_000)})
 
 
-def pipeline(out: Path, rate: int | None) -> wb.Pipeline:
+def pipeline(out: Path, rate: int | None) -> wb.types.Pipeline:
     numbers = wb.Stream.from_table(NUMBERS, event_time="t", rate=rate).uid("numbers")
     counts = numbers.with_columns(odd="n % 2").key_by("odd").aggregate(count=wb.count()).uid("counts")
     return counts.sink_to(wb.ParquetSink(out))
@@ -86,7 +86,7 @@ def test_a_job_recovers_exactly_once_from_an_object_store(bucket: str, tmp_path:
     before = done()
     first.fail("counts[0]")
     until(lambda: done() > before)
-    with pytest.raises(wb.CheckpointError, match=r"is in use by process \d+ on") as caught:
+    with pytest.raises(wb.errors.CheckpointError, match=r"is in use by process \d+ on") as caught:
         DirectoryStorage(bucket)
     assert SECRET not in str(caught.value)
     first.cancel()
@@ -111,13 +111,13 @@ def test_no_secret_is_written_or_shown(bucket: str) -> None:
         assert storage.path_of(manifest.place).endswith("/jobs/c/chk-00000001")
     reader = wb.Snapshot.open(folder(bucket, "chk-00000001"))
     assert SECRET not in repr(reader) + reader._repr_html_() + repr(reader.to_dict())
-    with pytest.raises(wb.CheckpointError) as caught:
+    with pytest.raises(wb.errors.CheckpointError) as caught:
         wb.Snapshot.open(folder(bucket, "chk-00000009"))
     assert SECRET not in str(caught.value)
 
 
 def test_a_bucket_that_does_not_exist_is_refused_in_a_sentence(bucket: str) -> None:
-    with pytest.raises(wb.CheckpointError, match="cannot be used") as caught:
+    with pytest.raises(wb.errors.CheckpointError, match="cannot be used") as caught:
         DirectoryStorage(bucket.replace("@b", "@no-such-b"))
     assert SECRET not in str(caught.value)
 
@@ -126,17 +126,17 @@ def test_a_lease_ends_when_its_owner_is_silent_and_the_owner_finds_out(bucket: s
     clock = VirtualClock(1_000_000_000)
     first = DirectoryStorage(bucket, clock=clock)
     clock.advance_to(clock.now_us() + LEASE_US - 1)
-    with pytest.raises(wb.CheckpointError, match="in use by process"):
+    with pytest.raises(wb.errors.CheckpointError, match="in use by process"):
         DirectoryStorage(bucket, clock=clock)
     first.beat()
     clock.advance_to(clock.now_us() + LEASE_US - 1)
-    with pytest.raises(wb.CheckpointError, match="in use by process"):
+    with pytest.raises(wb.errors.CheckpointError, match="in use by process"):
         DirectoryStorage(bucket, clock=clock)
     clock.advance_to(clock.now_us() + 1)
     second = DirectoryStorage(bucket, clock=clock)
-    with pytest.raises(wb.CheckpointError, match="was taken over by"):
+    with pytest.raises(wb.errors.CheckpointError, match="was taken over by"):
         first.beat()
-    with pytest.raises(wb.CheckpointError, match="was taken over by"):
+    with pytest.raises(wb.errors.CheckpointError, match="was taken over by"):
         checkpoint(first, 1, pa.table({"n": [1]}))
     assert second.manifests() == []
     first.close()
@@ -146,18 +146,18 @@ def test_a_lease_ends_when_its_owner_is_silent_and_the_owner_finds_out(bucket: s
 
 
 def test_tables_need_a_directory_of_this_machine(bucket: str) -> None:
-    with pytest.raises(wb.PlanError, match=r"the table 'numbers' cannot be kept in 's3://\*\*\*@") as caught:
+    with pytest.raises(wb.errors.PlanError, match=r"the table 'numbers' cannot be kept in 's3://\*\*\*@") as caught:
         wb.Stream.from_table(NUMBERS).sink_to(wb.TableSink("numbers")).run("tables", checkpoint_dir=bucket)
     assert SECRET not in str(caught.value)
 
 
 def test_what_cannot_be_opened_says_what_is_missing() -> None:
     run = wb.Stream.from_table(NUMBERS).sink_to(wb.DiscardSink()).run
-    with pytest.raises(wb.CheckpointError, match=r"'hdfs://ann:?\S*@?namenode:8020/c'|libhdfs") as caught:
+    with pytest.raises(wb.errors.CheckpointError, match=r"'hdfs://ann:?\S*@?namenode:8020/c'|libhdfs") as caught:
         run("hdfs", checkpoint_dir="hdfs://ann@namenode:8020/c")
     assert "libhdfs" in str(caught.value)
     assert "HADOOP_HOME" in str(caught.value)
-    with pytest.raises(wb.CheckpointError, match="write a path, or a URI such as s3://bucket/prefix"):
+    with pytest.raises(wb.errors.CheckpointError, match="write a path, or a URI such as s3://bucket/prefix"):
         run("ftp", checkpoint_dir="ftp://host/c")
 
 
@@ -209,7 +209,7 @@ def test_a_store_that_does_not_let_anybody_in_is_told_with_its_place_and_a_remed
     monkeypatch.setattr(RemoteFiles, "folders", refused)
     monkeypatch.setattr(RemoteFiles, "exists", refused)
     with pytest.raises(
-        wb.CheckpointError,
+        wb.errors.CheckpointError,
         match=r"the checkpoint directory 's3://\*\*\*@b\d+/jobs/c(/savepoints)?' cannot be used \("
         r"When listing s3://\*\*\*@b: AWS Error ACCESS_DENIED during ListObjectsV2\): "
         r"check that it exists and the credentials, or choose another$",
@@ -225,6 +225,6 @@ def test_a_folder_that_nobody_may_look_into_is_told_likewise(tmp_path: Path, mon
     monkeypatch.setattr(LocalFiles, "folders", refused)
     for look in (wb.found_jobs, wb.savepoints):
         with pytest.raises(
-            wb.CheckpointError, match=f"'{tmp_path}' cannot be used .Permission denied.: change its perm"
+            wb.errors.CheckpointError, match=f"'{tmp_path}' cannot be used .Permission denied.: change its perm"
         ):
             look(tmp_path)

@@ -32,7 +32,7 @@ from workbench.runtime.storage.locations import open_files
 COUNT = 4_000
 
 
-def numbers(out: Path, rate: int | None = None) -> wb.Pipeline:
+def numbers(out: Path, rate: int | None = None) -> wb.types.Pipeline:
     return wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=rate).sink_to(wb.ParquetSink(out))
 
 
@@ -40,7 +40,7 @@ def written(out: Path) -> list[int]:
     return sorted(n for path in out.glob("part-*") for n in pq.read_table(path)["n"].to_pylist())
 
 
-def until(job: wb.Job, reached: Callable[[], bool]) -> None:
+def until(job: wb.types.Job, reached: Callable[[], bool]) -> None:
     while not reached():
         assert not job.over
         job._driver.wait_for(job._driver.ended, 0.01)
@@ -89,7 +89,7 @@ def test_an_owner_that_was_only_silent_ends_when_another_has_taken_over(
     until(first, lambda: int(first.status()["checkpoints"]) > 0)
     clock.advance_to(clock.now_us() + LEASE_US)
     second = numbers(tmp_path / "out").run("takes-over", checkpoint_dir=bucket, standby=True)
-    with pytest.raises(wb.JobError, match="was taken over by"):
+    with pytest.raises(wb.errors.JobError, match="was taken over by"):
         first.wait("60s")
     assert second.wait("60s") == "FINISHED"
     assert written(tmp_path / "out") == list(range(COUNT))

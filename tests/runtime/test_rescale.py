@@ -47,7 +47,7 @@ def pairs(job: Job) -> Counter[tuple[int, int]]:
     return Counter(zip(found["key"].to_pylist(), found["count"].to_pylist(), strict=True))
 
 
-def stepped(pipeline: wb.Pipeline, **options: Any) -> Job:
+def stepped(pipeline: wb.types.Pipeline, **options: Any) -> Job:
     settings = {"driver": "stepping", "buffer_size": 16, "buffer_timeout": "0ms", "checkpoint_interval": None}
     return pipeline.run("rescaled", **{**settings, **options})
 
@@ -171,7 +171,7 @@ def test_a_failure_while_the_checkpoint_is_taken_leaves_the_job_as_it_was() -> N
         master.crash("aggregate[1]")
 
     master.rescale = rescale_and_fail  # type: ignore[method-assign]
-    with pytest.raises(wb.JobError, match=r"stays at parallelism 2: aggregate\[1\] failed meanwhile"):
+    with pytest.raises(wb.errors.JobError, match=r"stays at parallelism 2: aggregate\[1\] failed meanwhile"):
         job.rescale(3)
     assert job.wait() == "FINISHED"
     assert pairs(job) == oracle()
@@ -188,7 +188,7 @@ def test_a_checkpoint_that_fails_lets_the_sources_read_on(monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "write", broken)
-        with pytest.raises(wb.JobError, match=r"stays at parallelism 1: its checkpoint failed: .*no space left"):
+        with pytest.raises(wb.errors.JobError, match=r"stays at parallelism 1: its checkpoint failed: .*no space left"):
             job.rescale(2)
     assert job.wait() == "FINISHED"
     assert pairs(job) == oracle()
@@ -205,7 +205,7 @@ def test_a_plan_that_cannot_be_opened_leaves_the_job_as_it_was(monkeypatch: pyte
         opened(reader, context)
 
     monkeypatch.setattr(BlockReader, "open", only_alone)
-    with pytest.raises(wb.JobError, match="stays at parallelism 1: OSError: too many open files"):
+    with pytest.raises(wb.errors.JobError, match="stays at parallelism 1: OSError: too many open files"):
         job.rescale(2)
     assert job.status()["parallelism"] == 1
     assert job.wait() == "FINISHED"
@@ -230,7 +230,7 @@ def test_a_job_that_has_read_everything_ends_instead() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
     driver = job.driver
     driver.run_until(lambda: driver.execution is not None and all(task.drained for task in driver.execution.sources))
-    with pytest.raises(wb.JobError, match="stays at parallelism 1: the job has ended"):
+    with pytest.raises(wb.errors.JobError, match="stays at parallelism 1: the job has ended"):
         job.rescale(3)
     assert pairs(job) == oracle()
 
@@ -255,24 +255,26 @@ class Radio:
 def test_what_cannot_be_rescaled_says_why() -> None:
     on_air = wb.Stream(Input(Node(Radio(), (), Radio.schema, {}))).sink_to(wb.TableSink("out"))
     job = stepped(on_air)
-    with pytest.raises(wb.JobError, match="cannot be rescaled: its source 'radio' cannot be read again"):
+    with pytest.raises(wb.errors.JobError, match="cannot be rescaled: its source 'radio' cannot be read again"):
         job.rescale(2)
-    with pytest.raises(wb.JobError, match="cannot be rescaled: its source 'radio'"):
+    with pytest.raises(wb.errors.JobError, match="cannot be rescaled: its source 'radio'"):
         job.tune(parallelism=2, buffer_timeout="1ms")
     assert job.status()["buffer_timeout"] == "0ms"  # all or nothing
     job.wait()
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    with pytest.raises(wb.PlanError, match="parallelism is 129, and the job runs with max_parallelism 128: take a"):
+    with pytest.raises(
+        wb.errors.PlanError, match="parallelism is 129, and the job runs with max_parallelism 128: take a"
+    ):
         job.rescale(129)
-    with pytest.raises(wb.SettingError, match="parallelism is 0: it must be above zero"):
+    with pytest.raises(wb.errors.SettingError, match="parallelism is 0: it must be above zero"):
         job.rescale(0)
-    with pytest.raises(wb.SettingError, match="parallelism is 'two': write a whole number"):
+    with pytest.raises(wb.errors.SettingError, match="parallelism is 'two': write a whole number"):
         job.tune(parallelism="two")
     job.stop(wait=False)
-    with pytest.raises(wb.JobError, match="stays at parallelism 1: the job is about to end"):
+    with pytest.raises(wb.errors.JobError, match="stays at parallelism 1: the job is about to end"):
         job.rescale(2)
     job.wait()
-    with pytest.raises(wb.JobError, match="has ended"):
+    with pytest.raises(wb.errors.JobError, match="has ended"):
         job.rescale(2)
 
 
@@ -342,9 +344,9 @@ def test_a_job_that_failed_goes_back_to_its_savepoint(tmp_path: Path) -> None:
         return batch
 
     stream = source().map_batches(check).key_by("key").aggregate(count=wb.count())
-    job = stepped(stream.sink_to(wb.TableSink("out")), checkpoint_dir=tmp_path / "c", restart=wb.no_restart())
+    job = stepped(stream.sink_to(wb.TableSink("out")), checkpoint_dir=tmp_path / "c", restart=wb.restart.no_restart())
     job.savepoint("before")
-    with pytest.raises(wb.JobError, match="poison"):
+    with pytest.raises(wb.errors.JobError, match="poison"):
         job.wait()
     poison["on"] = False
     again = job.restore("before")
@@ -355,6 +357,6 @@ def test_a_job_that_failed_goes_back_to_its_savepoint(tmp_path: Path) -> None:
 def test_a_savepoint_in_memory_goes_with_its_job() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
     job.savepoint("before")
-    with pytest.raises(wb.JobError, match="is in memory, which goes with the job"):
+    with pytest.raises(wb.errors.JobError, match="is in memory, which goes with the job"):
         job.restore("before")
     assert job.wait() == "FINISHED"

@@ -31,24 +31,24 @@ def delays(strategy: RestartStrategy, *times: int) -> list[int | None]:
 
 
 def test_a_fixed_delay_gives_up_at_the_failure_after_its_attempts() -> None:
-    assert delays(wb.fixed_delay(2, "3s"), 0, 100 * S, 200 * S) == [3 * S, 3 * S, None]
-    assert delays(wb.fixed_delay(0), 0) == [None]
+    assert delays(wb.restart.fixed_delay(2, "3s"), 0, 100 * S, 200 * S) == [3 * S, 3 * S, None]
+    assert delays(wb.restart.fixed_delay(0), 0) == [None]
 
 
 def test_without_restarts_the_first_failure_is_the_last() -> None:
-    assert delays(wb.no_restart(), 0) == [None]
+    assert delays(wb.restart.no_restart(), 0) == [None]
 
 
 def test_a_backoff_grows_up_to_its_maximum_and_begins_anew_after_a_time_without_failures() -> None:
-    strategy = wb.exponential_delay("1s", "5s", 2, "10s", 0)
+    strategy = wb.restart.exponential_delay("1s", "5s", 2, "10s", 0)
     # Each time counts from the restart: the fourth attempt begins at 9 + 5 and fails 10 s later.
     assert delays(strategy, 0, 2 * S, 5 * S, 9 * S, 24 * S) == [1 * S, 2 * S, 4 * S, 5 * S, 1 * S]
     assert delays(strategy, 0, 10 * S) == [1 * S, 2 * S]  # at 10 s the second attempt has run for 9 s only
-    assert delays(wb.exponential_delay("1s", attempts=2, jitter_factor=0), 0, 1, 2) == [1 * S, 1_500_000, None]
+    assert delays(wb.restart.exponential_delay("1s", attempts=2, jitter_factor=0), 0, 1, 2) == [1 * S, 1_500_000, None]
 
 
 def test_jitter_stays_within_its_fraction_and_is_the_same_for_the_same_job() -> None:
-    strategy = wb.exponential_delay("1s", "1s", 1, "1h", 0.25)
+    strategy = wb.restart.exponential_delay("1s", "1s", 1, "1h", 0.25)
     times = range(0, 500)
     first, again = (delays(strategy, *times) for _ in range(2))
     assert first == again
@@ -62,7 +62,7 @@ def test_jitter_stays_within_its_fraction_and_is_the_same_for_the_same_job() -> 
 @given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 4), st.integers(1, 30))
 def test_a_failure_rate_counts_the_failures_of_the_interval_before_each(gaps: list[int], most: int, width: int) -> None:
     times = [sum(gaps[: index + 1]) * S for index in range(len(gaps))]
-    found = delays(wb.failure_rate(most, f"{width}s", "1s"), *times)
+    found = delays(wb.restart.failure_rate(most, f"{width}s", "1s"), *times)
     for index, (time, delay) in enumerate(zip(times, found, strict=True)):
         within = sum(time - width * S < earlier for earlier in times[: index + 1])
         assert delay == (1 * S if within <= most else None)
@@ -71,11 +71,11 @@ def test_a_failure_rate_counts_the_failures_of_the_interval_before_each(gaps: li
 @pytest.mark.parametrize(
     "strategy",
     [
-        wb.no_restart(),
-        wb.fixed_delay(7, "250ms"),
-        wb.failure_rate(2, "3min", "4s"),
-        wb.exponential_delay("10ms", "2min", 1.25, "1h", 0.5),
-        wb.exponential_delay(attempts=4),
+        wb.restart.no_restart(),
+        wb.restart.fixed_delay(7, "250ms"),
+        wb.restart.failure_rate(2, "3min", "4s"),
+        wb.restart.exponential_delay("10ms", "2min", 1.25, "1h", 0.5),
+        wb.restart.exponential_delay(attempts=4),
     ],
 )
 def test_a_strategy_can_be_read_as_it_is_written(strategy: RestartStrategy) -> None:
@@ -118,11 +118,11 @@ def test_what_cannot_be_meant_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 10**400])
 def test_numbers_that_are_none_are_refused_from_python_too(bad: float) -> None:
     for make in (
-        lambda: wb.fixed_delay(bad),  # type: ignore[arg-type]
-        lambda: wb.failure_rate(bad),  # type: ignore[arg-type]
-        lambda: wb.exponential_delay(backoff_multiplier=bad),
-        lambda: wb.exponential_delay(jitter_factor=bad),
-        lambda: wb.exponential_delay(attempts=bad),  # type: ignore[arg-type]
+        lambda: wb.restart.fixed_delay(bad),  # type: ignore[arg-type]
+        lambda: wb.restart.failure_rate(bad),  # type: ignore[arg-type]
+        lambda: wb.restart.exponential_delay(backoff_multiplier=bad),
+        lambda: wb.restart.exponential_delay(jitter_factor=bad),
+        lambda: wb.restart.exponential_delay(attempts=bad),  # type: ignore[arg-type]
     ):
         with pytest.raises(SettingError, match=rf"is {bad}: "):
             make()
@@ -140,13 +140,17 @@ def test_failures_that_a_person_injects_count_only_where_a_strategy_was_chosen()
     unchosen = Restarts(DEFAULT_STRATEGY, "job")
     assert [unchosen.allowed(injected, 0) for _ in range(9)] == [True] * 9
     assert [unchosen.allowed(real, 0) for _ in range(4)] == [True, True, True, False]
-    chosen = Restarts(wb.fixed_delay(1), "job")
+    chosen = Restarts(wb.restart.fixed_delay(1), "job")
     assert [chosen.allowed(injected, 0) for _ in range(2)] == [True, False]
     assert (chosen.count, chosen.failures, chosen.due_us) == (1, 2, 1 * S)
 
 
 def test_a_job_keeps_to_its_strategy_and_says_when_it_starts_again() -> None:
-    job = numbers("n").sink_to(wb.TableSink("out")).run("kept", driver="stepping", restart=wb.fixed_delay(1, "7s"))
+    job = (
+        numbers("n")
+        .sink_to(wb.TableSink("out"))
+        .run("kept", driver="stepping", restart=wb.restart.fixed_delay(1, "7s"))
+    )
     assert job.status()["restart"] == "fixed-delay:attempts=1,delay=7s"
     assert job.status()["restart_due"] is None
     job.fail("table[0]")
@@ -179,14 +183,14 @@ def numbers(column: str, count: int = 400) -> wb.Stream:
     return wb.Stream.from_table(pa.table({column: range(count)}), rate=1000)
 
 
-def two_regions() -> wb.Pipeline:
+def two_regions() -> wb.types.Pipeline:
     left = numbers("a").uid("left").rebalance().filter("a >= 0").uid("keep").sink_to(wb.TableSink("left-rows"))
     right = numbers("b").uid("right").rebalance().filter("b >= 0").uid("hold").sink_to(wb.TableSink("right-rows"))
     return left + right
 
 
 def test_what_exchanges_records_is_one_region() -> None:
-    def names(pipeline: wb.Pipeline, parallelism: int = 2) -> list[str]:
+    def names(pipeline: wb.types.Pipeline, parallelism: int = 2) -> list[str]:
         return [str(region) for region in regions_of(build_physical_graph(pipeline.logical_graph(), parallelism))]
 
     assert names(two_regions()) == ["left -> keep", "right -> hold"]
@@ -198,7 +202,7 @@ def test_what_exchanges_records_is_one_region() -> None:
 
 
 def test_sources_that_wait_for_each_other_are_one_region() -> None:
-    def stream(uid: str, group: str) -> wb.Pipeline:
+    def stream(uid: str, group: str) -> wb.types.Pipeline:
         source = wb.Stream.from_table(pa.table({"t": [1]}), event_time="t", align=group, max_drift="1s")
         return source.uid(uid).sink_to(wb.TableSink(uid + "-rows"))
 
@@ -207,7 +211,7 @@ def test_sources_that_wait_for_each_other_are_one_region() -> None:
 
 
 @pytest.fixture
-def lesson() -> Iterator[wb.Job]:
+def lesson() -> Iterator[wb.types.Job]:
     job = two_regions().run("regions", driver="stepping", buffer_size=10, parallelism=2, checkpoint_interval="20ms")
     yield job
     if not job.over:
@@ -215,7 +219,7 @@ def lesson() -> Iterator[wb.Job]:
 
 
 @pytest.mark.slow
-def test_only_the_region_of_a_failed_task_restarts(lesson: wb.Job) -> None:
+def test_only_the_region_of_a_failed_task_restarts(lesson: wb.types.Job) -> None:
     driver = lesson.driver
     assert driver.next_checkpoint()
     before = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
@@ -235,7 +239,7 @@ def test_only_the_region_of_a_failed_task_restarts(lesson: wb.Job) -> None:
     assert any(text.startswith("the region left -> keep was restored from chk-") for text in log)
 
 
-def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.Job) -> None:
+def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.types.Job) -> None:
     driver = lesson.driver
     assert driver.next_checkpoint()
     lesson.fail("keep[1]")
@@ -250,7 +254,7 @@ def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.Job) -> None:
 
 @pytest.mark.slow
 def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return() -> None:
-    job = two_regions().run("regions", driver="stepping", buffer_size=10, restart=wb.fixed_delay(1, "50ms"))
+    job = two_regions().run("regions", driver="stepping", buffer_size=10, restart=wb.restart.fixed_delay(1, "50ms"))
     driver = job.driver
     begun_us = driver.clock.now_us()
     driver.run_until(lambda: driver.clock.now_us() >= begun_us + 20_000)
@@ -268,7 +272,7 @@ def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return
     assert sorted(job.table("right-rows")["b"].to_pylist()) == list(range(400))
 
 
-def test_a_second_region_that_fails_meanwhile_makes_it_a_restart_of_the_whole(lesson: wb.Job) -> None:
+def test_a_second_region_that_fails_meanwhile_makes_it_a_restart_of_the_whole(lesson: wb.types.Job) -> None:
     driver = lesson.driver
     assert driver.next_checkpoint()
     lesson.fail("keep[1]")
@@ -293,7 +297,7 @@ def test_regions_keep_their_promises_whatever_happens(monkeypatch: pytest.Monkey
 # stopped meanwhile ---------------------------------------------------------------------------------------------------
 
 
-def stopping(**options: object) -> wb.Job:
+def stopping(**options: object) -> wb.types.Job:
     """A job whose last checkpoint has begun and waits for an operator."""
     job = numbers("n").key_by("n").aggregate(c=wb.count()).sink_to(wb.TableSink("rows"))
     begun = job.run("stopping", driver="stepping", buffer_size=10, checkpoint_interval="5ms", **options)
@@ -335,14 +339,14 @@ def test_a_job_that_fails_behind_its_last_checkpoint_commits_it() -> None:
 
 
 def test_a_job_that_may_not_start_again_fails_while_it_is_stopped() -> None:
-    job = stopping(restart=wb.no_restart())
+    job = stopping(restart=wb.restart.no_restart())
     job.fail("aggregate[0]")
     with pytest.raises(JobError, match=r"the job 'stopping' failed: aggregate\[0\] was failed on purpose"):
         job.wait("60s")
 
 
 def test_a_job_that_waits_for_its_restart_ends_at_once_when_it_is_stopped_again() -> None:
-    job = stopping(restart=wb.fixed_delay(1, "1h"))
+    job = stopping(restart=wb.restart.fixed_delay(1, "1h"))
     job.fail("aggregate[0]")
     assert job.driver.run_until(lambda: job.state == "RESTARTING")
     job.stop(wait=False)

@@ -236,7 +236,7 @@ def test_a_checkpoint_is_complete_only_with_its_manifest(tmp_path: Path) -> None
 
 def test_a_directory_serves_one_job_at_a_time(tmp_path: Path) -> None:
     first = DirectoryStorage(tmp_path / "c")
-    with pytest.raises(wb.CheckpointError, match="in use by process"):
+    with pytest.raises(wb.errors.CheckpointError, match="in use by process"):
         DirectoryStorage(tmp_path / "c")
     first.close()
     DirectoryStorage(tmp_path / "c").close()
@@ -308,8 +308,8 @@ def test_a_failing_function_ends_the_job_with_its_message_after_the_restarts() -
             raise ValueError("bad luck")
         return record
 
-    job = ramp().map(poison).sink_to(wb.TableSink("out")).run("poison", restart=wb.fixed_delay(2, "100ms"))
-    with pytest.raises(wb.JobError, match=r"failed: .*poison.*bad luck"):
+    job = ramp().map(poison).sink_to(wb.TableSink("out")).run("poison", restart=wb.restart.fixed_delay(2, "100ms"))
+    with pytest.raises(wb.errors.JobError, match=r"failed: .*poison.*bad luck"):
         job.wait("20s")
     assert job.state == "FAILED"
     assert job.status()["restarts"] == 2
@@ -322,10 +322,10 @@ def test_savepoint_then_restore_goes_back(tmp_path: Path) -> None:
     until(lambda: job.status()["records_out"] > 0)
     path = job.savepoint("before-fix")
     assert json.loads((Path(path) / "manifest.json").read_text())["kind"] == "savepoint"
-    with pytest.raises(wb.JobError, match="exists already"):
+    with pytest.raises(wb.errors.JobError, match="exists already"):
         job.savepoint("before-fix")
     for name in ("../up", "-up", "x" * 101):
-        with pytest.raises(wb.CheckpointError, match=r"at most 100 letters, digits, .* a letter or digit first"):
+        with pytest.raises(wb.errors.CheckpointError, match=r"at most 100 letters, digits, .* a letter or digit first"):
             job.savepoint(name)
     again = job.restore("before-fix")
     again.tune(rate="max")
@@ -334,7 +334,7 @@ def test_savepoint_then_restore_goes_back(tmp_path: Path) -> None:
 
 
 def test_stop_commits_what_was_processed_and_resume_goes_on(tmp_path: Path) -> None:
-    def pipeline() -> wb.Pipeline:
+    def pipeline() -> wb.types.Pipeline:
         return ramp(3_000, rate=100.0).sink_to(wb.TableSink("out")) + ramp(10).sink_to(wb.ParquetSink(tmp_path / "p"))
 
     first = pipeline().run("stopped", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
@@ -387,7 +387,7 @@ def test_a_replay_can_be_sought_paused_and_sped_up_while_it_runs(tmp_path: Path)
     assert before == list(range(len(before)))
     assert len(before) < 100
     assert found[len(before) :] == list(range(900, 1_000))
-    with pytest.raises(wb.JobError, match="has ended"):
+    with pytest.raises(wb.errors.JobError, match="has ended"):
         job.seek("1970-01-01")
 
 
@@ -417,5 +417,5 @@ def test_a_job_whose_telemetry_or_master_breaks_still_ends(monkeypatch: pytest.M
     assert job.table("out").num_rows == 1_000
     monkeypatch.setattr(CheckpointCoordinator, "retain", lambda self, settings: 1 / 0)
     job = ramp().sink_to(wb.TableSink("out")).run("headless")
-    with pytest.raises(wb.JobError, match="division by zero"):
+    with pytest.raises(wb.errors.JobError, match="division by zero"):
         job.wait("20s")

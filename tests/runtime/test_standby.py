@@ -190,7 +190,7 @@ def test_of_two_jobs_whose_directory_was_replaced_one_commits(tmp_path: Path, mo
 # in one process ------------------------------------------------------------------------------------------------------
 
 
-def numbers() -> wb.Pipeline:
+def numbers() -> wb.types.Pipeline:
     return wb.Stream.from_table(pa.table({"n": range(50)}), rate=1000).sink_to(wb.TableSink("out"))
 
 
@@ -251,7 +251,7 @@ def failing_when_free(patch: pytest.MonkeyPatch, owner: type, name: str, error: 
     return called
 
 
-def tries_again(job: wb.Job) -> list[str]:
+def tries_again(job: wb.types.Job) -> list[str]:
     """What the job tells of tries that failed."""
     texts = [event.text for event in job.recorder.latest().events]  # type: ignore[union-attr]
     return [text for text in texts if "cannot take over yet" in text]

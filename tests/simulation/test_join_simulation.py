@@ -62,10 +62,10 @@ def near(chance: Random, folder: Path) -> Trial:
     return Trial(result.sink_to(wb.TableSink("out")), _equal("out", Counter(pairs)))
 
 
-class Totals(wb.CoProcessFunction):
+class Totals(wb.functions.CoProcessFunction):
     """The sum of both streams' values for each key, told at the end."""
 
-    total = wb.ValueState(pa.int64(), default=0)
+    total = wb.state.ValueState(pa.int64(), default=0)
 
     def process1(self, record, state, ctx):
         state.total += record["v"] or 0
@@ -92,11 +92,11 @@ def connected(chance: Random, folder: Path) -> Trial:
     return Trial(result.sink_to(wb.TableSink("out")), _equal("out", Counter(totals.items())))
 
 
-class Judged(wb.CoProcessFunction):
+class Judged(wb.functions.CoProcessFunction):
     """Tells at the end how many records of a key there were, beside what the last rule says of the key."""
 
-    rules = wb.BroadcastState(pa.string(), pa.int64())
-    count = wb.ValueState(pa.int64(), default=0)
+    rules = wb.state.BroadcastState(pa.string(), pa.int64())
+    count = wb.state.ValueState(pa.int64(), default=0)
 
     def process1(self, record, state, ctx):
         state.count += 1

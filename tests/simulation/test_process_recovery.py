@@ -18,13 +18,13 @@ from workbench.state import keyed_states, states_on_disk
 SIZE_US = 100
 
 
-class Counts(wb.ProcessFunction):
+class Counts(wb.functions.ProcessFunction):
     """What a tumbling window would count, made of state and timers; values below zero go to a side output."""
 
-    counts = wb.MapState(pa.int64(), pa.int64())
-    total = wb.ValueState(pa.int64(), default=0)
+    counts = wb.state.MapState(pa.int64(), pa.int64())
+    total = wb.state.ValueState(pa.int64(), default=0)
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         state.total += 1
         if record["v"] is not None and record["v"] < 0:
             ctx.output("below", {"key": ctx.key, "v": record["v"]})
@@ -33,7 +33,7 @@ class Counts(wb.ProcessFunction):
             state.counts[start] = state.counts.get(start, 0) + 1
             ctx.register_event_timer(start + SIZE_US - 1)
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         start = time - SIZE_US + 1
         yield {"key": ctx.key, "start": start, "n": state.counts.pop(start)}
 

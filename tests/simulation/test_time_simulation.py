@@ -109,9 +109,9 @@ def punctuated(chance: Random, folder: Path) -> Trial:
         lowest_after = min(lowest_after, row.t)
     table = table_of(rows).append_column("mark", pa.array(marks[::-1], pa.int64()))
     if chance.random() < 0.5:
-        return trial(source(chance, folder, table, event_time="t", watermarks=wb.punctuated("mark")), rows)
+        return trial(source(chance, folder, table, event_time="t", watermarks=wb.watermarks.punctuated("mark")), rows)
     stream = source(chance, folder, table).filter("n >= 0")
-    return trial(stream.assign_timestamps("t", watermarks=wb.punctuated("mark")), rows)
+    return trial(stream.assign_timestamps("t", watermarks=wb.watermarks.punctuated("mark")), rows)
 
 
 def extracted(chance: Random, folder: Path) -> Trial:

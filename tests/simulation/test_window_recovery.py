@@ -13,16 +13,16 @@ import workbench as wb
 N = 3_500
 
 
-class EachThird(wb.Trigger):
+class EachThird(wb.triggers.Trigger):
     """Fires with each third record, and at the end."""
 
     def on_record(self, time_us, window, context):
         context.register_event_timer(window.end - 1)
         context.state["seen"] = context.state.get("seen", 0) + 1
-        return wb.Action.FIRE if context.state["seen"] % 3 == 0 else None
+        return wb.triggers.Action.FIRE if context.state["seen"] % 3 == 0 else None
 
     def on_event_time(self, time_us, window, context):
-        return wb.Action.FIRE_AND_PURGE
+        return wb.triggers.Action.FIRE_AND_PURGE
 
 
 def spread(key, window, records):
@@ -34,16 +34,18 @@ KINDS = {
     "sliding": lambda s: s.window(wb.sliding("300us", "100us")).aggregate(n=wb.count(), total=wb.sum("v")),
     "median of sliding": lambda s: s.window(wb.sliding("300us", "100us")).aggregate(n=wb.count(), mid=wb.median("v")),
     "session": lambda s: s.window(wb.session("40us")).aggregate(n=wb.count(), total=wb.sum("v")),
-    "collected session": lambda s: s.window(wb.session("40us")).aggregate(all=wb.collect("v")),
-    "count": lambda s: s.window(wb.count_sliding(7, 3)).aggregate(n=wb.count(), total=wb.sum("v")),
-    "global": lambda s: s.window(wb.global_window(), trigger=wb.on_count(50)).aggregate(total=wb.sum("v")),
+    "collected session": lambda s: s.window(wb.session("40us")).aggregate(all=wb.collect_list("v")),
+    "count": lambda s: s.window(wb.windows.count_sliding(7, 3)).aggregate(n=wb.count(), total=wb.sum("v")),
+    "global": lambda s: s.window(wb.windows.global_window(), trigger=wb.triggers.on_count(50)).aggregate(
+        total=wb.sum("v")
+    ),
     "trigger": lambda s: s.window(wb.tumbling("200us"), trigger=EachThird()).aggregate(total=wb.sum("v")),
-    "evictor": lambda s: s.window(wb.tumbling("200us"), evictor=wb.keep_last(3)).aggregate(total=wb.sum("v")),
+    "evictor": lambda s: s.window(wb.tumbling("200us"), evictor=wb.windows.keep_last(3)).aggregate(total=wb.sum("v")),
     "function": lambda s: s.window(wb.tumbling("200us")).apply(spread, {"spread": pa.int64(), "first": pa.int64()}),
 }
 
 
-def pipeline(kind: str) -> wb.Pipeline:
+def pipeline(kind: str) -> wb.types.Pipeline:
     rng = np.random.default_rng(2)
     times = np.arange(N) + rng.integers(0, 20, N)
     keys = pa.array(rng.integers(0, 40, N)).cast(pa.string())
@@ -52,7 +54,7 @@ def pipeline(kind: str) -> wb.Pipeline:
     return KINDS[kind](stream.key_by("k")).sink_to(wb.TableSink("results"))
 
 
-def results(job: wb.Job) -> list[str]:
+def results(job: wb.types.Job) -> list[str]:
     return sorted(map(repr, job.table("results").to_pylist()))
 
 

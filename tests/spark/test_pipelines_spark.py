@@ -75,7 +75,7 @@ def spark() -> Iterator[Any]:
         yield session
 
 
-WINDOWS: dict[str, tuple[wb.WindowAssigner, Callable[[Any], Any]]] = {
+WINDOWS: dict[str, tuple[wb.windows.WindowAssigner, Callable[[Any], Any]]] = {
     "tumbling": (wb.tumbling("10s"), lambda f: f.window("t", "10 seconds")),
     "sliding": (wb.sliding("10s", "5s"), lambda f: f.window("t", "10 seconds", "5 seconds")),
 }

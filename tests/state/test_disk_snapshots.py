@@ -26,14 +26,14 @@ EVENTS = pa.schema([("k", pa.int64())])
 MB = 1_000_000
 Backend = Literal["memory", "disk"]
 KEYS, STEP = 100_000, 4_096
-STATE = {"text": wb.ValueState(pa.string()), "items": wb.ListState(pa.int64())}
+STATE = {"text": wb.state.ValueState(pa.string()), "items": wb.state.ListState(pa.int64())}
 
 
 def text_of(key: int) -> str:
     return f"{key:08d}" * 120
 
 
-def collect(record: dict[str, Any], state: wb.State) -> None:
+def collect(record: dict[str, Any], state: wb.state.State) -> None:
     """Keeps the keys that come in a list, and forgets those that are to be cleared."""
     if record["k"] in CLEARED:
         state.clear()
@@ -45,7 +45,7 @@ def collect(record: dict[str, Any], state: wb.State) -> None:
 CLEARED: set[int] = set()
 
 
-def put(record: dict[str, Any], state: wb.State) -> None:
+def put(record: dict[str, Any], state: wb.state.State) -> None:
     state.text = text_of(record["k"])
     state.items = [record["k"]]
 
@@ -260,7 +260,7 @@ def test_a_checkpoint_of_state_on_disk_writes_what_has_changed(store: Store, tmp
     assert written < 0.05 * whole
     assert len(manifest.files[0].parts) == 5
     assert store.restored(manifest, "disk", 2) == store.held
-    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    table = wb.Snapshot.open(tmp_path / manifest.place).operator_state("p")
     assert dict(zip(table.column("k").to_pylist(), table.column("items").to_pylist(), strict=True)) == store.held
 
 
@@ -272,7 +272,7 @@ def test_state_on_disk_that_is_gone_stays_gone(store: Store, tmp_path: Path, bac
     manifest, _ = store.checkpoint()
     assert len(manifest.files[0].parts) == 2
     assert store.restored(manifest, backend, 1) == store.held
-    table = wb.Snapshot.open(tmp_path / manifest.place).state("p")
+    table = wb.Snapshot.open(tmp_path / manifest.place).operator_state("p")
     assert sorted(table.column("k").to_pylist()) == sorted(store.held)
     store.add([8])
     assert store.restored(store.checkpoint()[0], backend, 3) == store.held

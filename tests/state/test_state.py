@@ -21,8 +21,9 @@ from workbench.errors import CheckpointError, SettingError
 from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
 from workbench.operators.process.process import Process
 from workbench.runtime.storage.encoding import decode, encode
-from workbench.state import KeyPartitioner, keyed_states, states_on_disk
+from workbench.state import keyed_states, states_on_disk
 from workbench.state.expiring import ExpiringList, ExpiringMap, Moment
+from workbench.state.key_groups import KeyPartitioner
 from workbench.state.values import UnfitError, to_array
 
 EVENTS = pa.schema({"k": pa.int64(), "n": pa.int64()})
@@ -93,11 +94,11 @@ def handle(operators: Sequence[Operator], rows: Sequence[tuple[int | None, int]]
 
 def kinds(ttl: str | None) -> dict[str, Any]:
     return {
-        "last": wb.ValueState(pa.int64(), default=-1, ttl=ttl),
-        "items": wb.ListState(pa.int64(), ttl=ttl),
-        "seen": wb.MapState(pa.int64(), pa.string(), ttl=ttl),
-        "highest": wb.ReducingState(pa.int64(), max, ttl=ttl),
-        "mean": wb.AggregatingState(
+        "last": wb.state.ValueState(pa.int64(), default=-1, ttl=ttl),
+        "items": wb.state.ListState(pa.int64(), ttl=ttl),
+        "seen": wb.state.MapState(pa.int64(), pa.string(), ttl=ttl),
+        "highest": wb.state.ReducingState(pa.int64(), max, ttl=ttl),
+        "mean": wb.state.AggregatingState(
             pa.list_(pa.float64()),
             create=lambda: [0.0, 0.0],
             add=lambda a, x: [a[0] + 1, a[1] + x],
@@ -117,7 +118,7 @@ SHOWN = {
 }
 
 
-def everything(record: dict[str, Any], state: wb.State) -> dict[str, Any]:
+def everything(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
     n = record["n"]
     if n == 99:
         state.clear()
@@ -245,14 +246,14 @@ def against_a_naive_model(backend: Any, ttl: str | None, steps: list[Any]) -> No
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cleared_and_expired_keys_take_no_room(backend: Any) -> None:
-    def put(record: dict[str, Any], state: wb.State) -> None:
+    def put(record: dict[str, Any], state: wb.state.State) -> None:
         if record["n"] < 0:
             state.clear()
         else:
             state.last = record["n"]
 
     spec = Process(
-        ("k",), put, {"n": pa.int64()}, {"last": wb.ValueState(pa.int64(), ttl="10us")}, state_backend=backend
+        ("k",), put, {"n": pa.int64()}, {"last": wb.state.ValueState(pa.int64(), ttl="10us")}, state_backend=backend
     )
     clock = VirtualClock(100)
     (operator,) = operators = [opened(spec, clock)]
@@ -271,15 +272,15 @@ def test_cleared_and_expired_keys_take_no_room(backend: Any) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_timers_find_their_keys_when_keys_are_packed_or_written_to_disk(backend: Any) -> None:
-    class Alarm(wb.ProcessFunction):
-        note = wb.ValueState(pa.int64())
+    class Alarm(wb.functions.ProcessFunction):
+        note = wb.state.ValueState(pa.int64())
 
-        def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> None:
+        def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
             if record["n"] > 0:
                 state.note = record["n"]
                 ctx.register_event_timer(record["n"])
 
-        def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> dict[str, Any]:
+        def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
             return {"k": ctx.key, "note": state.note}
 
     spec = Process(("k",), Alarm(), {"k": pa.int64(), "note": pa.int64()}, state_backend=backend)
@@ -319,12 +320,12 @@ TYPED = {
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", TYPED, ids=str)
 def test_values_of_every_type_come_back_as_they_were(backend: Any, kind: pa.DataType) -> None:
-    def swap(record: dict[str, Any], state: wb.State) -> None:
+    def swap(record: dict[str, Any], state: wb.state.State) -> None:
         found.append(state.value)
         state.value = TYPED[kind]
 
     found: list[Any] = []
-    spec = Process(("k",), swap, {"n": pa.int64()}, {"value": wb.ValueState(kind)}, state_backend=backend)
+    spec = Process(("k",), swap, {"n": pa.int64()}, {"value": wb.state.ValueState(kind)}, state_backend=backend)
     operators: list[Operator] = [opened(spec, VirtualClock())]
     handle(operators, [(1, 0)])
     handle(operators, [(k, 0) for k in range(2, 20)])  # on disk, key 1 has to go
@@ -338,16 +339,19 @@ def test_values_of_every_type_come_back_as_they_were(backend: Any, kind: pa.Data
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        ({"n": wb.ValueState(pa.string())}, "the state 'n' of operator 'operator' was int64 and is declared as string"),
-        ({"m": wb.ValueState(pa.int64())}, "the state 'n' of operator 'operator' is not declared any more"),
-        ({"n": wb.ValueState(pa.int64(), ttl="1h")}, "has a ttl now and had none in the checkpoint"),
+        (
+            {"n": wb.state.ValueState(pa.string())},
+            "the state 'n' of operator 'operator' was int64 and is declared as string",
+        ),
+        ({"m": wb.state.ValueState(pa.int64())}, "the state 'n' of operator 'operator' is not declared any more"),
+        ({"n": wb.state.ValueState(pa.int64(), ttl="1h")}, "has a ttl now and had none in the checkpoint"),
     ],
 )
 def test_state_that_was_declared_otherwise_is_refused(now: dict[str, Any], said: str) -> None:
-    def put(record: dict[str, Any], state: wb.State) -> None:
+    def put(record: dict[str, Any], state: wb.state.State) -> None:
         state.n = 1
 
-    before = opened(Process(("k",), put, {"n": pa.int64()}, {"n": wb.ValueState(pa.int64())}), VirtualClock())
+    before = opened(Process(("k",), put, {"n": pa.int64()}, {"n": wb.state.ValueState(pa.int64())}), VirtualClock())
     handle([before], [(1, 1)])
     after = opened(Process(("k",), put, {"n": pa.int64()}, now), VirtualClock())
     with pytest.raises(CheckpointError) as caught:
@@ -356,10 +360,10 @@ def test_state_that_was_declared_otherwise_is_refused(now: dict[str, Any], said:
 
 
 def test_new_state_may_be_added() -> None:
-    def put(record: dict[str, Any], state: wb.State) -> None:
+    def put(record: dict[str, Any], state: wb.state.State) -> None:
         state.n += 1
 
-    n = wb.ValueState(pa.int64(), default=5)
+    n = wb.state.ValueState(pa.int64(), default=5)
     before = opened(Process(("k",), put, {"n": pa.int64()}, {"n": n}), VirtualClock())
     handle([before], [(1, 1)])
     after = opened(Process(("k",), put, {"n": pa.int64()}, {"n": n, "m": n}), VirtualClock())
@@ -370,7 +374,9 @@ def test_new_state_may_be_added() -> None:
 def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rocksdict", None)
     spec = Process(("k",), everything, SHOWN, kinds(None), state_backend="disk")
-    with pytest.raises(wb.PlanError, match=r"state on disk needs the package rocksdict: install workbench\[rocksdb\]"):
+    with pytest.raises(
+        wb.errors.PlanError, match=r"state on disk needs the package rocksdict: install workbench\[rocksdb\]"
+    ):
         opened(spec, VirtualClock())
 
 
@@ -380,11 +386,14 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: wb.ValueState(int), "ValueState got the type <class 'int'>: pass an Arrow type"),
-        (lambda: wb.MapState(pa.string(), "int64"), "MapState got the type 'int64': pass an Arrow type"),
-        (lambda: wb.ValueState(pa.int64(), default="x"), "the default 'x' of a ValueState does not fit its type int64"),
-        (lambda: wb.ListState(pa.int64(), ttl="soon"), "ttl is 'soon': write a number with a unit"),
-        (lambda: wb.ReducingState(pa.int64(), max, ttl="0"), "ttl is 0: state has to live for some time"),
+        (lambda: wb.state.ValueState(int), "ValueState got the type <class 'int'>: pass an Arrow type"),
+        (lambda: wb.state.MapState(pa.string(), "int64"), "MapState got the type 'int64': pass an Arrow type"),
+        (
+            lambda: wb.state.ValueState(pa.int64(), default="x"),
+            "the default 'x' of a ValueState does not fit its type int64",
+        ),
+        (lambda: wb.state.ListState(pa.int64(), ttl="soon"), "ttl is 'soon': write a number with a unit"),
+        (lambda: wb.state.ReducingState(pa.int64(), max, ttl="0"), "ttl is 0: state has to live for some time"),
     ],
 )
 def test_wrong_declarations(make: Any, said: str) -> None:

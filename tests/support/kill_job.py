@@ -23,7 +23,7 @@ RATE = 4_000
 KEYS = 5
 
 
-def pipeline(folder: Path, count: int) -> wb.Pipeline:
+def pipeline(folder: Path, count: int) -> wb.types.Pipeline:
     """The odd numbers into Parquet files, and a rolling count by key into a table."""
     table = pa.table({"n": range(count), "k": [n % KEYS for n in range(count)]})
     numbers = wb.Stream.from_table(table, rate=RATE).uid("numbers")

@@ -12,7 +12,7 @@ from workbench.clock import VirtualClock
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.operators.contract.base import OperatorContext
-from workbench.state import KeyPartitioner
+from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"k": pa.string(), "v": pa.int64()})
 

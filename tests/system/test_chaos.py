@@ -99,7 +99,7 @@ def test_a_reader_that_comes_late_catches_up_with_a_log_and_has_missed_a_feed() 
 
 @pytest.mark.parametrize("values", [{"limit": 10}, {"entities": 6}, {"rate": 0}])
 def test_numbers_that_cannot_be(values: dict[str, int]) -> None:
-    with pytest.raises(wb.SettingError, match=f"{next(iter(values))} is"):
+    with pytest.raises(wb.errors.SettingError, match=f"{next(iter(values))} is"):
         AccessLog(**{"rate": 10, "limit": 40, "begin_us": 0, "entities": 8, **values})
 
 
@@ -194,7 +194,7 @@ def test_the_same_seeds_give_the_same_alerts() -> None:
 
 def test_a_feed_cannot_promise_exactly_once() -> None:
     pipeline = watch(log(kept=False).stream()).sink_to(wb.TableSink("alerts"))
-    with pytest.raises(wb.PlanError, match="cannot keep exactly-once, only at-most-once"):
+    with pytest.raises(wb.errors.PlanError, match="cannot keep exactly-once, only at-most-once"):
         pipeline.run("feed", guarantee="exactly-once")
 
 

@@ -94,7 +94,7 @@ def test_every_damage_to_a_checkpoint_is_noticed(tmp_path: Path, name: str) -> N
     silent = []
     for what, where in damages(len(content), rng):
         path.write_bytes(damaged(content, what, where))
-        with suppress(wb.CheckpointError):
+        with suppress(wb.errors.CheckpointError):
             restored(tmp_path)
             silent.append((what, where))
     assert silent == []
@@ -115,7 +115,7 @@ def test_every_damage_to_a_savepoint_is_noticed_when_it_is_brought_elsewhere(tmp
         copy = shutil.copytree(source, tmp_path / f"copy-{number}" / "s")
         (copy / file).write_bytes(damaged((source / file).read_bytes(), what, where))
         target = tmp_path / f"target-{number}"
-        with pytest.raises(wb.CheckpointError):
+        with pytest.raises(wb.errors.CheckpointError):
             bring(copy, target)
     bring(source, tmp_path / "whole")
     assert restored(tmp_path / "whole")[1] == list(range(10, 30))
@@ -138,7 +138,7 @@ def test_a_missing_file_is_noticed(tmp_path: Path) -> None:
     ]:
         content = path.read_bytes()
         path.unlink()
-        with pytest.raises(wb.CorruptCheckpointError, match="cannot be read"):
+        with pytest.raises(wb.errors.CorruptCheckpointError, match="cannot be read"):
             restored(tmp_path)
         path.write_bytes(content)
     restored(tmp_path)
@@ -157,7 +157,7 @@ def test_a_record_of_going_back_that_is_damaged_is_noticed(tmp_path: Path) -> No
     for what, where in [*(("truncated to", at) for at in range(len(content))),
                         *(("flipped bit", at) for at in range(8 * len(content)))]:  # fmt: skip
         path.write_bytes(damaged(content, what, where))
-        with suppress(wb.CheckpointError), closing(DirectoryStorage(tmp_path)) as storage:
+        with suppress(wb.errors.CheckpointError), closing(DirectoryStorage(tmp_path)) as storage:
             storage.latest()
             silent.append((what, where))
     assert silent == []

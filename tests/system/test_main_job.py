@@ -70,7 +70,7 @@ def test_every_window_equals_the_oracle(
     assert job.status()["late_records"] == 0
 
 
-def await_frames(job: wb.Job, count: int) -> None:
+def await_frames(job: wb.types.Job, count: int) -> None:
     last = job.recorder.frames()[-1].sequence + count
     until(lambda: job.recorder.frames()[-1].sequence >= last)
 
@@ -174,7 +174,7 @@ def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
 def test_a_job_that_could_not_be_started_leaves_its_name_and_directory_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
 ) -> None:
-    def run() -> wb.Job:
+    def run() -> wb.types.Job:
         rows = wb.Stream.from_table(pa.table({"n": range(10)}))
         return rows.sink_to(wb.TableSink("out")).run("again", checkpoint_dir=tmp_path, resume=True)
 
@@ -186,13 +186,13 @@ def test_a_job_that_could_not_be_started_leaves_its_name_and_directory_free(
         started(thread)
 
     def keep(self: DirectoryStorage, name: str, content: bytes) -> None:
-        raise wb.SinkError("No space left on device")
+        raise wb.errors.SinkError("No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
         if lacking == "space":
             patch.setattr(DirectoryStorage, "keep", keep)
-        with pytest.raises((RuntimeError, wb.SinkError), match=r"No space left|can't start"):
+        with pytest.raises((RuntimeError, wb.errors.SinkError), match=r"No space left|can't start"):
             run()
     assert "again" not in wb.jobs()
     for thread in threading.enumerate():

@@ -15,7 +15,7 @@ from workbench.telemetry.tasks import TaskSampler
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> wb.Job:
+def job(tmp_path: Path) -> wb.types.Job:
     """Two regions that have run for a while: a replay, a thousand records a second, and a table, a hundred."""
     times = pa.array([i * 1_000_000 for i in range(10_000)], pa.timestamp("us"))
     table = pa.table({"n": range(10_000), "e": times, "a": times})
@@ -24,26 +24,30 @@ def job(tmp_path: Path) -> wb.Job:
     slow = wb.Stream.from_table(pa.table({"m": range(10_000)}), rate=100).uid("slow")
     sums = slow.key_by("m").aggregate(s=wb.sum("m")).uid("sums")
     job = (fast.sink_to(wb.TableSink("a")) + sums.sink_to(wb.TableSink("b"))).run(
-        "regions", driver="stepping", checkpoint_interval="500ms", buffer_timeout="5ms", restart=wb.fixed_delay(1, "1s")
+        "regions",
+        driver="stepping",
+        checkpoint_interval="500ms",
+        buffer_timeout="5ms",
+        restart=wb.restart.fixed_delay(1, "1s"),
     )
     run_for(job, 2_000_000)
     return job
 
 
-def run_for(job: wb.Job, us: int) -> None:
+def run_for(job: wb.types.Job, us: int) -> None:
     clock = job.driver.clock
     until_us = clock.now_us() + us
     assert job.driver.run_until(lambda: clock.now_us() >= until_us)
 
 
-def latest(job: wb.Job) -> Frame:
+def latest(job: wb.types.Job) -> Frame:
     frame = job.recorder.latest()
     assert frame is not None
     return frame
 
 
 @pytest.mark.slow
-def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_true(job: wb.Job) -> None:
+def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_true(job: wb.types.Job) -> None:
     before = latest(job)
     assert before.metrics["numRecordsInPerSecond"] == pytest.approx(1_100, rel=0.1)
     job.fail("fast[0]")
@@ -66,7 +70,7 @@ def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_t
 
 
 @pytest.mark.slow
-def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.Job) -> None:
+def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.types.Job) -> None:
     job.fail("fast[0]")
     assert job.driver.run_until(lambda: job.status()["restart_due"] is not None)
     assert job.driver.run_until(lambda: job.status()["restart_due"] is None)
@@ -79,7 +83,7 @@ def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.
 
 
 @pytest.mark.slow
-def test_a_step_that_turns_out_to_have_been_without_work_makes_no_time_negative(job: wb.Job) -> None:
+def test_a_step_that_turns_out_to_have_been_without_work_makes_no_time_negative(job: wb.types.Job) -> None:
     execution = job.driver.execution
     assert execution is not None
     task = execution.task("sums[0]")

@@ -186,20 +186,20 @@ def test_errors_and_logs_show_no_secrets(tmp_path: Path) -> None:
         lambda: numbers.sink_to(wb.ParquetSink("s3://key:pa55@bucket/x")),
     )
     for attempt in attempts:
-        with pytest.raises(wb.WorkbenchError, match=r"\*\*\*@bucket") as caught:
+        with pytest.raises(wb.errors.WorkbenchError, match=r"\*\*\*@bucket") as caught:
             attempt()
         assert "pa55" not in str(caught.value) + repr(caught.value) + caught.value.message
 
     (tmp_path / "program.py").write_text(SOURCE)
-    with pytest.raises(wb.WorkbenchError, match=r"program.py, line 3: .*s3://\*\*\*@bucket") as caught:
+    with pytest.raises(wb.errors.WorkbenchError, match=r"program.py, line 3: .*s3://\*\*\*@bucket") as caught:
         runpy.run_path(str(tmp_path / "program.py"))
     assert "pa55" not in str(caught.value)
 
     def fails(rows: pa.RecordBatch) -> pa.RecordBatch:
         raise OSError("no access to s3://key:pa55@bucket/x")
 
-    job = numbers.map_batches(fails).sink_to(wb.DiscardSink()).run("fails", restart=wb.no_restart())
-    with pytest.raises(wb.JobError) as failed:
+    job = numbers.map_batches(fails).sink_to(wb.DiscardSink()).run("fails", restart=wb.restart.no_restart())
+    with pytest.raises(wb.errors.JobError) as failed:
         job.wait("60s")
     recording = job.recording(tmp_path / "x.recording")
     frames = repr([asdict(frame) for frame in recording.frames])
@@ -223,9 +223,9 @@ def test_a_password_in_a_users_exception_reaches_nobody(tmp_path: Path) -> None:
     job = (
         numbers.map(fails, {"n": pa.int64()})
         .sink_to(wb.DiscardSink())
-        .run("told", checkpoint_dir=tmp_path / "checkpoints", restart=wb.no_restart())
+        .run("told", checkpoint_dir=tmp_path / "checkpoints", restart=wb.restart.no_restart())
     )
-    with pytest.raises(wb.JobError) as failed:
+    with pytest.raises(wb.errors.JobError) as failed:
         job.wait("60s")
     recording = job.recording(tmp_path / "x.recording")
     frames = repr([asdict(frame) for frame in recording.frames])
@@ -252,7 +252,7 @@ def test_what_others_say_of_an_error_shows_no_secrets(monkeypatch: pytest.Monkey
     failed = [c for c in job._master.coordinator.history if c.reason]
     assert "could not be written: no access to s3://***@bucket/x" in failed[0].reason
     job._master.call(lambda: job._master.abandon(error))
-    with pytest.raises(wb.JobError, match=r"s3://\*\*\*@bucket"):
+    with pytest.raises(wb.errors.JobError, match=r"s3://\*\*\*@bucket"):
         job.wait("60s")
     frame = job.recorder.latest()
     assert frame is not None

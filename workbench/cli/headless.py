@@ -122,7 +122,7 @@ def begin(folder: RunFolder, fresh: bool) -> str:
     return "Starting."
 
 
-def follow(console: Console, job: wb.Job, asked: threading.Event) -> None:
+def follow(console: Console, job: wb.types.Job, asked: threading.Event) -> None:
     """Show the job's progress until it is over or an interrupt is asked for."""
     told = 0
     with display(console) as progress:

@@ -10,7 +10,7 @@ from workbench import col
 NAME = "delays"
 
 
-def main_job(history: wb.History, *, speed: str = "max", output: Path | None = None) -> wb.Pipeline:
+def main_job(history: wb.History, *, speed: str = "max", output: Path | None = None) -> wb.types.Pipeline:
     """For each origin and hour of departure: how many flights left, their mean delay in minutes and the worst one.
 
     Args:

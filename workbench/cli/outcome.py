@@ -39,7 +39,7 @@ class Effort:
         self.cpu_s += time.process_time()
 
 
-def print_outcome(console: Console, job: wb.Job, effort: Effort, folder: RunFolder, speed: str) -> None:
+def print_outcome(console: Console, job: wb.types.Job, effort: Effort, folder: RunFolder, speed: str) -> None:
     """Print the table's totals and last rows, the checkpoints, the throughput, and where the rows are."""
     table = job.table(NAME)
     console.print(totals(table))

@@ -27,5 +27,5 @@ def scratch_folder(prefix: str) -> Iterator[str]:
             for job in running:
                 job.cancel(wait=False)
             for job in running:
-                with suppress(wb.JobError):  # it takes longer
+                with suppress(wb.errors.JobError):  # it takes longer
                     job.wait(PATIENCE)

@@ -103,7 +103,7 @@ def _savepoints(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 
 def _names_of(read: Callable[[], Iterable[str]]) -> list[str]:
     """None where they cannot be read."""
-    with suppress(wb.WorkbenchError):
+    with suppress(wb.errors.WorkbenchError):
         return list(read())
     return []
 

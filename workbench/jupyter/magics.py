@@ -239,7 +239,7 @@ def refuse_options(options: Any) -> None:
         )
 
 
-def refuse_plan(pipeline: wb.Pipeline, options: Any) -> None:
+def refuse_plan(pipeline: wb.types.Pipeline, options: Any) -> None:
     """Refuse a pipeline that cannot run as the line says: the job that runs would be lost for nothing.
 
     Raises:
@@ -266,13 +266,13 @@ def refuse_plan(pipeline: wb.Pipeline, options: Any) -> None:
     )
 
 
-def as_pipeline(value: Any, name: str) -> wb.Pipeline:
+def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
     """What the cell ended in, as a pipeline: a stream without a sink gets a TableSink.
 
     Raises:
         PlanError: it is not a stream; the sentence says what it is.
     """
-    if isinstance(value, wb.Pipeline):
+    if isinstance(value, wb.types.Pipeline):
         return value
     if isinstance(value, wb.Stream):
         return value.sink_to(wb.TableSink(name))
@@ -292,7 +292,7 @@ def as_pipeline(value: Any, name: str) -> wb.Pipeline:
     )
 
 
-def run(pipeline: wb.Pipeline, options: Any) -> wb.Job:
+def run(pipeline: wb.types.Pipeline, options: Any) -> wb.types.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
     names = (*SETTINGS, "checkpoint_dir", "guarantee", "driver", "restore", "allow_non_restored_state", "incremental")
     arguments = given(options, names)

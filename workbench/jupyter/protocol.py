@@ -85,7 +85,7 @@ class JobSummary:
     """One job in one line, as a list of jobs shows it; metrics have Flink's names, None until they are known.
 
     Attributes:
-        state: a `JobState`, or ``"UNKNOWN"`` where the job could not be read (`failure` says why).
+        state: Flink's job state, or ``"UNKNOWN"`` where the job could not be read (`failure` says why).
         paused: its sources read nothing until it is resumed.
         started_us: tells two runs of the same name apart.
         runningTime: milliseconds.

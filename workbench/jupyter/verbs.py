@@ -210,7 +210,7 @@ def _stall(job: Any, words: Sequence[str]) -> Any:
 
 def _state(job: Any, words: Sequence[str]) -> Any:
     """``state aggregate JFK``: what the operator holds for a key; without a key, some of the keys."""
-    view = job.state(words[0])
+    view = job.operator_state(words[0])
     return view.get(*words[1:]) if len(words) > 1 else view.keys()
 
 

@@ -20,14 +20,14 @@ from workbench.origin import Origin
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.watermark_strategy import WatermarkStrategy
 
-ExchangeKind = Literal["forward", "hash", "rebalance", "rescale", "shuffle", "broadcast", "custom"]
+ExchangeKind = Literal["forward", "hash", "rebalance", "local rebalance", "shuffle", "broadcast", "custom"]
 """How records are spread over the receiving subtasks (F1-3).
 
 ========= ==========================================================================================================
 forward   to the subtask with the sender's number; such operators are chained
 hash      to the owner of the record's key
 rebalance to all subtasks in turn
-rescale   in turn to the sender's own share of the subtasks: fewer channels than with rebalance
+local     "local rebalance": in turn to the sender's own share of the subtasks: fewer channels
 shuffle   to random subtasks
 broadcast to every subtask
 custom    to the subtask that a `Partitioner` names

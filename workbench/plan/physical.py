@@ -17,7 +17,7 @@ from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGr
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
-from workbench.state import KEY_GROUPS_MOST, default_max_parallelism
+from workbench.state.key_groups import KEY_GROUPS_MOST, default_max_parallelism
 
 LOCAL_AGGREGATE = "local aggregate"
 """How what is done before an exchange is called where the operators of a chain are named."""
@@ -63,13 +63,13 @@ class Edge:
         """The (sending, receiving) subtasks that have a channel (F2-3).
 
         As a rule all pairs: their number grows with the square of the parallelism. Forward connects equal subtasks
-        only. With rescale every subtask of the side that has more belongs to one of the other side, so there are no
-        more channels than subtasks.
+        only. With a local rebalance every subtask of the side that has more belongs to one of the other side, so there
+        are no more channels than subtasks.
         """
         senders, receivers = self.source.parallelism, self.target.parallelism
         if self.exchange == "forward":
             return [(index, index) for index in range(senders)]
-        if self.exchange == "rescale":
+        if self.exchange == "local rebalance":
             if senders > receivers:
                 return [(sender, sender * receivers // senders) for sender in range(senders)]
             return [(receiver * senders // receivers, receiver) for receiver in range(receivers)]
@@ -79,7 +79,7 @@ class Edge:
     def channels(self) -> int:
         """How many pairs there are, without making them."""
         senders, receivers = self.source.parallelism, self.target.parallelism
-        if self.exchange in ("forward", "rescale"):
+        if self.exchange in ("forward", "local rebalance"):
             return max(senders, receivers)
         return senders * receivers
 

@@ -73,11 +73,8 @@ def _read(graph: LogicalGraph, reader: Node, item: Input, kept: tuple[str, ...])
     if item.exchange == "custom" or graph.used_tags(reader):
         return every  # a partitioner looks at what travels; side outputs pass records on
     spec = reader.spec
-    if _narrows(spec):
-        names = spec.columns_needed(kept)
-    elif _reads(spec):
-        names = spec.columns_read()
-    else:
+    names = spec.columns_needed(kept) if _narrows(spec) else spec.columns_read() if _reads(spec) else None
+    if names is None:
         return every
     return every.intersection(names.union(item.keys)) or frozenset({_narrowest(item.schema)})
 

@@ -16,6 +16,7 @@ from workbench.arguments import as_given, path_of, table_of, true_or_false
 from workbench.connectors.replay.log import Progress, ReplayLog, check_channels, write_log
 from workbench.durations import format_instant
 from workbench.errors import HistoryError, SettingError
+from workbench.expressions import ColumnName, column_names
 from workbench.spark.fingerprint import difference, fingerprint
 from workbench.spark.prepare import check_columns, write_with_spark
 from workbench.spark.progress import say, shown
@@ -60,8 +61,8 @@ class History:
         df: DataFrame,
         path: str | Path,
         *,
-        event_time: str,
-        arrival_time: str,
+        event_time: ColumnName,
+        arrival_time: ColumnName,
         channels: int = 2,
         notes: Sequence[str] = (),
         source: Mapping[str, str] | None = None,
@@ -97,6 +98,7 @@ class History:
                 thread writes it.
             SettingError: what is to be a path or notes is something else.
         """
+        event_time, arrival_time = column_names((event_time, arrival_time), "History")
         check_columns(df, event_time, arrival_time, channels)
         path, notes = path_of(path, "path"), _sentences(notes)
 
@@ -122,8 +124,8 @@ class History:
         table: pa.Table,
         path: str | Path,
         *,
-        event_time: str,
-        arrival_time: str,
+        event_time: ColumnName,
+        arrival_time: ColumnName,
         channels: int = 2,
         notes: Sequence[str] = (),
         overwrite: bool = False,
@@ -141,6 +143,7 @@ class History:
             SettingError: what is to be a table, a path or notes is something else.
         """
         table, path, notes = table_of(table, "table"), path_of(path, "path"), _sentences(notes)
+        event_time, arrival_time = column_names((event_time, arrival_time), "History")
         check_channels(channels)
 
         def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:

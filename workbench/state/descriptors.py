@@ -183,7 +183,45 @@ class AggregatingState(_Lasting):
 Descriptor: TypeAlias = ValueState | ListState | MapState | ReducingState | AggregatingState
 
 
-def _check_type(descriptor: Descriptor, kind: object) -> None:
+@dataclass(frozen=True)
+class BroadcastState:
+    """A dict that is the same on every subtask, declared as a class attribute of a `CoProcessFunction`.
+
+    ``process2`` gets it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
+
+    Source: F1-3; Flink's broadcast state.
+
+    Args:
+        key_type, type: Arrow types of a key and of a value of the dict.
+
+    Raises:
+        SettingError: no Arrow type.
+
+    Example:
+        >>> class Limits(wb.functions.CoProcessFunction):
+        ...     limits = wb.state.BroadcastState(pa.string(), pa.int64())
+        ...
+        ...     def process1(self, record, state, ctx):
+        ...         if record["n"] > ctx.broadcast.limits.get(record["who"], 10):
+        ...             return record
+        ...
+        ...     def process2(self, rule, state):
+        ...         state.limits[rule["who"]] = rule["limit"]
+        >>> values = wb.Stream.from_table(pa.table({"who": ["a"], "n": [11]}))
+        >>> rules = wb.Stream.from_table(pa.table({"who": ["a"], "limit": [20]}))
+        >>> values.connect(rules.broadcast()).process(Limits(), values.schema).columns
+        ['who', 'n']
+    """
+
+    key_type: pa.DataType
+    type: pa.DataType
+
+    def __post_init__(self) -> None:
+        for kind in (self.key_type, self.type):
+            _check_type(self, kind)
+
+
+def _check_type(descriptor: Descriptor | BroadcastState, kind: object) -> None:
     if not isinstance(kind, pa.DataType):
         raise SettingError(
             f"{type(descriptor).__name__} got the type {kind!r}: pass an Arrow type such as pyarrow.int64()"

@@ -25,7 +25,7 @@ JobState = Literal[
     "FAILED",
     "SUSPENDED",
 ]
-Exchange = Literal["forward", "hash", "rebalance", "rescale", "shuffle", "broadcast", "custom"]
+Exchange = Literal["forward", "hash", "rebalance", "local rebalance", "shuffle", "broadcast", "custom"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def purging(trigger: Schedule | Trigger) -> Schedule | Trigger:
     Source: Flink's ``PurgingTrigger``.
 
     Args:
-        trigger: for example ``wb.on_count(100)``, or a `wb.Trigger` of your own.
+        trigger: for example ``wb.triggers.on_count(100)``, or a `wb.triggers.Trigger` of your own.
 
     Raises:
         SettingError: no trigger.

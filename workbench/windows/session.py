@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError
+from workbench.expressions import ColumnName, column_name
 from workbench.windows.assigner import WindowAssigner
 
 
@@ -47,7 +48,7 @@ class Session(WindowAssigner):
         return f"session {format_duration(self.gap_us) if self.column is None else f'by {self.column}'}"
 
 
-def session(gap: str | timedelta | None = None, *, column: str | None = None) -> Session:
+def session(gap: str | timedelta | None = None, *, column: ColumnName | None = None) -> Session:
     """Windows that end when a key has been silent for a while.
 
     Source: F1-9; Flink's session windows.
@@ -65,4 +66,5 @@ def session(gap: str | timedelta | None = None, *, column: str | None = None) ->
     """
     if (gap is None) == (column is None):
         raise SettingError("session() takes either a gap or a column: write session('30min') or session(column='gap')")
-    return Session(0 if gap is None else parse_duration(gap, "session gap"), column)
+    name = None if column is None else column_name(column, "session")
+    return Session(0 if gap is None else parse_duration(gap, "session gap"), name)

@@ -17,18 +17,18 @@ from workbench.lab.pipelines.topologies import Trial
 SIZE_US = 100
 
 
-class Counts(wb.ProcessFunction):
+class Counts(wb.functions.ProcessFunction):
     """Counts by key and stretch of time."""
 
-    counts = wb.MapState(pa.int64(), pa.int64())
+    counts = wb.state.MapState(pa.int64(), pa.int64())
 
-    def process(self, record: dict[str, Any], state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         if ctx.timestamp is not None:
             start = ctx.timestamp - ctx.timestamp % SIZE_US
             state.counts[start] = state.counts.get(start, 0) + 1
             ctx.register_event_timer(start + SIZE_US - 1)
 
-    def on_timer(self, time: int, state: wb.State, ctx: wb.ProcessContext) -> Any:
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> Any:
         start = time - SIZE_US + 1
         yield {"key": ctx.key, "start": start, "n": state.counts.pop(start)}
 

@@ -115,7 +115,7 @@ def counted_by_process(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     stream = drawn.stream.key_by(*keys).process(
         count,
         schema.append(pa.field(name, pa.int64())),
-        state={"n": wb.ValueState(pa.int64(), default=0)},
+        state={"n": wb.state.ValueState(pa.int64(), default=0)},
         state_backend=draft.chance.choice(("memory", "disk")),
     )
     query = (

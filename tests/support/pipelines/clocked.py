@@ -27,9 +27,9 @@ def clocked(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     elif kind == "session":
         window = wb.session(f"{size}us")
     elif kind == "global":  # the last results come at the end of the input
-        window, trigger = wb.global_window(), wb.purging(wb.early(f"{size}us"))
+        window, trigger = wb.windows.global_window(), wb.triggers.purging(wb.triggers.early(f"{size}us"))
     windowed = drawn.stream.key_by(*keys).window(window, time="processing", trigger=trigger)
-    stream = windowed.aggregate(**{number: wb.count(), values: wb.collect(name)})
+    stream = windowed.aggregate(**{number: wb.count(), values: wb.collect_list(name)})
     draft.story.append(f"   {windowed!r}".partition(";")[0] + f" of {drawn.table}, collect {name}")
     rows = draft.query(f"SELECT {listed(keys)}, {name} FROM {drawn.table}, range({copies})")
     draft.expected.append(Gathered(draft.sink(stream, drawn.table), keys, values, number, rows))

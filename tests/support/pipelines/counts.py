@@ -21,7 +21,7 @@ def count_window(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
         return None
     length = draft.chance.randint(1, 6)
     slide = draft.chance.choice((length, length, draft.chance.randint(1, 6)))
-    window = wb.count_tumbling(length) if slide == length else wb.count_sliding(length, slide)
+    window = wb.windows.count_tumbling(length) if slide == length else wb.windows.count_sliding(length, slide)
     aggregates = aggregates_of(draft, drawn, holistic=draft.sometimes(0.5))
     stream = drawn.stream.key_by(*keys).window(window).aggregate(**told(aggregates))
     by = listed(keys)
@@ -47,11 +47,11 @@ def fired_by_count(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     every, purging = draft.chance.randint(1, 4), draft.sometimes(0.5)
     size, last = draft.chance.choice((5, 60)) * SECOND, draft.chance.choice((None, None, 1, 3))
     bounded = draft.sometimes(0.5)
-    window = wb.tumbling(f"{size}us") if bounded else wb.global_window()
-    trigger = wb.on_count(every)
-    evictor = None if last is None else wb.keep_last(last)
+    window = wb.tumbling(f"{size}us") if bounded else wb.windows.global_window()
+    trigger = wb.triggers.on_count(every)
+    evictor = None if last is None else wb.windows.keep_last(last)
     windowed = drawn.stream.key_by(*keys).window(
-        window, trigger=wb.purging(trigger) if purging else trigger, evictor=evictor
+        window, trigger=wb.triggers.purging(trigger) if purging else trigger, evictor=evictor
     )
     aggregates = aggregates_of(draft, drawn, holistic=draft.sometimes(0.5))
     stream = windowed.aggregate(**told(aggregates))

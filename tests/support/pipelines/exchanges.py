@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ def exchanged(draft: Draft, drawn: Drawn) -> list[Drawn]:
     streams = {
         "rebalance": drawn.stream.rebalance,
         "shuffle": drawn.stream.shuffle,
-        "rescale": drawn.stream.rescale,
+        "local rebalance": partial(drawn.stream.rebalance, local=True),
         "partition_by an expression": lambda: drawn.stream.partition_by(f"coalesce({drawn.of('int')[0]}, 1)"),
         "partition_by a function": lambda: drawn.stream.partition_by(_places),
     }

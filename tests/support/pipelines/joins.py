@@ -70,7 +70,7 @@ def window_join(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     how = draft.chance.choice(("inner", "inner", "left", "outer"))
     size = draft.chance.choice((1, 5, 20)) * SECOND
     slide = draft.chance.choice((size, size, size // 2))
-    window: wb.WindowAssigner
+    window: wb.windows.WindowAssigner
     if draft.sometimes(0.4):
         window = wb.session(f"{size}us")
         sides = _sessions_of_both((drawn, left_key), (right, right_key), size, how)

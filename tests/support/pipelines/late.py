@@ -35,7 +35,7 @@ def late_records(draft: Draft) -> None:
             "mark": pa.array([row[3] for row in rows], pa.int64()),
         }
     )
-    punctuated = wb.punctuated("mark")
+    punctuated = wb.watermarks.punctuated("mark")
     if draft.sometimes(0.5):
         stream = wb.Stream.from_table(table, event_time="t", watermarks=punctuated).with_parallelism(1)
     else:
@@ -44,7 +44,7 @@ def late_records(draft: Draft) -> None:
     size, lateness = chance.choice((2, 5)) * SECOND, chance.choice((0, 0, 3 * SECOND))
     kind = chance.choice(("tumbling", "sliding", "session"))
     slide = size if kind == "tumbling" else size // 2
-    window: wb.WindowAssigner = wb.session(f"{size}us")
+    window: wb.windows.WindowAssigner = wb.session(f"{size}us")
     if kind != "session":
         window = wb.sliding(f"{size}us", f"{slide}us") if kind == "sliding" else wb.tumbling(f"{size}us")
     windowed = stream.key_by("k").window(window, allowed_lateness=f"{lateness}us")

@@ -16,20 +16,20 @@ from .expected import Gathered
 from .several import END_US
 
 
-class Seen(wb.ProcessFunction):
+class Seen(wb.functions.ProcessFunction):
     """Some time after each record: how many records of the key were not later than that, and their largest value.
 
     A result looks only at records with event times up to its own, which have all come when the timer fires.
     """
 
-    counts = wb.MapState(pa.int64(), pa.int64())
-    values = wb.ListState(pa.int64())
-    times = wb.ListState(pa.int64())
+    counts = wb.state.MapState(pa.int64(), pa.int64())
+    values = wb.state.ListState(pa.int64())
+    times = wb.state.ListState(pa.int64())
 
     def __init__(self, value: str, keys: tuple[str, ...], after_us: int) -> None:
         self.value, self.keys, self.after_us = value, keys, after_us
 
-    def process(self, record: dict[str, Any], state: Any, ctx: wb.ProcessContext) -> None:
+    def process(self, record: dict[str, Any], state: Any, ctx: wb.functions.ProcessContext) -> None:
         if ctx.timestamp is None:
             ctx.output("timeless", record)
             return
@@ -41,7 +41,7 @@ class Seen(wb.ProcessFunction):
         ctx.register_event_timer(ctx.timestamp + self.after_us + 1)
         ctx.delete_event_timer(ctx.timestamp + self.after_us + 1)
 
-    def on_timer(self, time: int, state: Any, ctx: wb.ProcessContext) -> dict[str, Any]:
+    def on_timer(self, time: int, state: Any, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
         key = ctx.key if len(self.keys) > 1 else (ctx.key,)
         known = [value for value, at in zip(state.values, state.times, strict=True) if at <= time]
         seen = sum(count for at, count in state.counts.items() if at <= time)
@@ -80,22 +80,22 @@ def timed_process(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return [made, replace(side, timed=False)]
 
 
-class Held(wb.ProcessFunction):
+class Held(wb.functions.ProcessFunction):
     """Keeps values until the clock says so, or the input ends."""
 
-    values = wb.ListState(pa.int64())
-    count = wb.AggregatingState(pa.int64(), create=lambda: 0, add=lambda a, _: a + 1, result=lambda a: a)
+    values = wb.state.ListState(pa.int64())
+    count = wb.state.AggregatingState(pa.int64(), create=lambda: 0, add=lambda a, _: a + 1, result=lambda a: a)
 
     def __init__(self, value: str, key: str, for_us: int) -> None:
         self.value, self.key, self.for_us = value, key, for_us
 
-    def process(self, record: dict[str, Any], state: Any, ctx: wb.ProcessContext) -> None:
+    def process(self, record: dict[str, Any], state: Any, ctx: wb.functions.ProcessContext) -> None:
         state.values.append(record[self.value])
         state.count.add(1)
         ctx.register_processing_timer(ctx.processing_time + self.for_us)
         ctx.register_event_timer(END_US)
 
-    def on_timer(self, time: int, state: Any, ctx: wb.ProcessContext) -> Any:
+    def on_timer(self, time: int, state: Any, ctx: wb.functions.ProcessContext) -> Any:
         if not state.count.get():
             return
         yield {self.key: ctx.key, "values": list(state.values), "count": state.count.get()}

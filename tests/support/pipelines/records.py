@@ -59,18 +59,22 @@ def mapped(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
 
 
 def mixed(c_one: Any, c_other: Any) -> Any:
-    """What both the interpreter and the machine compute from two numbers."""
+    """What both the interpreter and the machine compute from two numbers; machine code never sees a null."""
+    if c_one is None or c_other is None:
+        return None
     if c_one > c_other:
         return c_one * 3 - c_other
     return c_other - c_one
 
 
 def larger(c_one: Any, c_other: Any) -> Any:
+    if c_one is None or c_other is None:
+        return None
     return c_one > c_other
 
 
 def column_functions(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
-    """Functions of columns by their names, compiled or not."""
+    """Functions of columns, compiled or not."""
     if not (ints := drawn.of("int")):
         return None
     one, other = draft.chance.choice(ints), draft.chance.choice(ints)
@@ -79,12 +83,12 @@ def column_functions(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     kinds = drawn.kinds | {"c_one": "int", "c_other": "int"}
     how = "compiled" if compiled else "interpreted"
     if draft.sometimes(0.4):
-        stream = pair.filter(larger, compiled=compiled).select(*drawn.kinds)
+        stream = pair.filter(larger, columns=["c_one", "c_other"], compiled=compiled).select(*drawn.kinds)
         query = f"SELECT * FROM {drawn.table} WHERE {both} AND {one} > {other}"
         return [draft.made(drawn, stream, query, f"{how} filter {one} > {other}")]
     new = draft.fresh("c")
     keep = [name for name in kinds if name not in ("c_one", "c_other")]
-    stream = pair.map(mixed, {new: pa.int64()}, keep=keep, compiled=compiled)
+    stream = pair.map(mixed, {new: pa.int64()}, columns=["c_one", "c_other"], keep=keep, compiled=compiled)
     case = f"CASE WHEN {one} > {other} THEN {one} * 3 - {other} ELSE {other} - {one} END"
     query = f"SELECT {listed(keep)}, (CASE WHEN {both} THEN {case} END)::BIGINT AS {new}, _et, _n FROM {drawn.table}"
     kinds = drawn.kinds | {new: "int"}

@@ -52,11 +52,11 @@ def parted(draft: Draft, drawn: Drawn) -> list[Drawn]:
     return [*ways, draft.made(drawn, streams["rest"], f"SELECT * FROM {drawn.table} WHERE {before}", "the rest")]
 
 
-class Totals(wb.CoProcessFunction):
+class Totals(wb.functions.CoProcessFunction):
     """Counts both streams' records of a key, and tells when the input has ended."""
 
-    first = wb.ValueState(pa.int64(), default=0)
-    second = wb.ReducingState(pa.int64(), lambda a, b: a + b)
+    first = wb.state.ValueState(pa.int64(), default=0)
+    second = wb.state.ReducingState(pa.int64(), lambda a, b: a + b)
 
     def process1(self, record, state, ctx):
         state.first += 1
@@ -70,11 +70,11 @@ class Totals(wb.CoProcessFunction):
         yield {"key": ctx.key, "first": state.first, "second": state.second.get() or 0}
 
 
-class Judged(wb.CoProcessFunction):
+class Judged(wb.functions.CoProcessFunction):
     """Counts the records of a key, and tells at the end what the rule for it says."""
 
-    rules = wb.BroadcastState(pa.int64(), pa.string())
-    count = wb.ValueState(pa.int64(), default=0)
+    rules = wb.state.BroadcastState(pa.int64(), pa.string())
+    count = wb.state.ValueState(pa.int64(), default=0)
 
     def process1(self, record, state, ctx):
         state.count += 1

@@ -26,7 +26,7 @@ class Placed:
     """
 
     stream: wb.Stream
-    window: wb.WindowAssigner
+    window: wb.windows.WindowAssigner
     query: str
     kind: str = "time"
 
@@ -61,7 +61,7 @@ def place(draft: Draft, drawn: Drawn, keys: tuple[str, ...], *, global_too: bool
     stream, table = drawn.stream, drawn.table
     if kind == "tumbling":
         offset = chance.choice((0, 0, size // 3))
-        window: wb.WindowAssigner = wb.tumbling(f"{size}us", offset=f"{offset}us")
+        window: wb.windows.WindowAssigner = wb.tumbling(f"{size}us", offset=f"{offset}us")
         return Placed(stream, window, starts(table, size, size, offset))
     if kind == "sliding":
         slide = max(chance.choice((size // 2, size // 3, size // 4 * 3, size // 2 * 3)), 1)
@@ -71,7 +71,7 @@ def place(draft: Draft, drawn: Drawn, keys: tuple[str, ...], *, global_too: bool
         return Placed(stream.with_columns(gap=gap), wb.session(column="gap"), sessions(table, keys, gap), "session")
     if kind == "session":
         return Placed(stream, wb.session(f"{size}us"), sessions(table, keys, str(size)), "session")
-    return Placed(stream, wb.global_window(), f"SELECT *, 0 AS _ws, 1 AS _we FROM {table}", "global")
+    return Placed(stream, wb.windows.global_window(), f"SELECT *, 0 AS _ws, 1 AS _we FROM {table}", "global")
 
 
 def starts(table: str, size: int, slide: int, offset: int) -> str:
@@ -125,7 +125,9 @@ def _heads(drawn: Drawn, keys: tuple[str, ...], placed: Placed) -> tuple[list[st
     return chosen, kinds
 
 
-def _evictor(draft: Draft, drawn: Drawn, keys: tuple[str, ...], placed: Placed) -> tuple[wb.Evictor | None, Placed]:
+def _evictor(
+    draft: Draft, drawn: Drawn, keys: tuple[str, ...], placed: Placed
+) -> tuple[wb.windows.Evictor | None, Placed]:
     if not draft.sometimes(0.4):
         return None, placed
     of = f"PARTITION BY {listed([*keys, '_ws', '_we'])}"
@@ -135,21 +137,21 @@ def _evictor(draft: Draft, drawn: Drawn, keys: tuple[str, ...], placed: Placed) 
             f"SELECT * FROM (SELECT *, row_number() OVER ({of} ORDER BY _n DESC, _i DESC) AS _back FROM "
             f"({placed.query.replace(f'FROM {drawn.table}', f'FROM {numbered(drawn.table)}')})) WHERE _back <= {last}"
         )
-        return wb.keep_last(last), replace(placed, query=query)
+        return wb.windows.keep_last(last), replace(placed, query=query)
     if placed.kind == "global":
         return None, placed
     span = draft.chance.choice((1, 2, 5)) * SECOND
     query = f"SELECT * FROM (SELECT *, max(_et) OVER ({of}) - _et AS _age FROM ({placed.query})) WHERE _age < {span}"
-    return wb.keep_since(f"{span}us"), replace(placed, query=query)
+    return wb.windows.keep_since(f"{span}us"), replace(placed, query=query)
 
 
 def _applied(
-    draft: Draft, drawn: Drawn, windowed: wb.WindowedStream, keys: tuple[str, ...], placed: Placed, note: str
+    draft: Draft, drawn: Drawn, windowed: wb.types.WindowedStream, keys: tuple[str, ...], placed: Placed, note: str
 ) -> Drawn:
     """A function of all records of a window; of windows with three records it says nothing, of others twice."""
     name, count, least, most = draft.chance.choice(drawn.of("int")), *(draft.fresh("m") for _ in range(3))
 
-    def spread(key: Any, window: wb.Window, records: pa.Table) -> Any:
+    def spread(key: Any, window: wb.windows.Window, records: pa.Table) -> Any:
         if len(records) == 3:
             return None
         ends = pc.min_max(records[name]).as_py()
@@ -180,12 +182,14 @@ def triggered(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     chance, placed = draft.chance, place(draft, drawn, keys, global_too=False)
     when = chance.choice(("processing", "event"))
     every = chance.choice((1, 7)) * (SECOND if when == "event" else 1_000)
-    trigger: Any = chance.choice((wb.early(f"{every}us", when), _AtMost(chance.randint(1, 3))))
+    trigger: Any = chance.choice((wb.triggers.early(f"{every}us", when), _AtMost(chance.randint(1, 3))))
     purging = draft.sometimes(0.5)
     if placed.kind == "session" and purging:
         purging = False  # when a session is told in pieces, each has the bounds of its time
-    windowed = placed.stream.key_by(*keys).window(placed.window, trigger=wb.purging(trigger) if purging else trigger)
-    stream = windowed.aggregate(**{number: wb.count(), values: wb.collect(name)})
+    windowed = placed.stream.key_by(*keys).window(
+        placed.window, trigger=wb.triggers.purging(trigger) if purging else trigger
+    )
+    stream = windowed.aggregate(**{number: wb.count(), values: wb.collect_list(name)})
     draft.story.append(f"   {windowed!r}".partition(";")[0] + f" of {drawn.table}, collect {name}")
     if purging:
         rows = draft.query(f"SELECT {listed(keys)}, make_timestamp(_ws::BIGINT), {name} FROM ({placed.query})")
@@ -205,22 +209,31 @@ def triggered(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return []
 
 
-class _AtMost(wb.Trigger):
+class _AtMost(wb.triggers.Trigger):
     """Fires at the end of the window, and whenever `n` more records are in it."""
 
     def __init__(self, n: int) -> None:
         self.n = n
 
-    def on_record(self, time_us: int, window: wb.Window, context: wb.TriggerContext) -> wb.Action:
+    def on_record(
+        self, time_us: int, window: wb.windows.Window, context: wb.triggers.TriggerContext
+    ) -> wb.triggers.Action:
         context.register_event_timer(window.end - 1)
         seen = context.state.get("seen", 0) + 1
         context.state["seen"] = 0 if seen >= self.n else seen
-        return wb.Action.FIRE if seen >= self.n else wb.Action.CONTINUE
+        return wb.triggers.Action.FIRE if seen >= self.n else wb.triggers.Action.CONTINUE
 
-    def on_event_time(self, time_us: int, window: wb.Window, context: wb.TriggerContext) -> wb.Action:
-        return wb.Action.FIRE if time_us == window.end - 1 else wb.Action.CONTINUE
+    def on_event_time(
+        self, time_us: int, window: wb.windows.Window, context: wb.triggers.TriggerContext
+    ) -> wb.triggers.Action:
+        return wb.triggers.Action.FIRE if time_us == window.end - 1 else wb.triggers.Action.CONTINUE
 
-    def on_merge(self, window: wb.Window, context: wb.TriggerContext, absorbed: Sequence[wb.TriggerContext]) -> None:
+    def on_merge(
+        self,
+        window: wb.windows.Window,
+        context: wb.triggers.TriggerContext,
+        absorbed: Sequence[wb.triggers.TriggerContext],
+    ) -> None:
         context.state["seen"] = context.state.get("seen", 0) + sum(one.state.get("seen", 0) for one in absorbed)
 
     def describe(self) -> str:

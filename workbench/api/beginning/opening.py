@@ -25,7 +25,7 @@ from workbench.runtime.storage import (
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
-from workbench.state import default_max_parallelism
+from workbench.state.key_groups import default_max_parallelism
 
 _FIRST_ID_MAX = 2**61
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from workbench.api.kept.journal import Journal
-from workbench.api.pictures.state_view import JobState, StateView, state_view
+from workbench.api.pictures.state_view import StateView, state_view
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.stepped.stepping import SteppingDriver
 from workbench.errors import JobError, SettingError
@@ -62,23 +62,37 @@ class JobHandle:
         return self._name
 
     @property
-    def state(self) -> JobState:
+    def state(self) -> str:
         """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
         FAILED, SUSPENDED (it stands by).
 
-        Called with the name of an operator it gives what that operator holds by key, to be asked while the job runs:
-        ``job.state("aggregate").get("JFK")``; see `StateView`.
-
-        Source: Flink's ``JobStatus``; what it gives by operator is Flink's queryable state.
+        Source: Flink's ``JobStatus``.
         """
-        return JobState(self._master.state, self._view)
+        return self._master.state
 
     @property
     def over(self) -> bool:
         """Whether it has ended for good."""
         return self._master.over
 
-    def _view(self, operator: str) -> StateView:
+    def operator_state(self, operator: str) -> StateView:
+        """What an operator of the running job holds by key: ``job.operator_state("aggregate").get("JFK")``.
+
+        Source: Flink's queryable state.
+
+        Args:
+            operator: its name.
+
+        Raises:
+            JobError: no such operator, or the job has ended.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"k": ["a"], "n": [1]}), rate=1)
+            >>> job = numbers.key_by("k").aggregate(total=wb.sum("n")).run("held")
+            >>> job.operator_state("aggregate")
+            StateView of 'aggregate'; get(k), keys(limit), size()
+            >>> _ = job.cancel()
+        """
         self._check_running()
         master = self._master
         return state_view(

@@ -14,7 +14,7 @@ from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.checkpoints.rescaling import check_rescalable
 from workbench.runtime.job.master import Master
 from workbench.runtime.settings.settings import TUNABLE, Settings
-from workbench.state import default_max_parallelism
+from workbench.state.key_groups import default_max_parallelism
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Snapshot:
         'CANCELED'
         >>> snapshot.name, snapshot.kind, snapshot.job
         ('now', 'savepoint', 'look')
-        >>> snapshot.state("counts").schema.names
+        >>> snapshot.operator_state("counts").schema.names
         ['user', 'count()']
         >>> sorted(snapshot.offsets)
         ['clicks']
@@ -135,7 +135,7 @@ class Snapshot:
             for uid, tables in rows.items()
         )
 
-    def state(self, uid: str, table: str | None = None) -> pa.Table:
+    def operator_state(self, uid: str, table: str | None = None) -> pa.Table:
         """A table of an operator's state, the rows of all its subtasks: key columns, then values.
 
         Source: F2-7.
@@ -331,7 +331,7 @@ def delete_savepoint(path: str | Path) -> None:
     Example:
         >>> try:
         ...     wb.delete_savepoint("checkpoints/savepoints/nothing")
-        ... except wb.CheckpointError as error:
+        ... except wb.errors.CheckpointError as error:
         ...     print(error)
         'checkpoints/savepoints/nothing' holds no complete savepoint: see wb.savepoints(checkpoint_dir)
     """

@@ -21,32 +21,8 @@ Wait = Callable[[threading.Event, float], bool]
 """Waits for an event, at most so many seconds."""
 
 
-class JobState(str):
-    """A job's state as text; called with an operator's name it gives the state of that operator."""
-
-    def __new__(cls, text: str, view: Callable[[str], StateView]) -> JobState:
-        """The text, and what makes the view of an operator."""
-        state = super().__new__(cls, text)
-        state._view = view
-        return state
-
-    _view: Callable[[str], StateView]
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """A copy is plain text: it goes to other processes and into messages, where there is no job to ask."""
-        return str, (str(self),)
-
-    def __call__(self, operator: str) -> StateView:
-        """What an operator of the running job holds by key.
-
-        Raises:
-            JobError: no such operator, or the job has ended.
-        """
-        return self._view(operator)
-
-
 class StateView:
-    """The state of one operator of a running job; made by ``Job.state``.
+    """The state of one operator of a running job; made by ``Job.operator_state``.
 
     Every answer is what the operator's owner found between two of its steps, so it is never half updated: all records
     before some record have been counted, and none after it. Records that wait in buffers are not in it yet.
@@ -55,7 +31,7 @@ class StateView:
 
     Example::
 
-        state = job.state("aggregate")
+        state = job.operator_state("aggregate")
         state.get("JFK")                 # {'flights': 1203, 'mean_delay': 12.4}, or None
         state.get(origin="JFK")
         state.keys(10); state.size(); state.items(10)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 
+from workbench.arguments import as_given
+from workbench.connectors.contract.base import Sink
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, expr, lit
 from workbench.operators.aggregates.window_functions import AnyAggregation
-from workbench.operators.contract.base import OperatorSpec
+from workbench.operators.contract.base import HasSideOutputs, OperatorSpec
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
@@ -22,15 +25,29 @@ Made = TypeVar("Made", bound=AnyAggregation)
 def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
     """The node of an operator; its errors get the user's line."""
     schemas = [item.schema for item in inputs]
+    with located(origin):
+        side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
+        return Node(spec, inputs, spec.output_schema(schemas), side, None, origin)
+
+
+def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:
+    """See `Stream.sink_to`."""
+    if not isinstance(sink, Sink):
+        raise PlanError(
+            f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')", origin=origin
+        )
+    with located(origin):
+        sink.check(end.schema)
+    return Node(sink, (end,), end.schema, {}, None, origin)
+
+
+@contextmanager
+def located(origin: Origin | None) -> Iterator[None]:
+    """Errors that are raised inside get the user's line, unless they have one."""
     try:
-        return Node(spec, inputs, spec.output_schema(schemas), dict(spec.side_schemas(schemas)), None, origin)
+        yield
     except WorkbenchError as error:
-        raise located(error, origin) from None
-
-
-def located(error: WorkbenchError, origin: Origin | None) -> WorkbenchError:
-    """The error with the user's line, unless it has one."""
-    return error if error.origin is not None else type(error)(error.message, origin=origin)
+        raise (error if error.origin is not None else type(error)(error.message, origin=origin)) from None
 
 
 def check_column(name: str, schema: pa.Schema, origin: Origin | None) -> None:
@@ -44,10 +61,8 @@ def expression(value: str | Expression | float | bool | None, origin: Origin | N
     if isinstance(value, Expression):
         return value
     if isinstance(value, str):
-        try:
+        with located(origin):
             return expr(value)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
     return lit(value)
 
 

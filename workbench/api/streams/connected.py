@@ -63,8 +63,8 @@ class ConnectedStreams:
         Example:
             >>> import pyarrow as pa
             >>> import workbench as wb
-            >>> class Matched(wb.CoProcessFunction):
-            ...     order = wb.ValueState(pa.string())
+            >>> class Matched(wb.functions.CoProcessFunction):
+            ...     order = wb.state.ValueState(pa.string())
             ...
             ...     def process1(self, order, state):
             ...         state.order = order["what"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.api.streams.building import expression, operator_node
-from workbench.durations import parse_duration
+from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
-from workbench.expressions import Expression
+from workbench.expressions import Expression, column_name
 from workbench.operators.event_time.timestamps import AssignTimestamps
 from workbench.operators.event_time.watermarks import (
     INGESTION,
@@ -24,7 +24,7 @@ from workbench.plan.logical import Input, Node
 from workbench.plan.watermark_strategy import WatermarkStrategy
 
 WatermarksLike = Watermarks | Callable[[], WatermarkGenerator] | None
-"""``wb.monotonous()``, ``wb.punctuated(...)``, a subclass of `WatermarkGenerator`, or None for a bound."""
+"""What `wb.watermarks` has, a subclass of `WatermarkGenerator`, or None for a bound."""
 
 
 def timestamped(
@@ -38,11 +38,11 @@ def timestamped(
 
 def watermark_strategy(
     event_time: object,
-    out_of_orderness: str,
+    out_of_orderness: Duration,
     watermarks: WatermarksLike,
-    idle_after: str | None,
+    idle_after: Duration | None,
     align: str | None = None,
-    max_drift: str | None = None,
+    max_drift: Duration | None = None,
 ) -> WatermarkStrategy:
     """The strategy for what a person wrote; see `Stream.from_table` and `Stream.assign_timestamps`.
 
@@ -73,7 +73,7 @@ def watermark_strategy(
 
 def event_time_column(event_time: EventTimeColumn) -> str | None:
     """The column that a source's reader takes event times from."""
-    return None if isinstance(event_time, EventTime) else event_time
+    return None if event_time is None or isinstance(event_time, EventTime) else column_name(event_time, "event_time")
 
 
 def _policy(bound_us: int, watermarks: WatermarksLike) -> Watermarks:
@@ -84,6 +84,6 @@ def _policy(bound_us: int, watermarks: WatermarksLike) -> Watermarks:
     if callable(watermarks):
         return Custom(watermarks)
     raise SettingError(
-        f"watermarks is {watermarks!r}: pass wb.monotonous(), wb.punctuated('column') or a subclass of"
-        " wb.WatermarkGenerator"
+        f"watermarks is {watermarks!r}: pass wb.watermarks.monotonous(), wb.watermarks.punctuated('column') or a"
+        " subclass of wb.watermarks.WatermarkGenerator"
     )

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from workbench.api.streams.building import expression, located, operator_node
 from workbench.arguments import as_given
-from workbench.durations import parse_duration
-from workbench.errors import PlanError, SettingError, WorkbenchError
+from workbench.durations import Duration, parse_duration
+from workbench.errors import PlanError, SettingError
 from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.async_lookup import AsyncLookup
@@ -25,7 +25,7 @@ from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
 from workbench.windows import WindowAssigner
 
-Times = tuple[str | timedelta, str | timedelta]
+Times = tuple[Duration, Duration]
 """The bounds of an interval, relative to a record's event time; they may be negative."""
 
 
@@ -40,7 +40,7 @@ def joined(
     origin: Origin | None,
 ) -> Node:
     """See `Stream.join`."""
-    try:
+    with located(origin):
         left_keys, right_keys = parse_on(on)
         columns = JoinColumns(left_keys, right_keys, how, suffix)
         if isinstance(right, pa.Table):
@@ -56,8 +56,6 @@ def joined(
                 "a join of two streams needs either window= or between=, which say how long records wait for a "
                 "partner: for example window=wb.tumbling('1h') or between=('-5min', '10min')"
             )
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     inputs = (by_keys(left, left_keys), by_keys(right, right_keys))
     return operator_node(spec, inputs, origin)
 
@@ -73,21 +71,19 @@ def looked_up(
     key: ColumnName | Sequence[ColumnName],
     schema: SchemaLike,
     concurrency: int,
-    timeout: str | timedelta,
+    timeout: Duration,
     ordered: bool,
     how: Literal["left", "inner"],
     origin: Origin | None,
 ) -> Node:
     """See `Stream.lookup_async`."""
-    try:
+    with located(origin):
         if how not in ("inner", "left"):
             raise SettingError(f"how is {how!r}: a lookup can be 'left' (nulls where nothing is known) or 'inner'")
         timeout_us = parse_duration(timeout, "timeout")
         spec = AsyncLookup(
             function, column_names(key, "key"), schema, concurrency, timeout_us, ordered, how == "inner", origin
         )
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     return operator_node(spec, (end,), origin)
 
 
@@ -95,10 +91,8 @@ def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, 
     """See `Stream.split`: the rest is the main output, the others are side outputs."""
     if rest in conditions:
         raise PlanError(f"split has a condition named {rest!r}, like the rest: pass another rest=", origin=origin)
-    try:
+    with located(origin):
         spec = Split(tuple((name, expression(value, origin)) for name, value in conditions.items()), origin)
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     return operator_node(spec, (end,), origin)
 
 
@@ -108,7 +102,7 @@ def _bounds(between: Times) -> tuple[int, int]:
     return _bound(between[0]), _bound(between[1])
 
 
-def _bound(value: str | timedelta) -> int:
+def _bound(value: Duration) -> int:
     """Microseconds in a duration that may be negative."""
     if isinstance(value, str) and value.strip().startswith("-"):
         return -parse_duration(value.strip().removeprefix("-"), "between")

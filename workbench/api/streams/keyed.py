@@ -10,7 +10,7 @@ import pyarrow as pa
 from workbench.api.streams.building import named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
 from workbench.api.streams.windowed import WindowedStream
-from workbench.durations import parse_duration
+from workbench.durations import Duration
 from workbench.operators.aggregates.aggregate import RollingAggregate
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.reduce import Reduce
@@ -21,7 +21,9 @@ from workbench.operators.process.process import Process, StateBackend
 from workbench.operators.process.process_function import ProcessFunction, Rows
 from workbench.origin import Origin, caller
 from workbench.state.descriptors import Descriptor
-from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import Schedule, TimeKind
+from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
@@ -49,7 +51,7 @@ class KeyedStream:
         window: WindowAssigner,
         *,
         time: TimeKind = "event",
-        allowed_lateness: str = "0s",
+        allowed_lateness: Duration = "0s",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> WindowedStream:
@@ -58,26 +60,33 @@ class KeyedStream:
         Source: F1-6 to F1-10; Flink's ``window``, with its assigner, trigger and evictor.
 
         Args:
-            window: for example ``wb.tumbling("1h")``, or a `wb.WindowAssigner` of your own.
+            window: for example ``wb.tumbling("1h")``, or a `wb.windows.WindowAssigner` of your own.
             time: ``"event"``: a record's event time; ``"processing"``: the clock's when the record gets here.
             allowed_lateness: how long after its end a window takes further records, such as ``"1h"``; each makes it
                 fire again with the corrected result. Records that come later still go to the side output ``"late"``.
-            trigger: when windows fire, for example ``wb.early("1min")``, or a `wb.Trigger` of your own; None: once, at
-                their end.
-            evictor: which of a window's records stay when it fires, for example ``wb.keep_last(100)``, or a
-                `wb.Evictor` of your own; None: all.
+            trigger: when windows fire, for example ``wb.triggers.early("1min")``, or a `wb.triggers.Trigger` of your
+                own; None: once, at their end.
+            evictor: which of a window's records stay when it fires, for example ``wb.windows.keep_last(100)``, or a
+                `wb.windows.Evictor` of your own; None: all.
 
         Raises:
             SettingError: a lateness that is no duration, or settings that do not go together.
 
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "a"], "t": [0, 1]}), event_time="t")
-            >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=wb.early("1min"))
+            >>> early = wb.triggers.early("1min")
+            >>> clicks.key_by("user").window(wb.session("30min"), allowed_lateness="1h", trigger=early)
             WindowedStream by user, session 30min, lateness 1h, early 1min; aggregate(...) or apply(...) comes next
         """
-        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
-        keys = self._keys
-        return WindowedStream(self._stream, keys, window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+        return WindowedStream(
+            self._stream,
+            self._keys,
+            window,
+            allowed_lateness=allowed_lateness,
+            time=time,
+            trigger=trigger,
+            evictor=evictor,
+        )
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
@@ -142,7 +151,7 @@ class KeyedStream:
                 gives has the event time of the one that it is called for.
             schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name.
             state: of a plain function, by name: Arrow types (None is read as long as nothing was written) or
-                descriptors such as ``wb.ValueState(pa.int64(), default=0)``.
+                descriptors such as ``wb.state.ValueState(pa.int64(), default=0)``.
             side_outputs: schema of each side output by its tag: ``ctx.output(tag, record)`` sends to it, and
                 ``side_output(tag)`` of the resulting stream reads it.
             state_backend: ``"memory"``, or ``"disk"`` for more state than memory holds (needs the extra
@@ -163,7 +172,7 @@ class KeyedStream:
             >>> sums = numbers.key_by("parity").process(
             ...     running,
             ...     {"parity": pa.string(), "total": pa.int64()},
-            ...     state={"total": wb.ValueState(pa.int64(), default=0)},
+            ...     state={"total": wb.state.ValueState(pa.int64(), default=0)},
             ... )
         """
         origin = caller()

@@ -12,7 +12,7 @@ from workbench.arguments import as_given
 from workbench.connectors.contract.base import Source
 from workbench.connectors.live.hybrid_source import HybridSource
 from workbench.connectors.replay.log import ReplayLog
-from workbench.errors import HistoryError, PlanError, WorkbenchError
+from workbench.errors import HistoryError, PlanError
 from workbench.operators.functions.dead_letters import keeps_dead_letters, side_schemas
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
@@ -33,10 +33,8 @@ def source_input(source: Source, strategy: WatermarkStrategy, parallelism: int |
     if not len(source.schema):
         raise PlanError(f"the {source.kind} has no columns, so it has no records: give it one at least", origin=origin)
     tells = source.event_time is not None or strategy.by_ingestion
-    try:
+    with located(origin):
         strategy.watermarks.create(source.schema)
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     letters = side_schemas(source.on_error) if keeps_dead_letters(source) else {}
     watermarks = strategy if tells else None
     return Input(Node(source, (), source.schema, letters, watermarks, origin, parallelism=parallelism))
@@ -63,10 +61,8 @@ def hybrid_input(history: Node, live: Node) -> Input:
             f"the history tells event time {ways[0]} and the live source {ways[1]}: tell it alike in both",
             origin=origin,
         )
-    try:
+    with located(origin):
         source = HybridSource(cast("Source", history.spec), cast("Source", live.spec))
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     return Input(Node(source, (), source.schema, side_schemas(source.on_error), live.watermarks, origin))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 from workbench.api.job.job import Job
 from workbench.api.running.collecting import collected, printed
 from workbench.api.running.pipeline import Pipeline, with_the_settings_of
-from workbench.api.streams.building import check_column, expression, located, operator_node
+from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
 from workbench.api.streams.joining import joined, looked_up, split_up
@@ -25,7 +24,7 @@ from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
 from workbench.api.streams.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
 from workbench.api.streams.windowed import LATE, WindowedStream
-from workbench.arguments import as_given, whole_number
+from workbench.arguments import as_given, true_or_false, whole_number
 from workbench.connectors.contract.base import Sink
 from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
@@ -36,16 +35,16 @@ from workbench.connectors.replay.log import ReplayLog
 from workbench.connectors.replay.source import ReplaySource
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.connectors.tables.table_source import TableSource
-from workbench.durations import parse_duration, parse_speed
-from workbench.errors import PlanError, SettingError, WorkbenchError, unknown
-from workbench.expressions import ColumnName, Expression, column_names
+from workbench.durations import Duration, parse_duration, parse_speed
+from workbench.errors import PlanError, SettingError, unknown
+from workbench.expressions import ColumnName, Expression, column_name, column_names
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.functions.dead_letters import OnError
-from workbench.operators.functions.user_function import Record, SchemaLike
+from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.columns import How, On, parse_on
-from workbench.operators.stateless.flat_map import FlatMap
+from workbench.operators.stateless.map import FlatMap, Map
 from workbench.operators.stateless.map_batches import MapBatches
 from workbench.operators.stateless.union import Union
 from workbench.operators.stateless.with_columns import WithColumns
@@ -53,7 +52,9 @@ from workbench.origin import Origin, caller
 from workbench.plan.logical import ExchangeKind, Input, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.runtime.settings.restart_strategies import no_restart
-from workbench.windows import Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import Schedule, TimeKind
+from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
     from workbench.spark.history import History
@@ -109,11 +110,11 @@ class Stream:
         history: History | ReplayLog | str | Path,
         *,
         speed: str | float = "max",
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
 
@@ -148,12 +149,12 @@ class Stream:
         table: pa.Table,
         *,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Stream the rows of an Arrow table in order.
 
@@ -161,13 +162,13 @@ class Stream:
 
         Args:
             table: the rows.
-            event_time: column that carries event time (timestamp, date or int64 microseconds), ``wb.INGESTION`` for
-                the time at which a record is read, or None. A record whose event time is null goes on without one; one
-                that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or is a dead letter where
-                the source has ``on_error="dead_letter"``.
+            event_time: column that carries event time (timestamp, date or int64 microseconds),
+                ``wb.watermarks.INGESTION`` for the time at which a record is read, or None. A record whose event time
+                is null goes on without one; one that is more than 2**61 microseconds (73,000 years) from 1970 fails the
+                job, or is a dead letter where the source has ``on_error="dead_letter"``.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
-                `wb.WatermarkGenerator`.
+            watermarks: how event time is told instead: ``wb.watermarks.monotonous()``,
+                ``wb.watermarks.punctuated(...)`` or a subclass of `wb.watermarks.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
             align: name of a group of sources that wait for one another: one that is ahead of the others' event time
@@ -194,13 +195,13 @@ class Stream:
         schema: SchemaLike,
         *,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         limit: int | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
     ) -> Stream:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
 
@@ -240,12 +241,12 @@ class Stream:
         *,
         format: FormatName | None = None,
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         rate: float | None = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
@@ -288,13 +289,13 @@ class Stream:
         format: LineFormat = "text",
         delimiter: str = "\n",
         retries: int | None = 0,
-        retry_delay: str = "500ms",
+        retry_delay: Duration = "500ms",
         event_time: EventTimeColumn = None,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
         align: str | None = None,
-        max_drift: str | None = None,
+        max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
@@ -321,7 +322,7 @@ class Stream:
 
         Example::
 
-            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.INGESTION)
+            lines = wb.Stream.from_socket("localhost", 9999, event_time=wb.watermarks.INGESTION)
         """
         source = SocketSource(
             host,
@@ -369,6 +370,7 @@ class Stream:
     def filter(
         self,
         *conditions: str | Expression | Callable[..., bool | None],
+        columns: ColumnName | Sequence[ColumnName] | None = None,
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
@@ -379,13 +381,15 @@ class Stream:
         Source: E1 (grep); Flink's ``filter``.
 
         Args:
-            conditions: expressions, or one Python function of columns by their names: ``def late(dep_delay)``.
+            conditions: expressions, or one Python function, which gives True, False or None. It gets the record (a
+                dict), or the values of `columns`.
+            columns: what the function takes instead of the record; see `map`.
             compiled: make the function machine code; see `map`.
             on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
 
         Raises:
             ExpressionError: an unknown column, or no condition.
-            PlanError: no condition, or a function whose parameters are no columns or that cannot be compiled.
+            PlanError: no condition, or a function that takes other arguments or cannot be compiled.
             RecordError: while running, when a function fails; with the record.
 
         Example:
@@ -393,8 +397,10 @@ class Stream:
             >>> job = numbers.filter("n > 1").sink_to(wb.TableSink("large")).run("filter")
             >>> job.wait("60s"), job.table()["n"].to_pylist()
             ('FINISHED', [3])
+            >>> numbers.filter(lambda n: n is not None and n > 1, columns="n").collect()["n"].to_pylist()
+            [3]
         """
-        return self._made(filtered(self._end, conditions, compiled, on_error, caller()))
+        return self._made(filtered(self._end, conditions, columns, compiled, on_error, caller()))
 
     def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
@@ -457,7 +463,7 @@ class Stream:
         """
         return self._made(without(self._end, column_names(columns, "drop"), caller()))
 
-    def rename(self, names: Mapping[str, str]) -> Stream:
+    def rename(self, names: Mapping[ColumnName, str] | Mapping[str, str]) -> Stream:
         """Give columns other names; they keep their places.
 
         Source: Polars' ``rename``; Spark's ``withColumnsRenamed``.
@@ -480,56 +486,70 @@ class Stream:
         function: Callable[..., Any],
         schema: SchemaLike | None = None,
         *,
+        columns: ColumnName | Sequence[ColumnName] | None = None,
         keep: ColumnName | Sequence[ColumnName] = (),
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
         """Turn each record into another with a Python function.
 
+        The function gets the record and returns a record, each a dict. With `columns` it gets the values of these
+        columns as its arguments, in that order, and returns the value of the declared column, or a tuple with a value
+        for each. In both, a null is None, and an instant is a ``datetime`` with the zone of its column, if it has one.
+
         Source: F1-4; Flink's ``map``.
 
         Args:
-            function: from a record (a dict) to a record; or of columns, when its parameters are named like columns, as
-                in ``def fare(distance, minutes)``: then it gives the value of the declared column, or a tuple with a
-                value for each, and gets whole microseconds (since 1970) for instants and durations. It is not called
-                where one of its columns is null: what it would have given is null.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
-            keep: for a function of columns, the input columns that come first in the output, unchanged.
-            compiled: make a function of columns machine code. It takes and gives integers, floats, booleans, instants
-                and durations; computes with int64 and float64; and whole numbers beyond int64 wrap around. What it
-                reads from outside, such as a global number, stays as it is now.
+            function: of the record, or of the values of `columns`.
+            schema: of what it returns, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+            columns: what the function takes instead of the record: ``"minutes"``, ``["distance", "minutes"]``.
+            keep: input columns that come first in the output, unchanged.
+            compiled: make a function of columns machine code. It takes and returns integers, floats and booleans,
+                computes with int64 and float64, and whole numbers beyond int64 wrap around. Instants and durations are
+                whole microseconds (since 1970). It is not called where one of its columns is null: the result is null.
+                What it reads from outside, such as a global number, stays as it is now.
             on_error: what becomes of a record for which the function raises or returns something else: ``"fail"`` fails
-                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A function of
-                columns is then called again for some of the records that came with it.
+                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A compiled
+                function is then called again for some of the records that came with it.
 
         Raises:
-            PlanError: the function does not fit the columns, or cannot be compiled; with its line and the reason.
+            PlanError: the function takes other arguments, or cannot be compiled; with its line and the reason.
             RecordError: while running, for such a record, unless it becomes a dead letter.
 
         Example:
             >>> def fare(distance, minutes):
             ...     return distance * 1.2 + minutes * 0.3
             >>> trips = wb.Stream.from_table(pa.table({"cab": ["a"], "distance": [8.5], "minutes": [20]}))
-            >>> trips.map(fare, {"fare": pa.float64()}, keep=["cab"], compiled=True).columns
+            >>> money = {"fare": pa.float64()}
+            >>> trips.map(fare, money, columns=["distance", "minutes"], keep="cab", compiled=True).columns
             ['cab', 'fare']
+            >>> trips.map(lambda record: {"fare": fare(record["distance"], record["minutes"])}, money).columns
+            ['fare']
         """
-        return self._made(mapped(self._end, function, schema, keep, compiled, on_error, caller()))
+        return self._made(mapped(Map, self._end, function, schema, columns, keep, compiled, on_error, caller()))
 
     def flat_map(
-        self, function: Callable[[Record], Iterable[Record]], schema: SchemaLike, *, on_error: OnError = "fail"
+        self,
+        function: Callable[..., Iterable[Any]],
+        schema: SchemaLike,
+        *,
+        columns: ColumnName | Sequence[ColumnName] | None = None,
+        keep: ColumnName | Sequence[ColumnName] = (),
+        on_error: OnError = "fail",
     ) -> Stream:
         """Turn each record into any number of records with a Python function.
 
         Source: F1-4; Flink's ``flatMap``.
 
         Args:
-            function: from a record (a dict) to any number of records: a list, a generator, or nothing. Each has the
-                event time of the record that it was called for.
+            function: of the record, or of the values of `columns`, as for `map`. It returns any number of what that of
+                `map` returns: a list, a generator, or nothing in them. Each has the event time of the record.
             schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            columns, keep: as for `map`.
             on_error: what becomes of a record with which it fails; see `map`. Nothing of what it gave is kept.
 
         Raises:
-            PlanError: no schema that can be used.
+            PlanError: no schema that can be used, or a function that takes other arguments.
             RecordError: while it runs, when the function fails or returns something else; with the record.
 
         Example:
@@ -539,16 +559,17 @@ class Stream:
             >>> job = words.sink_to(wb.TableSink("words")).run("flat_map")
             >>> job.wait("60s"), job.table()["word"].to_pylist()
             ('FINISHED', ['a', 'b'])
+            >>> lines.flat_map(str.split, schema, columns="line").collect()["word"].to_pylist()
+            ['a', 'b']
         """
-        origin = caller()
-        return self._followed_by(FlatMap(function, schema, origin, on_error), origin)
+        return self._made(mapped(FlatMap, self._end, function, schema, columns, keep, False, on_error, caller()))
 
     def map_batches(
         self,
         function: Callable[[pa.RecordBatch], pa.RecordBatch],
         schema: SchemaLike | None = None,
         *,
-        event_time: str | None = None,
+        event_time: ColumnName | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
         """Turn each Arrow batch into another.
@@ -575,7 +596,8 @@ class Stream:
             ['n']
         """
         origin = caller()
-        return self._followed_by(MapBatches(function, schema, event_time, origin, on_error), origin)
+        times = None if event_time is None else column_name(event_time, "event_time")
+        return self._followed_by(MapBatches(function, schema, times, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and of others with the same columns.
@@ -639,7 +661,7 @@ class Stream:
         window: WindowAssigner,
         *,
         time: TimeKind = "event",
-        allowed_lateness: str = "0s",
+        allowed_lateness: Duration = "0s",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> WindowedStream:
@@ -660,8 +682,9 @@ class Stream:
             >>> job.wait("60s"), job.table()["n"].to_pylist()
             ('FINISHED', [2, 1])
         """
-        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
-        return WindowedStream(self, (), window, lateness_us, time=time, trigger=trigger, evictor=evictor)
+        return KeyedStream(self, ()).window(
+            window, time=time, allowed_lateness=allowed_lateness, trigger=trigger, evictor=evictor
+        )
 
     # streams that meet and part -----------------------------------------------------------------------------------
 
@@ -679,7 +702,7 @@ class Stream:
         other: Stream,
         on: On,
         *,
-        between: tuple[str | timedelta, str | timedelta],
+        between: tuple[Duration, Duration],
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream: ...
@@ -690,7 +713,7 @@ class Stream:
         on: On,
         *,
         window: WindowAssigner | None = None,
-        between: tuple[str | timedelta, str | timedelta] | None = None,
+        between: tuple[Duration, Duration] | None = None,
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream:
@@ -759,10 +782,8 @@ class Stream:
         origin = caller()
         if not isinstance(other, Stream):
             raise PlanError(f"connect got {type(other).__name__}: pass a stream", origin=origin)
-        try:
+        with located(origin):
             left_keys, right_keys = ((), ()) if on is None else parse_on(on)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
         return ConnectedStreams(self, other, left_keys, right_keys)
 
     def lookup_async(
@@ -772,7 +793,7 @@ class Stream:
         key: ColumnName | Sequence[ColumnName],
         schema: SchemaLike,
         concurrency: int = 16,
-        timeout: str | timedelta = "5s",
+        timeout: Duration = "5s",
         ordered: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Stream:
@@ -896,9 +917,9 @@ class Stream:
         self,
         event_time: str | Expression | EventTime,
         *,
-        out_of_orderness: str = "0s",
+        out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
-        idle_after: str | None = None,
+        idle_after: Duration | None = None,
     ) -> Stream:
         """Give the records new event times, and tell event time anew from here on.
 
@@ -907,13 +928,13 @@ class Stream:
         Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
 
         Args:
-            event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.INGESTION`` for the
-                time at which a record comes here. Null means none, and what is more than 2**61 microseconds (73,000
-                years) from 1970 fails the job: ``"nullif(valid_until, 9223372036854775807)"`` makes null of what
-                stands for ever.
+            event_time: a column or expression (timestamp, date or int64 microseconds), or
+                ``wb.watermarks.INGESTION`` for the time at which a record comes here. Null means none, and what is more
+                than 2**61 microseconds (73,000 years) from 1970 fails the job:
+                ``"nullif(valid_until, 9223372036854775807)"`` makes null of what stands for ever.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: instead of that bound, ``wb.monotonous()``, ``wb.punctuated(...)`` or a
-                `wb.WatermarkGenerator`.
+            watermarks: instead of that bound, ``wb.watermarks.monotonous()``, ``wb.watermarks.punctuated(...)`` or a
+                `wb.watermarks.WatermarkGenerator`.
             idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
                 time back; say it where some subtasks may get no records.
 
@@ -932,17 +953,27 @@ class Stream:
 
     # who gets a record --------------------------------------------------------------------------------------------
 
-    def rebalance(self) -> Stream:
+    def rebalance(self, *, local: bool = False) -> Stream:
         """Send the records to the next operator's subtasks in turn (F1-3).
 
-        Source: Flink's ``rebalance``.
+        Source: Flink's ``rebalance`` and, of a sender's own share of the subtasks, its ``rescale``.
+
+        Args:
+            local: to the sender's own share of the next operator's subtasks alone, which needs fewer channels.
+
+        Raises:
+            SettingError: `local` is neither True nor False.
 
         Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).rebalance().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=3).channels  # from each source to each filter
-            9
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2)
+            >>> pipeline = numbers.rebalance().filter("n > 0").sink_to(wb.DiscardSink())
+            >>> pipeline.explain(parallelism=4).channels  # from each source to each filter
+            8
+            >>> pipeline = numbers.rebalance(local=True).filter("n > 0").sink_to(wb.DiscardSink())
+            >>> pipeline.explain(parallelism=4).channels  # each source has two filters
+            4
         """
-        return self._spread("rebalance")
+        return self._spread("local rebalance" if true_or_false(local, "local") else "rebalance")
 
     def broadcast(self) -> Stream:
         """Send every record to every subtask of the next operator (F1-3).
@@ -956,18 +987,6 @@ class Stream:
             ('FINISHED', [7, 7, 7])
         """
         return self._spread("broadcast")
-
-    def rescale(self) -> Stream:
-        """Send the records in turn to the sender's own share of the next operator's subtasks: fewer channels (F1-3).
-
-        Source: Flink's ``rescale``.
-
-        Example:
-            >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).with_parallelism(2).rescale().filter("n > 0")
-            >>> stream.sink_to(wb.DiscardSink()).explain(parallelism=4).channels  # each source has two filters
-            4
-        """
-        return self._spread("rescale")
 
     def shuffle(self) -> Stream:
         """Send each record to a random subtask of the next operator (F1-3).
@@ -1080,17 +1099,7 @@ class Stream:
             >>> wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("numbers"))
             Pipeline: table -> numbers
         """
-        origin = caller()
-        if not isinstance(sink, Sink):
-            raise PlanError(
-                f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')",
-                origin=origin,
-            )
-        try:
-            sink.check(self._end.schema)
-        except WorkbenchError as error:
-            raise located(error, origin) from None
-        return Pipeline((Node(sink, (self._end,), self._end.schema, {}, None, origin),))
+        return Pipeline((sink_node(sink, self._end, caller()),))
 
     @with_the_settings_of(Pipeline.run)
     def run(self, name: str = "job", **settings: Any) -> Job:
@@ -1112,7 +1121,7 @@ class Stream:
         """
         return self.sink_to(TableSink(name)).run(name, **settings)
 
-    def collect(self, limit: int = 1_000, *, timeout: str = "60s") -> pa.Table:
+    def collect(self, limit: int = 1_000, *, timeout: Duration = "60s") -> pa.Table:
         """The first rows of the stream, to look at them: runs a job for it, and ends it.
 
         Source: Spark's ``take``; nothing is committed, and windows fire as they do in any job.
@@ -1140,7 +1149,7 @@ class Stream:
             parse_duration(timeout, "timeout"),
         )
 
-    def show(self, limit: int = 10, *, timeout: str = "60s") -> None:
+    def show(self, limit: int = 10, *, timeout: Duration = "60s") -> None:
         """Print the first rows of the stream; see `collect`.
 
         Source: Spark's ``show``.

@@ -10,15 +10,14 @@ import pyarrow as pa
 from workbench.api.beginning.preparing import compiling
 from workbench.api.streams.building import check_column, expression, located, operator_node
 from workbench.arguments import as_given, true_or_false
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import PlanError
 from workbench.expressions import ColumnName, Expression, col, column_names
-from workbench.operators.functions.column_function import ColumnFunction, takes_columns
+from workbench.operators.functions.called_function import CalledFunction
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.stateless.filter import Filter
 from workbench.operators.stateless.filter_function import FilterFunction
 from workbench.operators.stateless.map import Map
-from workbench.operators.stateless.map_columns import MapColumns
 from workbench.operators.stateless.select import Select
 from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
@@ -28,6 +27,7 @@ from workbench.plan.partitioner import Partitioner
 def filtered(
     end: Input,
     conditions: Sequence[str | Expression | Callable[..., bool | None]],
+    columns: ColumnName | Sequence[ColumnName] | None,
     compiled: bool,
     on_error: OnError,
     origin: Origin | None,
@@ -38,8 +38,15 @@ def filtered(
     true_or_false(compiled, "compiled")
     first, *more = conditions
     if not more and callable(first) and not isinstance(first, Expression):
-        function = ColumnFunction("filter", first, compiled, origin)
-        return _of_columns(FilterFunction(function, on_error=on_error), end, origin)
+        taken = None if columns is None else column_names(columns, "columns")
+        function = CalledFunction("filter", first, taken, compiled, on_error, origin)
+        return _calling(FilterFunction(function), function, end, origin)
+    if columns is not None:
+        raise PlanError(
+            f"columns is {as_given(columns)}, which says what a function takes: an expression names its own, so leave "
+            "out columns",
+            origin=origin,
+        )
     if on_error != "fail":
         raise PlanError(
             "no record fails an expression: what has no result is null, and is not kept; leave out on_error",
@@ -47,8 +54,7 @@ def filtered(
         )
     if compiled:
         raise PlanError(
-            "filter compiles functions, such as def late(dep_delay); expressions run compiled as they are: leave "
-            "out compiled=True",
+            "filter compiles functions of columns; expressions run compiled as they are: leave out compiled=True",
             origin=origin,
         )
     whole = expression(_no_function(first, origin), origin)
@@ -92,34 +98,33 @@ def without(end: Input, columns: Sequence[str], origin: Origin | None) -> Node:
     return selected(end, left, {}, origin)
 
 
-def renamed(end: Input, names: Mapping[str, str], origin: Origin | None) -> Node:
+def renamed(end: Input, names: Mapping[ColumnName, str] | Mapping[str, str], origin: Origin | None) -> Node:
     """See `Stream.rename`."""
     if not isinstance(names, Mapping):
         raise PlanError(f"rename is {as_given(names)}: write new names by old ones, {{'old': 'new'}}", origin=origin)
-    for name in names:
+    new = dict(zip(column_names(tuple(names), "rename"), names.values(), strict=True))
+    for name in new:
         check_column(name, end.schema, origin)
-    chosen = tuple((names.get(name, name), col(name)) for name in end.schema.names)
+    chosen = tuple((new.get(name, name), col(name)) for name in end.schema.names)
     return operator_node(Select(chosen, origin), (end,), origin)
 
 
 def mapped(
+    kind: type[Map],
     end: Input,
     function: Callable[..., Any],
     schema: SchemaLike | None,
+    columns: ColumnName | Sequence[ColumnName] | None,
     keep: ColumnName | Sequence[ColumnName],
     compiled: bool,
     on_error: OnError,
     origin: Origin | None,
 ) -> Node:
-    """See `Stream.map`."""
-    keeps = isinstance(keep, Expression) or bool(keep)
-    if not (true_or_false(compiled, "compiled") or keeps or takes_columns(function, end.schema)):
-        return operator_node(Map(function, schema, origin, on_error), (end,), origin)
-    of_columns = ColumnFunction("map", function, compiled, origin)
-    if not isinstance(keep, Expression | Sequence):
-        raise PlanError(f"keep is {as_given(keep)}: name the columns to keep, such as ['cab']", origin=origin)
-    spec = MapColumns(of_columns, schema, column_names(keep, "keep"), on_error=on_error)
-    return _of_columns(spec, end, origin)
+    """See `Stream.map` and `Stream.flat_map`."""
+    taken = None if columns is None else column_names(columns, "columns")
+    kept = column_names(keep, "keep")
+    spec = kind(function, schema, taken, kept, true_or_false(compiled, "compiled"), origin, on_error)
+    return _calling(spec, spec.called, end, origin)
 
 
 def custom_partitioner(
@@ -127,15 +132,13 @@ def custom_partitioner(
 ) -> Partitioner:
     """See `Stream.partition_by`."""
     partitioner = Partitioner(expression(target, origin) if isinstance(target, str) else target, origin)
-    try:
+    with located(origin):
         partitioner.compiled(schema)
-    except WorkbenchError as error:
-        raise located(error, origin) from None
     return partitioner
 
 
-def _of_columns(spec: MapColumns | FilterFunction, end: Input, origin: Origin | None) -> Node:
-    if not spec.function.compiled:
+def _calling(spec: Map | FilterFunction, called: CalledFunction, end: Input, origin: Origin | None) -> Node:
+    if not called.compiled:
         return operator_node(spec, (end,), origin)
-    with compiling(spec.describe()):
+    with compiling(called.name):
         return operator_node(spec, (end,), origin)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.api.streams.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
-from workbench.errors import WorkbenchError
+from workbench.durations import Duration, parse_duration
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
 from workbench.operators.contract.base import OperatorSpec
@@ -18,7 +18,9 @@ from workbench.operators.windows.apply import Applied, WindowApply
 from workbench.operators.windows.settings import WindowSettings
 from workbench.origin import Origin, caller
 from workbench.plan.logical import Input
-from workbench.windows import AT_END, Evictor, Schedule, TimeKind, Trigger, WindowAssigner
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import AT_END, Schedule, TimeKind
+from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
@@ -36,7 +38,7 @@ class WindowedStream:
         stream: the records.
         keys: the key columns; none: all records are one group, and one subtask handles them.
         window: which windows a record belongs to.
-        allowed_lateness_us: how long after its end a window takes further records.
+        allowed_lateness: how long after its end a window takes further records.
         time: what a record's time is.
         trigger: when windows fire; None: at their end.
         evictor: which records of a window stay when it fires; None: all.
@@ -51,19 +53,18 @@ class WindowedStream:
         stream: Stream,
         keys: Sequence[str],
         window: WindowAssigner,
-        allowed_lateness_us: int = 0,
         *,
+        allowed_lateness: Duration = "0s",
         time: TimeKind = "event",
         trigger: Schedule | Trigger | None = None,
         evictor: Evictor | None = None,
     ) -> None:
         self._stream = stream
         self._keys = tuple(keys)
-        try:
+        lateness_us = parse_duration(allowed_lateness, "allowed_lateness")
+        with located(caller()):
             when = AT_END if trigger is None else trigger
-            self._settings = WindowSettings(window, time, allowed_lateness_us, when, evictor)
-        except WorkbenchError as error:
-            raise located(error, caller()) from None
+            self._settings = WindowSettings(window, time, lateness_us, when, evictor)
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
@@ -73,8 +74,8 @@ class WindowedStream:
         """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates.
 
         Of count windows the bounds are positions among the key's records; the global window has none. Counts, sums,
-        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect`` among
-        them, or an evictor, the window keeps its records until it ends.
+        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect_list``
+        among them, or an evictor, the window keeps its records until it ends.
 
         Source: F1-7; Flink's ``aggregate``.
 
@@ -89,7 +90,8 @@ class WindowedStream:
             >>> import pyarrow as pa
             >>> import workbench as wb
             >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
-            >>> stream.key_by("k").window(wb.count_tumbling(4)).aggregate(n=wb.count(), mid=wb.median("v")).columns
+            >>> fours = stream.key_by("k").window(wb.windows.count_tumbling(4))
+            >>> fours.aggregate(n=wb.count(), mid=wb.median("v")).columns
             ['k', 'window_start', 'window_end', 'n', 'mid']
         """
         origin = caller()
@@ -114,8 +116,8 @@ class WindowedStream:
 
         Args:
             function: ``function(key, window, records)``: the key's value (a tuple of several, None without keys), the
-                `wb.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record (a dict),
-                several, or None.
+                `wb.windows.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record
+                (a dict), several, or None.
             schema: of what it returns; the keys, ``window_start`` and ``window_end`` are put before it.
 
         Raises:
@@ -129,7 +131,7 @@ class WindowedStream:
             ...     values = records["v"].to_pylist()
             ...     return {"spread": max(values) - min(values)}
             >>> stream = wb.Stream.from_table(pa.table({"k": ["a"], "v": [1]}))
-            >>> stream.key_by("k").window(wb.count_tumbling(4)).apply(spread, {"spread": pa.int64()}).columns
+            >>> stream.key_by("k").window(wb.windows.count_tumbling(4)).apply(spread, {"spread": pa.int64()}).columns
             ['k', 'window_start', 'window_end', 'spread']
         """
         origin = caller()

@@ -8,7 +8,7 @@ would have them, so a column's width in memory does not change a result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from linecache import getline
@@ -95,39 +95,40 @@ class RowFunction:
     the function was compiled. So nothing of it is cached on disk, nor kept longer than this object.
 
     Args:
-        function: of values by name; a plain function, or one that numba compiles already.
+        function: of values; a plain function, or one that numba compiles already.
 
     Example:
-        >>> loop = RowFunction(lambda n, by=2: n * by).compile({"n": np.dtype(np.int32)})
+        >>> loop = RowFunction(lambda n, by=2: n * by).compile([np.dtype(np.int32)])
         >>> loop([np.array([3, 4], np.int32)])[0][0].tolist()
         [6, 8]
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._loops: dict[tuple[tuple[str, np.dtype[Any]], ...], RowLoop] = {}
+        self._loops: dict[tuple[np.dtype[Any], ...], RowLoop] = {}
 
-    def compile(self, columns: Mapping[str, np.dtype[Any]]) -> RowLoop:
-        """The loop over columns of these types, by the parameters that take them; others have their defaults.
+    def compile(self, columns: Sequence[np.dtype[Any]]) -> RowLoop:
+        """The loop over columns of these types, in the order of the parameters; others have their defaults.
 
         Raises:
             NotCompilableError: with numba's reason.
         """
-        made_for = tuple(columns.items())
+        made_for = tuple(columns)
         if made_for not in self._loops:
-            self._loops[made_for] = self._compiled(columns)
+            self._loops[made_for] = self._compiled(made_for)
         return self._loops[made_for]
 
-    def _compiled(self, columns: Mapping[str, np.dtype[Any]]) -> RowLoop:
+    def _compiled(self, columns: Sequence[np.dtype[Any]]) -> RowLoop:
         if is_jitted(self._function):
             function: Any = self._function
         elif isinstance(self._function, FunctionType):
             function = njit(nogil=True)(self._function)
         else:
             raise NotCompilableError("it is no plain function", None)
-        arguments = tuple(
-            _SCALARS[_given_as(columns[name])] if name in columns else types.Omitted(parameter.default)
-            for name, parameter in signature(self._function).parameters.items()
+        more = list(signature(self._function).parameters.values())[len(columns) :]
+        arguments = (
+            *(_SCALARS[_given_as(dtype)] for dtype in columns),
+            *(types.Omitted(parameter.default) for parameter in more),
         )
         try:
             function.compile(arguments)
@@ -137,7 +138,7 @@ class RowFunction:
         parts = tuple(returned.types) if isinstance(returned, types.BaseTuple) else (returned,)
         values = tuple(_value(part) for part in parts)
         loop = _loop(function, columns, values, several=isinstance(returned, types.BaseTuple))
-        kinds = [types.Array(_element(dtype), 1, "C", readonly=True) for dtype in columns.values()]
+        kinds = [types.Array(_element(dtype), 1, "C", readonly=True) for dtype in columns]
         for value in values:
             kinds += [_element(value.dtype)[::1], *([types.boolean[::1]] if value.optional else [])]
         loop.compile(tuple(kinds))
@@ -168,10 +169,10 @@ def _value(returned: Any) -> Value:
     raise NotCompilableError(f"it returns {shown}, and not numbers or booleans", None)
 
 
-def _loop(function: Any, columns: Mapping[str, np.dtype[Any]], values: Sequence[Value], *, several: bool) -> Any:
+def _loop(function: Any, columns: Sequence[np.dtype[Any]], values: Sequence[Value], *, several: bool) -> Any:
     """The loop around a function, for numba to compile."""
     made = [name for at, value in enumerate(values) for name in (f"o{at}", *([f"ok{at}"] if value.optional else []))]
-    given = ", ".join(f"{name}={_given_as(dtype)}(a{at}[i])" for at, (name, dtype) in enumerate(columns.items()))
+    given = ", ".join(f"{_given_as(dtype)}(a{at}[i])" for at, dtype in enumerate(columns))
     lines = [
         f"def loop({', '.join([*(f'a{at}' for at in range(len(columns))), *made])}):",
         "    for i in range(len(a0)):",

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.compiled.keys.latest_rows import note_rows, order_by_row
 from workbench.elements import Int64s
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 _SPARE_ROWS = 65_536
 """So many superseded rows are kept, however few keys there are."""

@@ -31,8 +31,11 @@ class Watched(Protocol):
     def name(self) -> str: ...
 
     @property
-    def state(self) -> Any:
-        """The job's state as text, which called with an operator's name gives what that operator holds."""
+    def state(self) -> str:
+        """The job's state."""
+
+    def operator_state(self, operator: str) -> Any:
+        """What an operator holds by key."""
 
     @property
     def live(self) -> bool:

@@ -164,7 +164,7 @@ class StatePart(Part):
         self._asked_at = monotonic()
 
         def held() -> Held:
-            state = job.state(uid)
+            state = job.operator_state(uid)
             return Held(state.size(), tuple(state.items(LOOKED_AT)))
 
         def told(result: Held | None, problem: str | None) -> None:
@@ -192,7 +192,7 @@ class StatePart(Part):
             shown = "nothing is held for this key" if value is None else written(value, 4000)
             self._value.write(f"<p><b>{wording.html_text(wording.plain(text, 80))}</b> {wording.html_text(shown)}</p>")
 
-        self._answer.ask_slowly("look-up", lambda: job.state(uid).get(*words), "looked up", found)
+        self._answer.ask_slowly("look-up", lambda: job.operator_state(uid).get(*words), "looked up", found)
 
     def _forget(self) -> None:
         self._held, self._asked_at = None, -EVERY_S

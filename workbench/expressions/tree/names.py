@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from workbench.arguments import as_given
 from workbench.errors import ExpressionError
 from workbench.expressions.tree.expression import Expression
 from workbench.origin import caller
@@ -56,11 +57,15 @@ def column_names(columns: ColumnName | Sequence[ColumnName], what: str) -> tuple
     """The names of one column or several.
 
     Raises:
-        ExpressionError: an expression that computes something.
+        ExpressionError: an expression that computes something, or what names no column.
 
     Example:
         >>> column_names(["origin", "day"], "key_by")
         ('origin', 'day')
     """
+    if not isinstance(columns, Expression | Sequence):
+        raise ExpressionError(
+            f"{what} is {as_given(columns)}: name columns, such as {what}=['origin']", origin=caller()
+        )
     several = (columns,) if isinstance(columns, str | Expression) else columns
     return tuple(column_name(column, what) for column in several)

@@ -6,7 +6,7 @@ from random import Random
 
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
-from workbench.state import KEY_GROUPS_LEAST
+from workbench.state.key_groups import KEY_GROUPS_LEAST
 
 _KEY_GROUPS = (KEY_GROUPS_LEAST, KEY_GROUPS_LEAST, KEY_GROUPS_LEAST, 6, 7, 300)
 

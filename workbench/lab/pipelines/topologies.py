@@ -32,7 +32,7 @@ from workbench.lab.pipelines.recorded import recorded
 from workbench.operators.aggregates import aggregations
 from workbench.operators.contract.base import Counters
 from workbench.operators.functions.dead_letters import as_json
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 _COPIES = 8
 """Of each record, where a simulation needs more of them than it takes to fill the memory that buffers share."""
@@ -160,7 +160,7 @@ def exchanged(chance: Random, folder: Path) -> Trial:
     """Three exchanges of random kinds between operators of random widths."""
     stream, rows = _source(chance)
     kinds: list[Callable[[Stream], Stream]] = [
-        Stream.rescale,
+        lambda stream: stream.rebalance(local=True),
         Stream.shuffle,
         Stream.rebalance,
         lambda stream: stream.partition_by("n - 7"),
@@ -249,7 +249,7 @@ def layered(chance: Random, folder: Path) -> Trial:
     stream, rows = _source(chance)
     size = _size(chance)
     counts = stream.rebalance().filter(_EVERY).key_by("key").window(Tumbling(size)).aggregate(n=aggregations.count())
-    result = WindowedStream(counts, ("n",), Tumbling(2 * size), 0).aggregate(keys=aggregations.count())
+    result = WindowedStream(counts, ("n",), Tumbling(2 * size)).aggregate(keys=aggregations.count())
     inner: Counter[tuple[str | None, int]] = Counter(
         (row.key, row.t - row.t % size) for row in rows if row.t is not None
     )

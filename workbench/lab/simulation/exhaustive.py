@@ -34,7 +34,7 @@ from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.local_aggregate import Worthwhile
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
 NAMES = ("rebalanced", "latest", "united", "late", "in files", "spread in files", "layered", "exchanged")

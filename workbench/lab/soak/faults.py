@@ -66,7 +66,7 @@ def _fail_twice(patient: Patient, chance: Random) -> str:
         RESTART_MOST_S * chance.random(),
     )
 
-    def fail(job: wb.Job) -> None:
+    def fail(job: wb.types.Job) -> None:
         job.fail(task)
         patient.wait(pause_s)
         job.fail(slot=slot)

@@ -58,13 +58,13 @@ class Ledger:
         if violation not in self.violations:
             self.violations.append(violation)
 
-    def look(self, job: wb.Job) -> None:
+    def look(self, job: wb.types.Job) -> None:
         """Check everything that is committed at this moment."""
         self._look_at_windows(job.table(WINDOWS))
         self._look_at_totals(job.table(TOTALS))
         self._look_at_milestones()
 
-    def close(self, job: wb.Job) -> None:
+    def close(self, job: wb.types.Job) -> None:
         """Check the last state of an ended job: all that was read has been committed."""
         self.look(job)
         counts = exact_counts(self._work.read)

@@ -58,7 +58,7 @@ class Patient:
         """Subtasks of each operator."""
         return int(self.job.status()["parallelism"])
 
-    def expect_restart(self, fail: Callable[[wb.Job], None]) -> None:
+    def expect_restart(self, fail: Callable[[wb.types.Job], None]) -> None:
         """Make it fail, and wait until it has started again.
 
         Raises:
@@ -111,7 +111,7 @@ class Patient:
             self.wait(LOOK_S)
         raise JobError(f"the job is {self.job.state} and does not {what} within {PATIENCE_S:g} s")
 
-    def _run(self, *, resume: bool, parallelism: int) -> wb.Job:
+    def _run(self, *, resume: bool, parallelism: int) -> wb.types.Job:
         return self._pipeline.run(
             NAME,
             parallelism=parallelism,

@@ -69,7 +69,7 @@ class Work:
         self.parts = folder / MILESTONES
         self._rate = rate
 
-    def pipeline(self) -> wb.Pipeline:
+    def pipeline(self) -> wb.types.Pipeline:
         """From the generator to the sinks."""
         source = wb.Stream.from_generator(
             self._records,

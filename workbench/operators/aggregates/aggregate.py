@@ -16,7 +16,7 @@ from workbench.operators.aggregates.grouping import all_groups_table, keys_of, o
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.snapshots.pieces import codes_in
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,6 @@ class RollingAggregate:
             ExpressionError: an aggregate over an unknown column.
         """
         return pa.schema(output_fields(self.keys, inputs[0], aggregate_fields(self.aggregates, inputs[0])))
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def columns_read(self) -> frozenset[str]:
         """The keys and the columns that are aggregated."""

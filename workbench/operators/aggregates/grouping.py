@@ -15,8 +15,9 @@ from workbench.errors import CheckpointError, PlanError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import table_in
-from workbench.state import KeyIndex, owned_rows
 from workbench.state.key_columns import check_keys
+from workbench.state.key_groups import owned_rows
+from workbench.state.key_index import KeyIndex
 
 
 def output_fields(keys: Sequence[str], schema: pa.Schema, added: Sequence[pa.Field]) -> list[pa.Field]:

@@ -26,7 +26,7 @@ from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.partials import RECORDS, Folding, is_partial
 from workbench.operators.aggregates.tumbling_entries import TumblingEntries
 from workbench.operators.contract.conforming import conforms
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 _KNOWN_KEYS = 16_384
 """Codes of keys that are remembered, because finding new ones takes longer."""

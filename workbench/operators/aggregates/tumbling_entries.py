@@ -20,9 +20,9 @@ from workbench.compiled.folding.windows import (
 )
 from workbench.durations import MAX_TIME
 from workbench.elements import Int64s
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 from workbench.state.key_table import KeyTable
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 _CODES: tuple[Int64s, Int64s, int] = (np.empty((0, 2), np.int64), np.empty(0, np.int64), 0)
 """Instead of a table of keys: they are codes already."""

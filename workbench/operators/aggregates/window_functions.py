@@ -22,7 +22,7 @@ from workbench.operators.aggregates.aggregations import Aggregation, values_of
 
 _NARROW = 2**15
 
-Holistic = Literal["median", "top_k", "collect"]
+Holistic = Literal["median", "top_k", "collect_list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class HolisticAggregation:
         """
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if self.function == "collect":
+        if self.function == "collect_list":
             return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), column)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         column, groups = column.drop_null(), groups[valid]
@@ -173,7 +173,7 @@ def top_k(column: ColumnName, k: int) -> HolisticAggregation:
     return HolisticAggregation("top_k", name, whole_number(k, f"the k of top_k({column!r}, k)"), computed)
 
 
-def collect(column: ColumnName) -> HolisticAggregation:
+def collect_list(column: ColumnName) -> HolisticAggregation:
     """A list of all values in the order of their arrival, nulls included.
 
     Needs all records of a window at once, so the window keeps them until it ends.
@@ -184,8 +184,8 @@ def collect(column: ColumnName) -> HolisticAggregation:
         column: of any type: its name, or an expression.
 
     Example:
-        >>> collect("flight").describe()
-        'collect(flight)'
+        >>> collect_list("flight").describe()
+        'collect_list(flight)'
     """
     name, computed = values_of(column)
-    return HolisticAggregation("collect", name, computed=computed)
+    return HolisticAggregation("collect_list", name, computed=computed)

@@ -203,16 +203,21 @@ class OperatorSpec(Protocol):
         """The schema of the records that come out; raises a WorkbenchError when the inputs do not fit."""
         ...
 
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        """The schema of each side output by its tag."""
-        ...
-
     def describe(self) -> str:
         """One short line for the graph, for example ``dep_delay IS NOT NULL``."""
         ...
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         """New logic for one subtask."""
+        ...
+
+
+@runtime_checkable
+class HasSideOutputs(Protocol):
+    """A spec of an operator that also sends records to side outputs."""
+
+    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
+        """The schema of each side output by its tag."""
         ...
 
 
@@ -229,6 +234,6 @@ class KeepsWindows(Protocol):
 class ReadsColumns(Protocol):
     """A spec that knows which columns of its input it reads; the planner leaves the others out of the exchange."""
 
-    def columns_read(self) -> frozenset[str]:
-        """Names of input columns."""
+    def columns_read(self) -> frozenset[str] | None:
+        """Names of input columns; None: all."""
         ...

@@ -18,8 +18,8 @@ class NarrowsColumns(OperatorSpec, Protocol):
         """The same operator that gives the output columns `used` only: one or more, in the order in which they are."""
         ...
 
-    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
-        """The columns that it reads of each input to give the output columns `used`."""
+    def columns_needed(self, used: tuple[str, ...]) -> frozenset[str] | None:
+        """The columns that it reads of each input to give the output columns `used`; None: all."""
         ...
 
 

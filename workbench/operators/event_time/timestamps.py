@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -51,9 +51,6 @@ class AssignTimestamps:
         self._compile(inputs[0])
         self.watermarks.create(inputs[0])
         return inputs[0]
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         how = self.watermarks.describe()

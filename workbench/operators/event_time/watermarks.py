@@ -22,6 +22,7 @@ import pyarrow as pa
 from workbench.durations import NO_TIME, format_duration
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError
+from workbench.expressions import ColumnName
 from workbench.from_json import made
 from workbench.operators.contract.base import Json
 from workbench.raised import PASSING, described
@@ -39,7 +40,7 @@ class EventTime(Enum):
 INGESTION: Final = EventTime.INGESTION
 """Event time is the time at which a record is read: it never goes back, so no record is late."""
 
-EventTimeColumn = str | Literal[EventTime.INGESTION] | None
+EventTimeColumn = ColumnName | Literal[EventTime.INGESTION] | None
 """Where a stream's event times come from: a column, the clock, or nowhere."""
 
 Marks = Sequence[tuple[int, int]]
@@ -56,7 +57,7 @@ class WatermarkGenerator:
     Source: F2-5; Flink's ``WatermarkGenerator``.
 
     Example:
-        >>> class HalfAMinuteBehindTheMedian(wb.WatermarkGenerator):
+        >>> class HalfAMinuteBehindTheMedian(wb.watermarks.WatermarkGenerator):
         ...     def on_batch(self, batch, times):
         ...         return int(np.median(times)) - 30_000_000
         >>> table = pa.table({"t": [0, 1_000_000]})
@@ -190,7 +191,7 @@ class Custom:
         if not isinstance(generator, WatermarkGenerator):
             raise PlanError(
                 f"watermarks={self.describe()} made {type(generator).__name__}: pass a subclass of"
-                " wb.WatermarkGenerator, or a function that returns one"
+                " wb.watermarks.WatermarkGenerator, or a function that returns one"
             )
         return generator
 

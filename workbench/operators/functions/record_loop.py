@@ -43,6 +43,10 @@ class RowError(Exception):
         self.row = row
 
 
+class ValuesError(RowError):
+    """A function of values gave something else than a tuple with a value for each declared column."""
+
+
 class ResultError(Exception):
     """A function gave something else than the rows that it may give."""
 
@@ -72,58 +76,32 @@ class LoopError(Exception):
         self.code = code
 
 
-def map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
-    """``loop(function, columns, out)``: one row for each record, appended to the lists in `out`."""
-    return _compile(f"""
-def loop(function, columns, out):
-    {_names("out", outputs)} = out
-    *columns, last = columns
-    last_left = iter(last)
-    try:
-        for {_names("v", inputs)} in zip(*columns, last_left):
-            row = function({_record(inputs)})
-{_take(outputs, 12, fresh=True)}
-    except PASSING:
-        raise
-    except BaseException as error:
-        raise LoopError({_record(inputs)}, len(last) - length_hint(last_left) - 1) from error
-""")
+def call_loop(
+    inputs: pa.Schema, outputs: pa.Schema, *, of_values: bool = False, values: bool = False, several: bool = False
+) -> Callable[..., None]:
+    """``loop(function, columns, out, ends)``: what a function gives for each record, appended to the lists in `out`.
 
-
-def columns_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
-    """``loop(function, columns, out)``: for a function of values by name, which is not called where one is None.
-
-    It gives one value, or a tuple where there are several `outputs`; they are appended to the lists in `out`.
+    Args:
+        inputs: of the columns.
+        outputs: declared.
+        of_values: the function takes their values as arguments, and not a record.
+        values: it gives one value, or a tuple where there are several `outputs`, and not a record.
+        several: it gives any number of these; `ends` gets the rows so far after each record.
     """
-    given = ", ".join(f"{name}=v{at}" for at, name in enumerate(inputs.names))
-    unknown = " or ".join(f"v{at} is None" for at in range(len(inputs)))
-    row = "(row,)"
-    check = ""
-    if len(outputs) > 1:
-        row = "row"
-        check = f"""
-            if not isinstance(row, tuple) or len(row) != {len(outputs)}:
-                raise ResultError(row)"""
-    return _compile(f"""
-def loop(function, columns, out):
-    {_names("out", outputs)} = out
-    try:
-        for {_names("v", inputs)} in zip(*columns):
-            if {unknown}:
-                {"; ".join(f"out{at}.append(None)" for at in range(len(outputs)))}
-                continue
-            row = function({given}){check}
-            {_names("value", outputs)} = {row}
-            {"; ".join(f"out{at}.append(value{at})" for at in range(len(outputs)))}
-    except PASSING:
-        raise
-    except BaseException as error:
-        raise LoopError({_record(inputs)}, len(out{len(outputs) - 1})) from error
-""")
-
-
-def flat_map_loop(inputs: pa.Schema, outputs: pa.Schema) -> Callable[..., None]:
-    """``loop(function, columns, out, ends)``: any number of rows per record; `ends` gets the rows so far after each."""
+    arguments = ", ".join(f"v{at}" for at in range(len(inputs))) if of_values else _record(inputs)
+    take = _take_values if values else _take
+    body = take(outputs, 12)
+    if several:
+        body = f"""\
+            if type(row) in NOT_ROWS:
+                raise ResultError(row)
+            try:
+                rows = iter(row)
+            except TypeError:
+                raise ResultError(row) from None
+            for row in rows:
+{take(outputs, 16)}
+            ends.append(len(out0))"""
     return _compile(f"""
 def loop(function, columns, out, ends):
     {_names("out", outputs)} = out
@@ -131,16 +109,8 @@ def loop(function, columns, out, ends):
     last_left = iter(last)
     try:
         for {_names("v", inputs)} in zip(*columns, last_left):
-            result = function({_record(inputs)})
-            if type(result) in NOT_ROWS:
-                raise ResultError(result)
-            try:
-                rows = iter(result)
-            except TypeError:
-                raise ResultError(result) from None
-            for row in rows:
-{_take(outputs, 16, fresh=True)}
-            ends.append(len(out0))
+            row = function({arguments})
+{body}
     except PASSING:
         raise
     except BaseException as error:
@@ -164,7 +134,7 @@ def loop(result, out):
     except TypeError:
         raise ResultError(result) from None
     for row in rows:
-{_take(outputs, 8)}
+{_take(outputs, 8, copies=True)}
 """)
 
 
@@ -193,7 +163,7 @@ def loop(function, columns, codes, states, out, add, odd, context, times):
     try:{loop}{setting}
             row = function({_record(inputs)}, states[code]{also})
             if type(row) is dict:
-{_take(outputs, 16)}
+{_take(outputs, 16, copies=True)}
             else:
                 before = len(out0)
                 add(row, out)
@@ -217,7 +187,7 @@ def loop(function, columns, codes, held, out):
             before = held[code]
             if before is not None:
                 row = function(before, row)
-{_take(schema, 12)}
+{_take(schema, 12, copies=True)}
             held[code] = row
     except PASSING:
         raise
@@ -230,6 +200,7 @@ def _compile(text: str) -> Callable[..., None]:
     names: dict[str, Any] = {
         "LoopError": LoopError,
         "RowError": RowError,
+        "ValuesError": ValuesError,
         "ResultError": ResultError,
         "NOT_ROWS": NOT_ROWS,
         "copy": copy,
@@ -256,19 +227,28 @@ def _record(schema: pa.Schema) -> str:
     return "{" + ", ".join(f"{name!r}: v{at}" for at, name in enumerate(schema.names)) + "}"
 
 
-def _take(schema: pa.Schema, indent: int, *, fresh: bool = False) -> str:
-    """Check `row` and append its values; mutable ones are copied, because they may be state that changes later on.
+def _take(schema: pa.Schema, indent: int, *, copies: bool = False) -> str:
+    """Check `row` and append its values.
 
     Args:
         schema: of the row.
         indent: of the text.
-        fresh: the row belongs to nobody else, so nothing is copied.
+        copies: of mutable values, because they may be state that changes later on.
     """
     lines = ["try:", f"    if len(row) != {len(set(schema.names))}:", "        raise RowError(row)"]
     for at, field in enumerate(schema):
         value = f"row[{field.name!r}]"
-        lines.append(f"    out{at}.append({value if fresh else _copied(value, field.type)})")
+        lines.append(f"    out{at}.append({_copied(value, field.type) if copies else value})")
     lines += ["except (TypeError, KeyError, IndexError):", "    raise RowError(row) from None"]
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _take_values(schema: pa.Schema, indent: int) -> str:
+    """Append `row` where it is the one value, or the values of a tuple."""
+    lines = ["out0.append(row)"]
+    if len(schema) > 1:
+        lines = [f"if not isinstance(row, tuple) or len(row) != {len(schema)}:", "    raise ValuesError(row)"]
+        lines += [f"out{at}.append(row[{at}])" for at in range(len(schema))]
     return "\n".join(" " * indent + line for line in lines)
 
 

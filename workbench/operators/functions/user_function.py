@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.errors import PlanError, RecordError, as_error
 from workbench.operators.contract.python_rows import python_rows, python_values
-from workbench.operators.functions.record_loop import LoopError, ResultError, RowError
+from workbench.operators.functions.record_loop import LoopError, ResultError, RowError, ValuesError
 from workbench.origin import Origin
 from workbench.raised import VALUE_MAX, described, kind_of, one_line, shown
 from workbench.state.values import UnfitError, to_array
@@ -119,6 +119,11 @@ class UserFunction:
 
     def explained(self, error: BaseException, where: str, schema: pa.Schema, expected: str) -> RecordError:
         """The error for what came of a call; `where` says of which, such as ``on record {...}``."""
+        if isinstance(error, ValuesError):
+            return self.error(
+                f"returned {shown(error.row)} ({kind_of(error.row)}), expected a tuple of {len(schema)} values for the "
+                f"columns {', '.join(schema.names)}, {where}"
+            )
         if isinstance(error, ResultError) or (isinstance(error, RowError) and type(error.row) in (str, bytes)):
             result = error.result if isinstance(error, ResultError) else error.row
             return self.error(

@@ -93,9 +93,6 @@ class AsyncLookup:
                 )
         return pa.schema([*inputs[0], *(pa.field(item.name, item.type) for item in added)])
 
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
-
     def describe(self) -> str:
         return f"{function_name(self.function)}({', '.join(self.keys)}), {self.concurrency} at a time"
 

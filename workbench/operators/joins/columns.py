@@ -19,7 +19,7 @@ from workbench.state.key_columns import check_keys, is_text
 How = Literal["inner", "left", "outer"]
 """Which records without a partner come out, with nulls in the other side's columns: none, the left ones, all."""
 
-On: TypeAlias = ColumnName | Sequence[ColumnName] | Mapping[str, ColumnName]
+On: TypeAlias = ColumnName | Sequence[ColumnName] | Mapping[str, ColumnName] | Mapping[Expression, ColumnName]
 """The columns that must be equal: ``"origin"``, ``["origin", "day"]`` or ``{"left name": "right name"}``."""
 
 
@@ -34,7 +34,7 @@ def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
         (('origin',), ('airport',))
     """
     if isinstance(on, Mapping):
-        left, right = tuple(on), column_names(tuple(on.values()), "on")
+        left, right = column_names(tuple(on), "on"), column_names(tuple(on.values()), "on")
     elif isinstance(on, str | Expression | Sequence):
         left = right = column_names(on, "on")
     else:

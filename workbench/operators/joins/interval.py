@@ -11,7 +11,7 @@ watermark is late: it is counted and dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -33,7 +33,7 @@ from workbench.operators.joins.rows import Bools, TimedRows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.operators.snapshots.saved_rows import owned_rows_of
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")
@@ -73,9 +73,6 @@ class IntervalJoin:
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """See `JoinColumns`."""
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return f"{self.columns.describe()}, {_signed(self.before_us)} to {_signed(self.after_us)}"

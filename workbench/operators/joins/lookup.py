@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from workbench.elements import Records
 from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, Output
 from workbench.operators.joins.columns import JoinColumns, JoinRows, key_batch, pairs_of, without_null_keys
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,6 @@ class LookupJoin:
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """See `JoinColumns`."""
         return self.columns.output_schema(inputs[0], self.table.schema)
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         rows = self.table.num_rows

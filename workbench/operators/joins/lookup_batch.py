@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Int64s, Records
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 
 
 class LookupBatch:

@@ -27,8 +27,8 @@ from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.snapshots.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.windows.columns import EntryColumns, time_of_results
 from workbench.operators.windows.sessions import SessionPlaces
-from workbench.state import KeyIndex
-from workbench.windows import Session
+from workbench.state.key_index import KeyIndex
+from workbench.windows.session import Session
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")

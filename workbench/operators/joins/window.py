@@ -9,7 +9,7 @@ its partners in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -31,9 +31,10 @@ from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.snapshots.saved_rows import owned_rows_of, saved_rows, together
 from workbench.operators.windows.columns import time_of_results
 from workbench.operators.windows.settings import WindowSettings
-from workbench.state import KeyIndex
+from workbench.state.key_index import KeyIndex
 from workbench.state.key_table import KeyTable
-from workbench.windows import Session, WindowAssigner
+from workbench.windows import WindowAssigner
+from workbench.windows.session import Session
 
 LEFT, RIGHT = 0, 1
 SIDES = ("left", "right")
@@ -75,9 +76,6 @@ class WindowJoin:
         for schema in inputs:
             WindowSettings(self.window).check(schema)
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def windows_kept(self) -> str:
         """The layout of the windows."""

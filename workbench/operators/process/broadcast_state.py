@@ -10,56 +10,14 @@ cannot be restored then, and without it each of them holds all that came before 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from workbench.errors import SettingError
-from workbench.state.descriptors import MapState
+from workbench.state.descriptors import BroadcastState, MapState
 from workbench.state.expiring import Moment
 from workbench.state.layout import State, StateLayout, check_names
-
-
-@dataclass(frozen=True)
-class BroadcastState:
-    """A dict that is the same on every subtask, declared as a class attribute of a `CoProcessFunction`.
-
-    ``process2`` gets it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
-
-    Source: F1-3; Flink's broadcast state.
-
-    Args:
-        key_type, type: Arrow types of a key and of a value of the dict.
-
-    Raises:
-        SettingError: no Arrow type.
-
-    Example:
-        >>> class Limits(wb.CoProcessFunction):
-        ...     limits = wb.BroadcastState(pa.string(), pa.int64())
-        ...
-        ...     def process1(self, record, state, ctx):
-        ...         if record["n"] > ctx.broadcast.limits.get(record["who"], 10):
-        ...             return record
-        ...
-        ...     def process2(self, rule, state):
-        ...         state.limits[rule["who"]] = rule["limit"]
-        >>> values = wb.Stream.from_table(pa.table({"who": ["a"], "n": [11]}))
-        >>> rules = wb.Stream.from_table(pa.table({"who": ["a"], "limit": [20]}))
-        >>> values.connect(rules.broadcast()).process(Limits(), values.schema).columns
-        ['who', 'n']
-    """
-
-    key_type: pa.DataType
-    type: pa.DataType
-
-    def __post_init__(self) -> None:
-        for kind in (self.key_type, self.type):
-            if not isinstance(kind, pa.DataType):
-                raise SettingError(f"BroadcastState got the type {kind!r}: pass Arrow types such as pyarrow.string()")
-
 
 _SUBTASK = pa.field("subtask", pa.int32(), nullable=False)
 """In a snapshot: whose state it is."""

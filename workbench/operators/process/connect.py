@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from workbench.operators.process.process import Process
 from workbench.operators.process.process_function import ProcessContext, ProcessFunction, Rows, takes_context
 from workbench.operators.process.process_logic import ProcessLogic, lowest_watermark
 from workbench.operators.snapshots.pieces import table_in
-from workbench.operators.stateless.map import Map, MapLogic
+from workbench.operators.stateless.map import Map
 from workbench.origin import Origin
 from workbench.raised import shown
 from workbench.state.key_columns import check_keys
@@ -40,8 +40,8 @@ class CoProcessFunction(ProcessFunction):
 
     Example:
         >>> import workbench as wb
-        >>> class Alarms(wb.CoProcessFunction):
-        ...     limits = wb.BroadcastState(pa.string(), pa.float64())
+        >>> class Alarms(wb.functions.CoProcessFunction):
+        ...     limits = wb.state.BroadcastState(pa.string(), pa.float64())
         ...
         ...     def process1(self, reading, state, ctx):
         ...         if reading["value"] > ctx.broadcast.limits.get(reading["sensor"], 100.0):
@@ -260,25 +260,23 @@ class ConnectedMap:
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The declared schema."""
-        return declared_schema(self.schema, self.kind, self.origin)
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
+        first, _ = [spec.output_schema([item]) for spec, item in zip(self._maps(), inputs, strict=True)]
+        return first
 
     def describe(self) -> str:
         return f"{function_name(self.first)}, {function_name(self.second)}"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        functions = (self.first, self.second)
-        maps = [Map(function, self.schema, self.origin) for function in functions]
-        schema = self.output_schema(inputs)
-        return _ConnectedMap([MapLogic(spec, item, schema) for spec, item in zip(maps, inputs, strict=True)])
+        return _ConnectedMap([spec.create([item]) for spec, item in zip(self._maps(), inputs, strict=True)])
+
+    def _maps(self) -> list[Map]:
+        return [Map(function, self.schema, origin=self.origin) for function in (self.first, self.second)]
 
 
 class _ConnectedMap(Operator):
     """A map for each input."""
 
-    def __init__(self, maps: Sequence[MapLogic]) -> None:
+    def __init__(self, maps: Sequence[Operator]) -> None:
         self._maps = maps
 
     def process(self, records: Records, port: int, out: Output) -> None:

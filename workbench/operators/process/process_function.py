@@ -38,8 +38,8 @@ class ProcessFunction:
 
     Example:
         >>> import workbench as wb
-        >>> class Sessions(wb.ProcessFunction):
-        ...     clicks = wb.ValueState(pa.int64(), default=0)
+        >>> class Sessions(wb.functions.ProcessFunction):
+        ...     clicks = wb.state.ValueState(pa.int64(), default=0)
         ...
         ...     def process(self, record, state, ctx):
         ...         state.clicks += 1
@@ -269,7 +269,7 @@ def declared_state(
             if not isinstance(value, Descriptor | pa.DataType):
                 raise PlanError(
                     f"the state {name!r} is {value!r}: declare it with an Arrow type or for example "
-                    "wb.ValueState(pyarrow.int64(), default=0)",
+                    "wb.state.ValueState(pyarrow.int64(), default=0)",
                     origin=origin,
                 )
             declared[name] = ValueState(value) if isinstance(value, pa.DataType) else value

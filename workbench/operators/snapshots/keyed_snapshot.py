@@ -9,7 +9,7 @@ import pyarrow as pa
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import table_in
-from workbench.state import owned_rows
+from workbench.state.key_groups import owned_rows
 
 
 def owned_table(

@@ -17,7 +17,7 @@ from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import value_in
-from workbench.state import KEY_GROUPS_LEAST, KEY_GROUPS_MOST, key_groups_of, subtask_of_group
+from workbench.state.key_groups import KEY_GROUPS_LEAST, KEY_GROUPS_MOST, key_groups_of, subtask_of_group
 
 _Ranges = tuple[tuple[int, ...], ...]
 

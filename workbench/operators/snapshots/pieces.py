@@ -16,8 +16,8 @@ import pyarrow as pa
 from workbench.elements import Int64s
 from workbench.from_json import made
 from workbench.operators.contract.base import Snapshot
-from workbench.state import KeyIndex
 from workbench.state.key_columns import is_text
+from workbench.state.key_index import KeyIndex
 
 _DIGITS_MAX = 18
 Made = TypeVar("Made")

@@ -9,7 +9,7 @@ import pyarrow as pa
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import table_in
-from workbench.state import owned_rows
+from workbench.state.key_groups import owned_rows
 
 _COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
 

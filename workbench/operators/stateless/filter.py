@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -40,9 +40,6 @@ class Filter:
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         self._compile(inputs[0])
         return kept_schema(inputs[0], self.kept)
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return self.condition.sql

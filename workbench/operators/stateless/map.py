@@ -1,4 +1,4 @@
-"""Turn each record into another with a Python function."""
+"""Turn each record into another, or into any number of others, with a Python function."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from workbench.elements import Records
+from workbench.elements import Int64s, Records
+from workbench.errors import PlanError, unknown
 from workbench.operators.contract.base import Operator, OperatorContext, Output
-from workbench.operators.contract.positions import Parents
-from workbench.operators.functions.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
-from workbench.operators.functions.record_loop import CHUNK, chunks, map_loop
-from workbench.operators.functions.user_function import Record, SchemaLike, UserFunction, declared_schema, function_name
+from workbench.operators.functions.called_function import CalledFunction, Calls
+from workbench.operators.functions.dead_letters import OnError
+from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import Origin
 
 
 @dataclass(frozen=True)
 class Map:
-    """Calls `function` once per record, with a dict and for a dict; the record's event time stays.
+    """Calls `function` for each record; what it gives has the record's event time.
 
     Python runs for every record, so expressions (`WithColumns`, `Select`) are much faster where they suffice.
 
     Args:
-        function: from a record to a record with exactly the columns of the output schema.
-        schema: of the output, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+        function: of the record or of `columns`; see `CalledFunction`.
+        schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+        columns: that it takes; None: the record.
+        keep: input columns that come first in the output, unchanged.
+        compiled: whether it runs as machine code.
         origin: the user's line, for errors.
         on_error: what becomes of a record for which the function raises or returns something else.
 
@@ -34,67 +36,104 @@ class Map:
         RecordError: while running, when there is such a record and it is not a dead letter.
 
     Example:
-        >>> hours = Map(lambda r: {"hours": r["minutes"] / 60}, {"hours": pa.float64()})
-        >>> hours.output_schema([pa.schema({"minutes": pa.int64()})]).names
-        ['hours']
+        >>> hours = Map(lambda minutes: minutes / 60, {"hours": pa.float64()}, ("minutes",), keep=("cab",))
+        >>> hours.output_schema([pa.schema({"cab": pa.string(), "minutes": pa.int64()})]).names
+        ['cab', 'hours']
     """
 
-    function: Callable[[Record], Record]
+    function: Callable[..., Any]
     schema: SchemaLike | None = None
+    columns: tuple[str, ...] | None = None
+    keep: tuple[str, ...] = ()
+    compiled: bool = False
     origin: Origin | None = field(default=None, repr=False, compare=False)
     on_error: OnError = "fail"
+    called: CalledFunction = field(init=False, repr=False, compare=False)
     kind: ClassVar[str] = "map"
+    several: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        called = CalledFunction(self.kind, self.function, self.columns, self.compiled, self.on_error, self.origin)
+        object.__setattr__(self, "called", called)
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        check_on_error(self.on_error, self.origin)
-        return inputs[0] if self.schema is None else declared_schema(self.schema, self.kind, self.origin)
+        """The kept columns and the declared ones.
+
+        Raises:
+            PlanError: the function cannot be called with these columns, or a column to keep is not known.
+        """
+        for name in self.keep:
+            if name not in inputs[0].names:
+                raise PlanError(unknown("column", name, inputs[0].names), origin=self.origin)
+        given = self._given(inputs[0])
+        self.called.check(inputs[0], given)
+        twice = set(self.keep).intersection(given.names)
+        if twice:
+            raise PlanError(
+                f"{self.kind} keeps the column {min(twice)!r} and computes it too: leave it out of keep, or give the "
+                "computed one another name",
+                origin=self.origin,
+            )
+        return pa.schema([*(inputs[0].field(name) for name in self.keep), *given]) if self.keep else given
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return side_schemas(self.on_error)
+        return self.called.side_schemas()
 
     def describe(self) -> str:
-        return function_name(self.function)
+        return self.called.name
+
+    def columns_read(self) -> frozenset[str] | None:
+        """What it keeps and what the function takes; None where that is the record."""
+        taken = self.called.columns_read()
+        return None if taken is None else taken.union(self.keep)
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return MapLogic(self, inputs[0], self.output_schema(inputs))
+        calls = self.called.bind(inputs[0], self._given(inputs[0]), several=self.several)
+        return MapLogic(calls, self.keep, self.output_schema(inputs))
+
+    def _given(self, schema: pa.Schema) -> pa.Schema:
+        return schema if self.schema is None else declared_schema(self.schema, self.kind, self.origin)
+
+
+class FlatMap(Map):
+    """Calls `function` for each record; it gives any number of what `Map`'s gives: a list, or a generator.
+
+    Example:
+        >>> words = FlatMap(str.split, {"word": pa.string()}, ("line",))
+        >>> words.output_schema([pa.schema({"line": pa.string()})]).names
+        ['word']
+    """
+
+    kind: ClassVar[str] = "flat_map"
+    several: ClassVar[bool] = True
 
 
 class MapLogic(Operator):
-    """Runs the function over each batch."""
+    """Runs the function over each batch and emits all that came of it as one batch."""
 
-    def __init__(self, spec: Map, inputs: pa.Schema, schema: pa.Schema) -> None:
-        self._function = spec.function
-        self._user = UserFunction(spec.kind, spec.function, spec.origin)
+    def __init__(self, calls: Calls, keep: tuple[str, ...], schema: pa.Schema) -> None:
+        self._calls = calls
+        self._keep = keep
         self._schema = schema
-        self._loop = map_loop(inputs, schema)
-        self._poison = PoisonRecords(spec.on_error, self._user)
-        self._parents = Parents()
+        self._parents: Int64s | None = None  # of the rows that are being emitted
 
     def open(self, context: OperatorContext) -> None:
-        self._poison.open(context)
+        self._calls.open(context)
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        if records:
-            out.emit(Records.concat([self._mapped(records.slice(at, CHUNK), at) for at in chunks(records)]))
-            self._parents.clear()
-            self._poison.send(out, with_times=records.timestamps is not None)
+        if not records:
+            return
+        made, parents = self._calls(records)
+        self._parents = parents
+        times = records.timestamps
+        kept = [records.batch.column(name) for name in self._keep]
+        if parents is not None:
+            kept = [column.take(pa.array(parents)) for column in kept]
+            times = None if times is None else times[parents]
+        if made.num_rows:
+            out.emit(Records(pa.RecordBatch.from_arrays([*kept, *made.columns], schema=self._schema), times))
+        self._parents = None
+        self._calls.send(out, records)
 
     def parent_of(self, row: int) -> int | None:
-        return self._parents.of(row)
-
-    def _mapped(self, records: Records, first: int) -> Records:
-        made: list[list[Any]] = [[] for _ in self._schema]
-        failed = self._poison.loop(
-            records,
-            self._user.values(records.batch),
-            lambda columns: self._loop(self._function, columns, made),
-            made,
-            lambda at, failures: at - failures,
-            lambda failure: self._user.failed(failure, self._schema),
-            first,
-        )
-        parents = np.delete(np.arange(len(records)), failed) if failed else None
-        rows, parents = self._poison.batch(records, made, self._schema, parents, first)
-        self._parents.add(rows.num_rows, first, parents)
-        times = records.timestamps
-        return Records(rows, times if times is None or parents is None else times[parents])
+        return row if self._parents is None else int(self._parents[row])

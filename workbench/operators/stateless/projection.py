@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
 from typing import ClassVar, Self
@@ -64,9 +64,6 @@ class Projection(ABC):
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         return pa.schema([item for item, _ in self._project(inputs[0])])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return describe_columns(self.columns)

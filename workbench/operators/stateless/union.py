@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import ClassVar
@@ -41,9 +41,6 @@ class Union:
         for number, schema in enumerate(inputs[1:], start=2):
             self._check(inputs[0], schema, number)
         return pa.schema([_together(column) for column in zip(*inputs, strict=True)])
-
-    def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
-        return {}
 
     def describe(self) -> str:
         return "all records of all inputs"

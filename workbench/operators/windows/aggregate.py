@@ -18,17 +18,11 @@ from workbench.operators.windows.operator import WindowOperator
 from workbench.operators.windows.rows import KeptRecords, WholeAggregates
 from workbench.operators.windows.settings import WindowSettings
 from workbench.operators.windows.tumbling import TumblingAggregate
-from workbench.windows import (
-    AT_END,
-    Evictor,
-    Schedule,
-    Sliding,
-    TimeKind,
-    Trigger,
-    Tumbling,
-    WindowAssigner,
-    on_event_time,
-)
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.schedule import AT_END, Schedule, TimeKind, on_event_time
+from workbench.windows.sliding import Sliding
+from workbench.windows.trigger import Trigger
+from workbench.windows.tumbling import Tumbling
 
 
 @dataclass(frozen=True)

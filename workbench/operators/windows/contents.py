@@ -15,7 +15,7 @@ from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.contract.base import Snapshot
 from workbench.state.key_table import KeyTable
-from workbench.windows import Sliding
+from workbench.windows.sliding import Sliding
 
 
 @dataclass(frozen=True, slots=True)

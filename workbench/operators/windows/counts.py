@@ -11,7 +11,7 @@ from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.windows.columns import EntryColumns
 from workbench.operators.windows.places import Placement
 from workbench.state.key_table import KeyTable
-from workbench.windows import CountWindows
+from workbench.windows.count import CountWindows
 
 
 class CountPlaces:

@@ -22,7 +22,8 @@ from workbench.operators.windows.columns import EntryColumns
 from workbench.operators.windows.contents import Contents
 from workbench.operators.windows.places import Placement
 from workbench.operators.windows.settings import WindowSettings
-from workbench.state import KeyIndex, owned_rows
+from workbench.state.key_groups import owned_rows
+from workbench.state.key_index import KeyIndex
 
 _FEW_ENTRIES = 1_024  # not worth packing
 

@@ -28,7 +28,7 @@ from workbench.operators.windows.entries import WindowEntries
 from workbench.operators.windows.firing import Moment, Waves
 from workbench.operators.windows.places import Mask, Placement
 from workbench.operators.windows.settings import WindowSettings
-from workbench.windows import Session
+from workbench.windows.session import Session
 
 
 class WindowOperator(Operator):

@@ -18,7 +18,9 @@ from workbench.from_json import made, parsed
 from workbench.operators.windows.firing import Moment, Round, Waves
 from workbench.operators.windows.places import Placement
 from workbench.raised import PASSING, VALUE_MAX, described, kind_of, one_line, shown
-from workbench.windows import Action, TimeKind, Trigger, TriggerContext, Window
+from workbench.windows import Window
+from workbench.windows.schedule import TimeKind
+from workbench.windows.trigger import Action, Trigger, TriggerContext
 
 _Timers = list[tuple[int, int]]
 _Times = tuple[int, ...]
@@ -67,7 +69,7 @@ class ScriptedFiring:
             raise RecordError(f"the trigger {self._name()} raised {described(error)}") from error
         if not isinstance(action, Action | None):
             raise RecordError(
-                f"the trigger {self._name()} returned {shown(action)}: return a wb.Action, or None to continue"
+                f"the trigger {self._name()} returned {shown(action)}: return a wb.triggers.Action, or None to continue"
             )
         for heap, before, after in (
             (self._event, event, context.event_timers),

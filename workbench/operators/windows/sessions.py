@@ -13,7 +13,7 @@ from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.windows.columns import EntryColumns
 from workbench.operators.windows.places import Placement
-from workbench.windows import Session
+from workbench.windows.session import Session
 
 
 class SessionPlaces:

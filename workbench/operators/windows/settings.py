@@ -15,17 +15,12 @@ from workbench.operators.windows.firing import Firing, ScheduledFiring
 from workbench.operators.windows.places import Places, TimePlaces
 from workbench.operators.windows.scripted import ScriptedFiring
 from workbench.operators.windows.sessions import SessionPlaces
-from workbench.windows import (
-    AT_END,
-    CountWindows,
-    Evictor,
-    Schedule,
-    Session,
-    Sliding,
-    TimeKind,
-    Trigger,
-    WindowAssigner,
-)
+from workbench.windows import Evictor, WindowAssigner
+from workbench.windows.count import CountWindows
+from workbench.windows.schedule import AT_END, Schedule, TimeKind
+from workbench.windows.session import Session
+from workbench.windows.sliding import Sliding
+from workbench.windows.trigger import Trigger
 
 
 @dataclass(frozen=True)
@@ -55,9 +50,9 @@ class WindowSettings:
         if self.time not in get_args(TimeKind):
             raise SettingError(unknown("time of a window", self.time, get_args(TimeKind)))
         if not isinstance(self.trigger, Schedule | Trigger):
-            raise SettingError(f"the trigger is {self.trigger!r}: write for example wb.early('1min')")
+            raise SettingError(f"the trigger is {self.trigger!r}: write for example wb.triggers.early('1min')")
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
-            raise SettingError(f"the evictor is {self.evictor!r}: write for example wb.keep_last(100)")
+            raise SettingError(f"the evictor is {self.evictor!r}: write for example wb.windows.keep_last(100)")
         if self.allowed_lateness_us < 0:
             raise SettingError(f"allowed_lateness is {self.allowed_lateness_us}us: a duration cannot be negative")
         if self.allowed_lateness_us and (self.time == "processing" or self.window.bounds != "time"):
@@ -74,7 +69,7 @@ class WindowSettings:
         if self.window.bounds == "position" and isinstance(self.trigger, Schedule) and self.trigger.end in _TIMES:
             raise SettingError(
                 f"{self.window.describe()} windows end with a record, not at a time: leave out the trigger "
-                f"'{self.trigger.describe()}', or use wb.on_count() or wb.early()"
+                f"'{self.trigger.describe()}', or use wb.triggers.on_count() or wb.triggers.early()"
             )
 
     def bounds(self) -> list[pa.Field]:

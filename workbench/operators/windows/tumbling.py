@@ -32,7 +32,7 @@ from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import codes_in, column_in
 from workbench.operators.windows.columns import TIME, time_of_results
 from workbench.operators.windows.places import Mask
-from workbench.windows import Tumbling
+from workbench.windows.tumbling import Tumbling
 
 _FEW_ENTRIES = 1_024  # not worth packing
 

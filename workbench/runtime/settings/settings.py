@@ -14,7 +14,7 @@ from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
-from workbench.state import KEY_GROUPS_MOST
+from workbench.state.key_groups import KEY_GROUPS_MOST
 
 CHECKPOINTING = (
     "checkpoint_interval",

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.durable.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
-from workbench.state import KEY_GROUPS_MOST
+from workbench.state.key_groups import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
 SHARED = ("tables", "state")

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from workbench.elements import Int64s
 from workbench.from_arrow import Unfolding, largest_value
-from workbench.state import hash_keys
 from workbench.state.key_columns import can_be_key
+from workbench.state.key_groups import hash_keys
 
 Mask = npt.NDArray[np.bool_]
 

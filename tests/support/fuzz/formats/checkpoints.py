@@ -169,7 +169,7 @@ class Resumed(Directories):
         job = pipeline.run("job", driver="stepping", checkpoint_dir=CHECKPOINTS, resume=True, restart="none")
         self._end(trial, job, draft, sealed)
 
-    def _end(self, trial: Trial, job: wb.Job, draft: Draft, sealed: bool) -> None:
+    def _end(self, trial: Trial, job: wb.types.Job, draft: Draft, sealed: bool) -> None:
         state = to_the_end(job)
         if state == "FAILED":
             failure = job.recorder.latest().failure or ""

@@ -26,7 +26,7 @@ _REQUESTS: tuple[dict[str, Any], ...] = (
 )
 
 
-def stepping_job() -> wb.Job:
+def stepping_job() -> wb.types.Job:
     """A job that waits to be stepped; a new one where the last one is over."""
     known = wb.jobs().get(JOB)
     if known is not None and not known.over:

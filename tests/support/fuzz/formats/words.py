@@ -140,7 +140,7 @@ class Words(Format):
             else:
                 text = texts.changed(chance, text[:100_000], _WORDS)
             trial.story.append(f"the text is {text[:80]!r}")
-        with suppress(wb.WorkbenchError):
+        with suppress(wb.errors.WorkbenchError):
             stepping_job()
         return reader, text
 

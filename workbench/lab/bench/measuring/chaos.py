@@ -185,7 +185,7 @@ class _Alerts:
 class _Watch:
     """Looks at a running job."""
 
-    def __init__(self, job: wb.Job, log: AccessLog, clock: SystemClock, false_alerts: Callable[[], int]) -> None:
+    def __init__(self, job: wb.types.Job, log: AccessLog, clock: SystemClock, false_alerts: Callable[[], int]) -> None:
         self._job = job
         self._log = log
         self._clock = clock

@@ -44,13 +44,13 @@ class Campaigns:
     def config(self) -> dict[str, object]:
         return {"sink": "sqlite"}
 
-    def pipeline(self, limit: int | None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         sink = wb.SqlSink(f"sqlite:///{self.path}", TABLE, upsert_key=["campaign", "window_start"])
         return (
             self._events.views(limit, self._rate)
             .join(CAMPAIGN_OF, on="ad")
             .key_by("campaign")
-            .window(wb.tumbling(f"{WINDOW_MS}ms"), trigger=wb.early("1s"))
+            .window(wb.tumbling(f"{WINDOW_MS}ms"), trigger=wb.triggers.early("1s"))
             .aggregate(views=wb.count())
             .sink_to(sink)
         )

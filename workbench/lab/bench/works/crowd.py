@@ -98,13 +98,13 @@ def _run(name: str, kind: str, p: int, jobs: int, data_s: int) -> Crowded:
     return Crowded(kind, p, jobs, data_s, started_s, seconds, cpu_s, checked)
 
 
-def _start(pipeline: wb.Pipeline, name: str, p: int, data_s: int, folder: Path) -> wb.Job:
+def _start(pipeline: wb.types.Pipeline, name: str, p: int, data_s: int, folder: Path) -> wb.types.Job:
     if not data_s:
         return pipeline.run(name, parallelism=p)
     return pipeline.run(name, parallelism=p, checkpoint_interval="1s", checkpoint_dir=folder / name)
 
 
-def _pipeline(rows: int, rate: float | None) -> wb.Pipeline:
+def _pipeline(rows: int, rate: float | None) -> wb.types.Pipeline:
     """Rows a millisecond apart, counted and summed by key in windows of a second."""
     number = np.arange(rows)
     times = pa.array(number * 1_000, pa.timestamp("us"))

@@ -16,7 +16,7 @@ from workbench.lab.bench.works.latencies import Percentiles
 KEYS = 10_000
 _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 _RUNNING = pa.schema([("key", pa.int64()), ("n", pa.int64()), ("s", pa.int64())])
-_ZERO = wb.ValueState(pa.int64(), default=0)
+_ZERO = wb.state.ValueState(pa.int64(), default=0)
 
 
 def add_one(record: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def add_one(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def running(record: dict[str, Any], state: wb.State) -> dict[str, Any]:
+def running(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
     """The second: count and sum of its key so far."""
     state.n += 1
     state.s += record["value"]
@@ -49,7 +49,7 @@ class Function:
     def config(self) -> dict[str, object]:
         return {"keys": KEYS}
 
-    def pipeline(self, limit: int | None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         key, value = self._columns
         emitted = self.emitted
 

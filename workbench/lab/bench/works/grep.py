@@ -34,7 +34,7 @@ class Grep:
     def config(self) -> dict[str, object]:
         return {}
 
-    def pipeline(self, limit: int | None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         lines, emitted = self._lines, self.emitted
 
         def rows(first: int, count: int) -> pa.RecordBatch:

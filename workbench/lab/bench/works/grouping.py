@@ -50,7 +50,7 @@ class Grouping:
     def config(self) -> dict[str, object]:
         return {"keys": self._keys}
 
-    def pipeline(self, limit: int | None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         return self.counts(limit).sink_to(self.sink())
 
     def counts(self, limit: int | None) -> wb.Stream:

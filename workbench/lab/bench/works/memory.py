@@ -142,7 +142,7 @@ def _until(moment: float, period_s: float) -> list[float]:
     return held
 
 
-def _sample(seconds: float, work: Grouping, job: wb.Job, rss_mb: float) -> Sample:
+def _sample(seconds: float, work: Grouping, job: wb.types.Job, rss_mb: float) -> Sample:
     done = int(job.status()["checkpoints"])
     arrow_mb = pa.total_allocated_bytes() / 1e6
     return Sample(round(seconds, 1), work.emitted.count, done, round(rss_mb, 1), round(arrow_mb, 1))

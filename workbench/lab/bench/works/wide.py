@@ -27,7 +27,7 @@ class Wide:
         """The events that the source has emitted."""
         return self._ads.emitted
 
-    def pipeline(self, limit: int | None = None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None = None) -> wb.types.Pipeline:
         """From the source, of `limit` events if that is not None, to the table."""
         return (
             self._ads.views(limit)

@@ -29,7 +29,7 @@ class Windows:
     def config(self) -> dict[str, object]:
         return {}
 
-    def pipeline(self, limit: int | None) -> wb.Pipeline:
+    def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         return (
             self._events.views(limit)
             .select(campaign=f"ad DIV {ADS // CAMPAIGNS}")

@@ -1,0 +1,75 @@
+"""What ``workbench`` exports: what most programs write by its own name, and the rest in groups.
+
+Importing this imports the whole runtime, so ``workbench`` does it when the first name is asked for: a command that only
+prints its help needs none of them.
+
+Belongs here: which names people write, and the groups that no other module is.
+Does not: anything that is defined here.
+"""
+
+from workbench import errors, state, windows
+from workbench.api import Stream, job, jobs
+from workbench.api.job.comparing import compare
+from workbench.api.job.serving import serve
+from workbench.api.kept.recording import Recording
+from workbench.api.kept.snapshot import Snapshot, delete_savepoint, savepoints
+from workbench.api.running.found_jobs import found_jobs
+from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
+from workbench.connectors.live.print_sink import PrintSink
+from workbench.connectors.parts.file_sink import FileSink
+from workbench.connectors.parts.parquet_sink import ParquetSink
+from workbench.connectors.sql.sink import SqlSink
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.expressions import coalesce, col, expr, lit, when
+from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
+from workbench.operators.aggregates.window_functions import collect_list, median, top_k
+from workbench.public import functions, restart, triggers, types, watermarks
+from workbench.runtime.settings.settings import TUNABLE as SETTINGS
+from workbench.spark.history import History
+from workbench.windows import session, sliding, tumbling
+
+__all__ = [
+    "SETTINGS",
+    "CallbackSink",
+    "DiscardSink",
+    "FileSink",
+    "History",
+    "ParquetSink",
+    "PrintSink",
+    "Recording",
+    "Snapshot",
+    "SqlSink",
+    "Stream",
+    "TableSink",
+    "coalesce",
+    "col",
+    "collect_list",
+    "compare",
+    "count",
+    "delete_savepoint",
+    "errors",
+    "expr",
+    "found_jobs",
+    "functions",
+    "job",
+    "jobs",
+    "lit",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "restart",
+    "savepoints",
+    "serve",
+    "session",
+    "sliding",
+    "state",
+    "sum",
+    "top_k",
+    "triggers",
+    "tumbling",
+    "types",
+    "watermarks",
+    "when",
+    "windows",
+]

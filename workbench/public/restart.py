@@ -1,0 +1,5 @@
+"""When a failed job starts again."""
+
+from workbench.runtime.settings.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
+
+__all__ = ["exponential_delay", "failure_rate", "fixed_delay", "no_restart"]

@@ -1,0 +1,8 @@
+"""Types of what methods return, for annotations: nobody makes them but these methods."""
+
+from workbench.api import Job, KeyedStream, Pipeline, WindowedStream
+from workbench.api.running.found_jobs import FoundJob
+from workbench.api.streams.connected import ConnectedStreams
+from workbench.expressions import Expression
+
+__all__ = ["ConnectedStreams", "Expression", "FoundJob", "Job", "KeyedStream", "Pipeline", "WindowedStream"]

@@ -1,0 +1,6 @@
+"""How event time is told from records."""
+
+from workbench.operators.event_time.punctuated import punctuated
+from workbench.operators.event_time.watermarks import INGESTION, WatermarkGenerator, monotonous
+
+__all__ = ["INGESTION", "WatermarkGenerator", "monotonous", "punctuated"]
