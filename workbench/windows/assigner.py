@@ -88,7 +88,7 @@ class WindowAssigner:
         return rows, flat[at, 0], flat[at, 1]
 
     def _told(self, time_us: int) -> list[tuple[int, int]]:
-        """The windows of one time; whatever a class of the user's raises is told with its name."""
+        """The windows of one time; an exception of a user's class is reported with the class's name."""
         try:
             return list(self.windows(time_us))
         except PASSING:
