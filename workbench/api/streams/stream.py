@@ -165,7 +165,7 @@ class Stream:
                 that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or is a dead letter where
                 the source has ``on_error="dead_letter"``.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: how event time is told instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
+            watermarks: the watermark strategy instead: ``wb.monotonous()``, ``wb.punctuated(...)`` or a subclass of
                 `wb.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
@@ -350,7 +350,7 @@ class Stream:
             live: one just made from the source of the present, with the same columns.
 
         Raises:
-            PlanError: one of them is more than a source, or they differ in columns or in how event time is told.
+            PlanError: one of them is more than a source, or they differ in columns or in their watermarks.
 
         Example::
 
@@ -899,7 +899,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         idle_after: str | None = None,
     ) -> Stream:
-        """Give the records new event times, and tell event time anew from here on.
+        """Assign new event times to the records, and generate new watermarks from here on.
 
         Watermarks of the input end here, only the one at its end goes on.
 
