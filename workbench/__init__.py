@@ -10,8 +10,8 @@ The map of what is exported:
   `ListState`, `MapState`, `ReducingState`, `AggregatingState`;
 * two streams: `ConnectedStreams`, `CoProcessFunction` with its `ConnectedContext`, `BroadcastState`;
 * windows: `tumbling`, `sliding`, `session`, `count_tumbling`, `count_sliding`, `global_window`, or a `WindowAssigner`
-  of one's own; functions see each as a `Window`;
-* when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of one's own
+  of your own; functions see each as a `Window`;
+* when windows fire: `on_event_time`, `on_processing_time`, `on_count`, `early`, `purging`, or a `Trigger` of your own
   with its `TriggerContext` and `Action`; what they keep: `keep_last`, `keep_since`, or an `Evictor`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;

@@ -577,7 +577,7 @@ class Stream:
         return self._followed_by(MapBatches(function, schema, event_time, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
-        """The records of this stream and of others with the same columns.
+        """Merge this stream with others that have the same columns.
 
         Records of one stream keep their order; which stream's comes first is open. Event time is as far as that of the
         slowest (F2-6).
@@ -693,7 +693,7 @@ class Stream:
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream:
-        """Put the records (or a table's rows) with equal keys beside each other.
+        """Join records of two streams, or records with rows of a table, by equal keys.
 
         There are three joins. With a **table**, each record finds the table's rows at once, without state. With a
         stream and a **window**, records of the same window find each other when the watermark ends it; the event time
@@ -735,7 +735,7 @@ class Stream:
         return self._made(joined(self._end, right, on, window, between, how, suffix, origin))
 
     def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
-        """Bring two streams to one function that may keep state for both.
+        """Connect two streams, to process both with one function and common state.
 
         Source: F1-4; Flink's ``connect``.
 
@@ -775,7 +775,7 @@ class Stream:
         ordered: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Stream:
-        """Add what a function answers about each record's key, such as a row of a database, without waiting for it.
+        """Add the result of a lookup by each record's key, such as a row of a database, without blocking the stream.
 
         The function is called once for each distinct key of a batch, on threads of its own (a coroutine function: on an
         event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
@@ -808,7 +808,7 @@ class Stream:
         return self._made(looked_up(self._end, function, key, schema, concurrency, timeout, ordered, how, caller()))
 
     def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
-        """Part the stream: each record goes to the stream of the first condition that is true for it.
+        """Split the stream: each record goes to the stream of the first condition that is true for it.
 
         Source: F1-4; Flink's side outputs.
 
