@@ -25,15 +25,15 @@ EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
 	-not -path '*/__pycache__/*' -not -name '*.tsbuildinfo' -not -name '.*' 2>/dev/null)
 
-help:  ## say what there is (the default)
+help:  ## list the targets (the default)
 	@echo "Streaming Workbench. Usage: make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: install  ## open the first notebook in JupyterLab; sets up everything first
+demo: install  ## install everything, then open the first notebook in JupyterLab
 	@echo "Opening JupyterLab on notebooks/01_first_stream.ipynb; Ctrl-C here ends it."
 	@$(BIN)/workbench demo $(ARGS)
 
-test: install-dev  ## run the tests of every module in about five minutes; sets up everything first
+test: install-dev  ## run the tests of every module in about five minutes; installs everything first
 	@echo "Running the tests. 'make test-all' also runs the slow ones (ARGS=\"-k magics\" narrows both down)."
 	@$(BIN)/python -m pytest --numprocesses auto -m "not slow" $(ARGS)
 
@@ -50,7 +50,7 @@ lint: install-dev  ## check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: install-dev  ## put the sources into the project's format
+format: install-dev  ## format the sources
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -62,17 +62,17 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 	@echo "Running the notebooks."
 	@$(BIN)/jupyter execute notebooks/*.ipynb
 
-pictures: install-dev  ## take the pictures of docs/images anew, in a Chromium (ARGS=lab or ARGS=pages: some of them)
+pictures: install-dev  ## retake the pictures of docs/images in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."
 	@PYTHONPATH=tests/support $(BIN)/python -m pictures $(ARGS)
 
-reference: install-dev  ## write docs/reference.md anew, from the docstrings
+reference: install-dev  ## regenerate docs/reference.md from the docstrings
 	@PYTHONPATH=tests/project $(BIN)/python -m reference
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)
 
-soak: install  ## a live job with a fault every ten seconds, checked all the time (SOAK=1800)
+soak: install  ## run a live job with a fault every ten seconds and check it (SOAK=1800)
 	@$(BIN)/workbench soak --seconds $(SOAK) $(ARGS)
 
 interrupts: install-dev  ## interrupt cells that handle jobs at random moments; each ends within 2 s (INTERRUPTS=200)
@@ -84,22 +84,22 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
-mutants: install-dev  ## plant every bug of tests/support/mutants and see that simulations find it
+mutants: install-dev  ## plant every bug of tests/support/mutants and verify that simulations find it
 	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/simulation/test_invariants.py $(ARGS)
 
-contention: install-dev  ## 2,000 runs on threads that get in each other's way, 2,000 changes in a running job
+contention: install-dev  ## run live threads against each other: 2,000 runs, 2,000 changes to a running job
 	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/system/test_contention.py $(ARGS)
 
 corruption: install-dev  ## damage checkpoints: every truncation, 10,000 flipped bits
 	@WORKBENCH_ALL_DAMAGE=1 $(BIN)/python -m pytest tests/system/test_corruption.py $(ARGS)
 
-fuzz: install-dev  ## read real files, messages and texts with random changes in them (FUZZ=50000)
+fuzz: install-dev  ## read files, messages and texts with random changes (FUZZ=50000)
 	@WORKBENCH_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/system/test_fuzz.py $(ARGS)
 
-large: install-dev  ## checkpoints of more than 1 GB of state with 1 % of changes between them; takes 8 GB of memory
+large: install-dev  ## checkpoint more than 1 GB of state with 1 % of changes; needs 8 GB of memory
 	@WORKBENCH_LARGE=1 $(BIN)/python -m pytest -s tests/runtime/test_incremental.py -k one_gigabyte $(ARGS)
 
-doctor: install  ## check this machine and say how to mend what is missing
+doctor: install  ## check this machine and suggest fixes
 	@$(BIN)/workbench doctor $(ARGS)
 
 install: $(VENV)/.workbench $(VENV)/.extension  ## only set up what the demo needs

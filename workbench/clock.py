@@ -48,7 +48,7 @@ def _since_boot_ns() -> int:
 
 
 class VirtualClock:
-    """A time that stands still until it is told to go on: the same run always reads the same times."""
+    """A time that stands still until it is advanced: the same run always reads the same times."""
 
     __slots__ = ("_now_us",)
 

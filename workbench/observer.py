@@ -1,4 +1,4 @@
-"""Who is told what happens in a job."""
+"""The observer of a job's events."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ export class Asking {
     return again;
   }
 
-  /** The notebook was closed: whatever was asked is void, and nothing is a reason until it is asked anew. */
+  /** The notebook was closed: earlier requests are void, and there is no reason to ask until the next request. */
   close(): void {
     this._turn++;
     this._pending = this._missing = false;
@@ -73,7 +73,7 @@ export class Asking {
   private _missing = false;
   /** Something has happened since it was asked that may make another answer of "no such job". */
   private _reason = false;
-  /** The job was started anew since it was asked, so the view that comes may be of its earlier run. */
+  /** The job was restarted since the request, so the answer may show its earlier run. */
   private _another = false;
   /** The run that the kernel has told of last. */
   private _run: number | null = null;

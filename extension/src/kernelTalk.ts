@@ -16,10 +16,10 @@ import {
 } from './protocol';
 import { SubshellComm, delay } from './subshellComm';
 
-/** How long a request may go unanswered before the person is told. */
+/** How long a request may go unanswered before the user is notified. */
 const REPLY_PATIENCE_MS = 60_000;
 
-/** How often a comm is opened before the person is told that its answers are lost. */
+/** How often a comm is opened before the user is notified that its answers are lost. */
 const OPENINGS = 3;
 
 /** How long the jobs may take to be told of, once the kernel has handled the comm on which it tells of them. */

@@ -128,13 +128,13 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
         (["demo", "--headless", "--directory", __file__], "which is a file: name a folder"),
         (["demo", "--headless", "--prepare"], "not allowed with argument"),
         (["demo", "--headless", "fresh"], "'fresh' is for JupyterLab, which --headless and --prepare do not start"),
-        (["demo", "--speed", "max"], "--speed is an option of a run in the terminal: add --headless, or leave it out"),
-        (["demo", "--prepare", "--fresh"], "--fresh is an option of a run in the terminal: add --headless"),
-        (["demo", "--directory", "data"], "--directory is for --headless or --prepare: add one of them"),
+        (["demo", "--speed", "max"], "--speed needs --headless: add that, or leave it out"),
+        (["demo", "--prepare", "--fresh"], "--fresh needs --headless: add that"),
+        (["demo", "--directory", "data"], "--directory needs --headless or --prepare: add one of them"),
         (["demo", "--headless", "--parallelism", "1001"], "--parallelism is 1001: it must be at most 1000"),
         (["demo", "--headless", "--checkpoint-interval", "0"], "checkpoint_interval is 0: write a time such as '5s'"),
         (["serve", __file__.replace(".py", ".no")], "there is no script"),
-        (["serve", str(ROOT / "README.md"), "two"], "'two' is for a script, and"),
+        (["serve", str(ROOT / "README.md"), "two"], "'two' is for a script, but"),
         (["simulate", "--exhaustive", "--seeds", "3"], "--seeds is for a search through seeds, and --exhaustive and"),
         (["simulate", "--pairs", "--first", "0"], "--first is for a search through seeds, and --exhaustive and"),
         (["simulate", "--pairs", "--pipeline", "window"], "--pipeline is for a search through seeds, and --exhaustive"),
@@ -393,11 +393,11 @@ def test_a_run_prints_the_table_and_the_next_one_starts_anew(
     printed = finished(headless("--speed", "max", "--checkpoint-interval", "200ms"))
     assert "Starting." in printed
     assert re.search(r"EWR +│ +7,135 │ 117,596 │ +15.11 │ +1126 ", printed)
-    assert re.search(r"336,776 flights in [\d.]+ s: [\d,]+ a second, [\d,]+ per CPU second", printed)
+    assert re.search(r"336,776 flights in [\d.]+ s: [\d,]+ per second, [\d,]+ per CPU second", printed)
     assert "21,105 rows are committed in" in printed
     assert_output(tmp_path / "data", delays_oracle)
     printed = finished(headless("--speed", "max", "--parallelism", "1", "--checkpoint-interval", "disabled"))
-    assert "The former run had finished: its output is removed, and a new run starts." in printed
+    assert "The earlier run is finished. Starting a new run; the output of the earlier run is removed." in printed
     assert_output(tmp_path / "data", delays_oracle)
 
 
@@ -412,7 +412,7 @@ def test_kill_9_and_the_same_command_again(headless: Demo, tmp_path: Path, delay
     process.communicate()
     assert not RunFolder(folder).is_finished
     printed = finished(headless(*options))
-    assert "A former run was cut off: resuming from its last complete checkpoint" in printed
+    assert "An earlier run was interrupted. Resuming from its latest complete checkpoint" in printed
     assert re.search(r"restored from chk-\d+", printed)
     assert_output(folder, delays_oracle)
 
@@ -429,8 +429,8 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
     time.sleep(0.5)
     process.send_signal(number)
     printed = finished(process, code=code)
-    assert "Interrupted: taking a last checkpoint." in printed
-    assert re.search(r"The same command resumes from checkpoint \d+; with --fresh it starts again\.", printed)
+    assert "Interrupted. Taking a last checkpoint." in printed
+    assert re.search(r"Run the same command to resume from checkpoint \d+, or add --fresh to start again\.", printed)
     assert complete_checkpoints(folder) == 1
     printed = finished(headless("--speed", "max", "--parallelism", "3"))
     assert re.search(r"restored from chk-\d+", printed)

@@ -17,10 +17,10 @@ from workbench.cli.outcome import Effort, pace
 def test_only_what_runs_at_full_speed_has_a_speed_by_the_clock() -> None:
     effort = Effort(wall_s=2.0, cpu_s=3.0)
     assert pace(300_000, effort, float("inf")) == (
-        "300,000 flights in 2.0 s: 150,000 a second, 100,000 per CPU second, from the start of its tasks on "
-        "(3.0 s on all cores)."
+        "300,000 flights in 2.0 s: 150,000 per second, 100,000 per CPU second, since its tasks started "
+        "(3.0 CPU seconds on all cores)."
     )
-    assert "a second" not in pace(300_000, effort, 3600.0)
+    assert "per second" not in pace(300_000, effort, 3600.0)
     assert "at 3600x: 100,000 per CPU second" in pace(300_000, effort, 3600.0)
 
 

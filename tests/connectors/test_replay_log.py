@@ -382,7 +382,7 @@ def test_arrivals_that_go_back_between_row_groups_are_met(tmp_path: Path) -> Non
 def test_a_log_that_was_written_anew_is_never_mixed_with_the_old_one(tmp_path: Path) -> None:
     cursor = write(table([1, 2, 3]), tmp_path / "a.log", channels=1).cursor(0)
     write(table([7, 8, 9, 10]), tmp_path / "a.log", channels=1)
-    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or written anew"):
+    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or rewritten"):
         cursor.read(1)
 
 
@@ -445,7 +445,7 @@ def test_a_file_is_read_as_a_whole_or_piece_by_piece(
     (log.path / file.name).unlink()
     assert cursor.read(7) is not None
     cursor.close()
-    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or written anew"):
+    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or rewritten"):
         cursor.read(1)
     pq.write_table(table(list(range(24))), log.path / file.name, row_group_size=12)
     with pytest.raises(HistoryError, match=r"has (12|24) rows where the manifest counts (8|20): write the log again"):

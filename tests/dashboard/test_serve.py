@@ -361,7 +361,7 @@ def test_a_script_that_starts_no_job_is_told_so(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 2
     assert ended.stderr == (
-        "workbench: lesson.py has started no job, so there is nothing to show: start one with"
+        "workbench: lesson.py started no job, so there is nothing to show: start one with"
         " stream.sink_to(wb.TableSink('rows')).run('job')\n"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -319,6 +320,15 @@ def test_every_room_says_what_belongs_in_it_and_what_does_not(package: dict[str,
     said = {module.name: ast.get_docstring(module.tree) or "" for module in package.values() if module.is_package}
     del said["workbench"]
     assert [name for name, text in said.items() if "Belongs here: " not in text or "Does not: " not in text] == []
+
+
+def test_the_map_shows_every_room_and_no_other(package: dict[str, Module]) -> None:
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    drawn = text.partition("## Layers and rooms")[2].split("```")[1]
+    shown = Counter(re.findall(r"\b(\w+)/", drawn))
+    assert shown == Counter(
+        module.name.rpartition(".")[2] for module in package.values() if module.is_package and module.part
+    )
 
 
 def test_modules_stay_small(package: dict[str, Module]) -> None:

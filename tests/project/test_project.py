@@ -152,6 +152,28 @@ def test_the_readme_has_the_two_commands() -> None:
     assert "make test" in readme
 
 
+PLACE = re.compile(r"`((?:workbench|tests|extension|docs)/[^\s`]*)`")
+
+
+def places(*documents: str) -> list[str]:
+    """The files and folders of the project that documents name in code."""
+    return [place for document in documents for place in PLACE.findall((ROOT / document).read_text(encoding="utf-8"))]
+
+
+def test_the_places_that_the_documents_name_exist() -> None:
+    named = places("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/benchmarks.md")
+    assert [place for place in named if not (ROOT / place).exists()] == []
+
+
+def test_contributors_find_the_place_of_many_changes_and_of_its_test() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = contributing.partition("## Where a change goes")[2].partition("\n## ")[0]
+    rows = [line.split("|")[2:4] for line in table.splitlines() if PLACE.search(line)]
+    assert len(rows) >= 20
+    assert [row for row in rows if not PLACE.search(row[0])] == []
+    assert [row for row in rows if "tests/" not in row[1]] == []
+
+
 def test_make_prints_its_targets() -> None:
     printed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = {line.split()[0] for line in printed.splitlines()[1:]}

@@ -265,7 +265,7 @@ def test_an_unchanged_history_is_reused_and_a_stale_one_written_anew(
 
     csv.write_text("number,started,ended\n1,10,20\n2,11,15\n3,12,18\n")
     changed = from_csv(spark, csv, path)
-    assert changed.notice == f"history {path}: written anew, because its source files have changed"
+    assert changed.notice == f"history {path}: rewritten, because its source files have changed"
     assert sorted(row["number"] for channel in (0, 1) for row in records(changed.log, channel)) == [1, 2, 3]
 
     assert from_csv(spark, csv, path, where="number > 1").notice.endswith("because the query has changed")
@@ -277,7 +277,7 @@ def test_an_unchanged_history_is_reused_and_a_stale_one_written_anew(
     assert from_csv(spark, csv, path, channels=4, arrival_time="started").notice.endswith(
         "because other options were given"
     )
-    assert from_csv(spark, csv, path, overwrite=True).notice.endswith("written anew, as asked")
+    assert from_csv(spark, csv, path, overwrite=True).notice.endswith("rewritten, as requested")
 
 
 @pytest.mark.spark
@@ -312,7 +312,7 @@ def test_a_damaged_history_is_written_anew(spark: SparkSession, csv: Path, tmp_p
     file = next(iter(from_csv(spark, csv, path).log.manifest.files)).name
     (path / file).unlink()
     history = from_csv(spark, csv, path)
-    assert history.notice == f"history {path}: written anew, because the replay log at {path} lacks its file {file}"
+    assert history.notice == f"history {path}: rewritten, because the replay log at {path} lacks its file {file}"
     history.log.verify()
 
 

@@ -1,4 +1,4 @@
-"""What a sub-command is, and how its options read durations, speeds and counts."""
+"""The parser of a sub-command, and the types of its options: durations, speeds, counts, paths."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from workbench.errors import SettingError, unknown
 from workbench.once import Once
 
 Run = Callable[[argparse.Namespace], int]
-"""Runs a command with its options; the result is the exit code."""
+"""Runs a command with its options and returns the exit code."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are one line, and whose options are given once unless they say otherwise."""
+    """An ArgumentParser with one-line errors, which refuses an option that is given twice unless it appends."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.register("action", None, Once)
 
     def error(self, message: str) -> NoReturn:
-        """Print the message without the usage, name the help, and leave with exit code 2."""
-        self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' shows what it takes\n")
+        """Print the message without the usage, refer to the help, and exit with code 2."""
+        self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' lists the options\n")
 
     def does(self, run: Run, details: str) -> None:
-        """Make it the parser of a command.
+        """Set the function and the help of a command.
 
         Args:
             run: called with the options.
-            details: the text of the command's own help.
+            details: the description in the command's help.
         """
         self.description = details
         self.set_defaults(run=run)
 
 
 def duration(option: str) -> Callable[[str], str]:
-    """Reads a duration option; a value that is none is refused with a sentence before anything starts."""
+    """A parser of a duration option, which refuses an invalid value before anything starts."""
 
     def read(text: str) -> str:
         if text != "disabled":
@@ -51,13 +51,13 @@ def duration(option: str) -> Callable[[str], str]:
 
 
 def speed(text: str) -> str:
-    """Reads a replay speed such as ``600x`` or ``max``."""
+    """Parse a replay speed such as ``600x`` or ``max``."""
     parse_speed(text, "--speed")
     return text
 
 
 def count(option: str, least: int = 1) -> Callable[[str], int]:
-    """Reads a whole number that is not below `least`."""
+    """A parser of whole numbers of at least `least`."""
 
     def read(text: str) -> int:
         try:
@@ -72,13 +72,13 @@ def count(option: str, least: int = 1) -> Callable[[str], int]:
 
 
 def _path(text: str, option: str) -> Path:
-    from workbench.arguments import path_of  # knows Arrow, which the help does without
+    from workbench.arguments import path_of  # imports Arrow, which the help does not need
 
     return path_of(text, option).expanduser()
 
 
 def folder(option: str) -> Callable[[str], Path]:
-    """Reads a folder, which need not exist yet."""
+    """A parser of folders, which need not exist yet."""
 
     def read(text: str) -> Path:
         path = _path(text, option)
@@ -90,7 +90,7 @@ def folder(option: str) -> Callable[[str], Path]:
 
 
 def new_file(option: str) -> Callable[[str], Path]:
-    """Reads a file that will be written when the work is done; a place where it cannot be is refused before."""
+    """A parser of output files, which refuses a path that cannot be written before the work starts."""
 
     def read(text: str) -> Path:
         path = _path(text, option)
@@ -106,15 +106,15 @@ def new_file(option: str) -> Callable[[str], Path]:
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Refuse the first of these options that was given, because it would do nothing.
+    """Refuse the first given option of `names`, because it would have no effect.
 
     Args:
-        options: those of `names` that were not given are None, False or an empty list.
-        names: of options as Python writes them.
-        why: the rest of the sentence behind the option.
+        options: options that were not given are None, False or an empty list.
+        names: Python names of options.
+        why: the rest of the sentence after the option.
 
     Raises:
-        SettingError: one was given.
+        SettingError: one of the options was given.
     """
     for name in names:
         value = getattr(options, name)
@@ -123,7 +123,7 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) ->
 
 
 def one_of(kind: str, names: tuple[str, ...]) -> Callable[[str], str]:
-    """Reads a name out of a list; another one gets the nearest match and all valid ones."""
+    """A parser of names; for an unknown name, the error suggests the nearest match and lists all valid ones."""
 
     def read(text: str) -> str:
         if text not in names:
@@ -134,6 +134,6 @@ def one_of(kind: str, names: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def say(text: str = "") -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line and flush it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

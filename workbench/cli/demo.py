@@ -23,43 +23,43 @@ PARALLELISM = 2
 BUFFER_TIMEOUT = "50ms"
 CHECKPOINT_INTERVAL = "1s"
 OF_RUN = ("speed", "parallelism", "buffer_timeout", "checkpoint_interval", "fresh")
-"""Options of a run in the terminal."""
+"""Options that need --headless."""
 
 DETAILS = """\
-Without options: opens JupyterLab on the first notebook. A year of real flights streams through a dataflow in the
-notebook's kernel, with a live dashboard beside it.
+Without options, opens the first notebook in JupyterLab. A year of real flights streams through a dataflow in the
+notebook's kernel, next to a live dashboard.
 
-With --headless: runs the same job here, prints its progress and then the table, the checkpoints and the throughput.
-Kill it, even with 'kill -9', and run the same command again: it resumes from the last complete checkpoint. Ctrl-C takes
-a last checkpoint first. A run that has come to its end is followed by a new one.
+With --headless, runs the same job in the terminal and prints its progress, then the table, the checkpoints and the
+throughput. Kill it, even with 'kill -9', and run the same command again: it resumes from the last complete checkpoint.
+Ctrl-C takes a last checkpoint before it exits. After a finished run, the command starts a new one.
 """
 
 
 def declare(parser: Parser) -> None:
-    """What ``workbench demo`` takes."""
+    """Declare the options of ``workbench demo``."""
     parser.does(run, DETAILS)
     parser.add_argument(
         "lab_options",
         nargs="*",
         metavar="LAB_OPTION",
-        help="options for JupyterLab after '--', for example: workbench demo -- --no-browser --port 8890",
+        help="options for JupyterLab, after '--', for example: workbench demo -- --no-browser --port 8890",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--headless", action="store_true", help="run in this terminal, without JupyterLab")
-    what.add_argument("--prepare", action="store_true", help="only write the history, so that a later start is quick")
+    what.add_argument("--prepare", action="store_true", help="only write the history, to make the next start faster")
     options = parser.add_argument_group("with --headless or --prepare")
     options.add_argument(
         "--directory",
         type=folder("--directory"),
         metavar="DIR",
-        help="where the history, the checkpoints and the output go (default: workbench-data)",
+        help="folder for the history, the checkpoints and the output (default: workbench-data)",
     )
     options = parser.add_argument_group("with --headless")
     options.add_argument(
         "--speed",
         type=speed,
         metavar="SPEED",
-        help=f"of the replay: 600x is ten minutes a second, max does not wait (default: {SPEED}, a month a second)",
+        help=f"replay speed: 600x is ten minutes per second, max does not wait (default: {SPEED}, a month per second)",
     )
     options.add_argument(
         "--parallelism",
@@ -71,7 +71,7 @@ def declare(parser: Parser) -> None:
         "--buffer-timeout",
         type=duration("--buffer-timeout"),
         metavar="TIME",
-        help=f"how long a record may wait for its buffer to fill (default: {BUFFER_TIMEOUT})",
+        help=f"maximum time that a record waits for its buffer to fill (default: {BUFFER_TIMEOUT})",
     )
     options.add_argument(
         "--checkpoint-interval",
@@ -79,25 +79,26 @@ def declare(parser: Parser) -> None:
         metavar="TIME",
         help=f"time between checkpoints, or disabled (default: {CHECKPOINT_INTERVAL})",
     )
-    options.add_argument("--fresh", action="store_true", help="forget a former run instead of resuming it")
+    options.add_argument("--fresh", action="store_true", help="discard an earlier run instead of resuming it")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the options say; the exit code.
+    """Run the command; returns the exit code.
 
     Raises:
-        SettingError: there are words for JupyterLab, which is not to be started, or options of what is not to be done.
+        SettingError: options for JupyterLab are given together with --headless or --prepare, or options that have no
+            effect without them.
     """
     if not options.headless:
-        refuse_given(options, OF_RUN, "is an option of a run in the terminal: add --headless, or leave it out")
+        refuse_given(options, OF_RUN, "needs --headless: add that, or leave it out")
     if not options.headless and not options.prepare:
-        refuse_given(options, ("directory",), "is for --headless or --prepare: add one of them, or leave it out")
+        refuse_given(options, ("directory",), "needs --headless or --prepare: add one of them, or leave it out")
         open_notebook(options.lab_options)
     if options.lab_options:
         raise SettingError(
             f"{options.lab_options[0]!r} is for JupyterLab, which --headless and --prepare do not start: leave it out"
         )
-    from workbench.cli import headless  # the runtime, which JupyterLab and the help do without
+    from workbench.cli import headless  # imports the runtime, which JupyterLab and the help do not need
     from workbench.datasets.package import DATA_FOLDER
 
     console = Console(highlight=False, soft_wrap=True)
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_notebook(lab_options: Sequence[str]) -> NoReturn:
-    """Become JupyterLab on the first notebook: a process of its own would have to share Ctrl-C with this one."""
+    """Replace this process by JupyterLab with the first notebook; a child process would share Ctrl-C with this one."""
     command = [sys.executable, "-m", "jupyterlab", str(notebook())]
     if os.geteuid() == 0:  # as in a container, where JupyterLab would refuse; its port is open on loopback only
         command.append("--allow-root")
@@ -127,10 +128,10 @@ def open_notebook(lab_options: Sequence[str]) -> NoReturn:
 
 
 def notebook(here: Path | None = None) -> Path:
-    """The first notebook: that of the checkout, else a copy of the installed one in the present folder.
+    """The first notebook: that of the checkout, or else a copy of the installed one in the current folder.
 
     Raises:
-        HistoryError: it is in neither place.
+        HistoryError: there is neither.
     """
     checkout = CHECKOUT / "notebooks" / NOTEBOOK
     if checkout.is_file():

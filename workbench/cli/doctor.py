@@ -1,4 +1,4 @@
-"""``workbench doctor``: checks this machine, one line for each thing that is needed."""
+"""``workbench doctor``: checks this machine and prints one line per check."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from workbench.cli.checks import Check, machine, packages
 from workbench.cli.command import Parser
 
 DETAILS = """\
-Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the
-browser for tests, the folder and the disk. The exit code is 1 when something that is needed is missing.
+Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the browser for tests,
+the current folder and the disk. The exit code is 1 if something required is missing.
 """
 MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
 
 
 def declare(parser: Parser) -> None:
-    """What ``workbench doctor`` takes."""
+    """Declare the options of ``workbench doctor``."""
     parser.does(run, DETAILS)
-    parser.add_argument("--quick", action="store_true", help="leave out what takes seconds: starting a Spark session")
+    parser.add_argument("--quick", action="store_true", help="skip the slow check, which starts a Spark session")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the checks as they are made; 1 when something that is needed is missing."""
+    """Print each check as it completes; returns 1 if something required is missing."""
     console = Console(highlight=False, soft_wrap=True)
     missing = [check for check in shown(console, checks(quick=options.quick)) if check.needed and not check.ok]
     if missing:
         console.print(f"\n{len(missing)} missing: {', '.join(check.name for check in missing)}.")
         return 1
-    console.print("\nEverything that is needed is there.")
+    console.print("\nAll required checks passed.")
     return 0
 
 
 def checks(*, quick: bool) -> Iterator[Check]:
-    """Every check, made when its turn comes."""
-    from workbench.cli.checks import runtime  # the compiled kernels and Spark, which the help does without
+    """All checks, each made when the iterator reaches it."""
+    from workbench.cli.checks import runtime  # imports the kernels and Spark, which the help does not need
 
     yield from machine.python_version()
     yield from packages.requirements()

@@ -1,5 +1,5 @@
-"""From the words of a command line to an exit code: 0 done, 1 not as it should be, 2 a mistake, 130 interrupted, 129
-hung up, 143 terminated."""
+"""Runs a command line and returns its exit code: 0 success, 1 a check failed, 2 an error, 129 SIGHUP, 130 Ctrl-C, 143
+SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from workbench.errors import WorkbenchError
 from workbench.raised import described
 
 COMMANDS = {
-    "demo": "run the main job on real flights",
+    "demo": "open the first notebook, or run its job in the terminal",
     "serve": "show the dashboards of a script's jobs, or a recording, in a browser",
-    "bench": "measure the runtime; every result is checked",
-    "doctor": "check this machine and say how to mend what is missing",
-    "simulate": "search for schedules and faults that break a promise",
+    "bench": "run benchmarks and check their results",
+    "doctor": "check this machine and suggest fixes",
+    "simulate": "search for schedules and faults that violate an invariant",
     "soak": "run a job for half an hour with a fault every ten seconds, and check it",
 }
-"""The commands in the order of the help, with a line on each; each is a module here, with ``declare(parser)``."""
+"""The commands in the order of the help, with one line each; each is a module with ``declare(parser)``."""
 
 _LAB = dict.fromkeys(("bench", "simulate", "soak"), "lab")
-"""The commands of the laboratory, which the product knows by name only."""
+"""The commands of the laboratory; the product knows them only by name."""
 
 EXAMPLES = """\
 examples:
   workbench demo                    open the first notebook in JupyterLab
-  workbench demo --headless         run the main job here, with a progress bar
+  workbench demo --headless         run its job in the terminal, with a progress bar
   workbench serve lesson.py         show the jobs that a script starts in a browser
   workbench bench grouping          measure a keyed aggregation
   workbench doctor                  check this machine
-  workbench simulate --seeds 200    search for schedules and crashes that break a promise
+  workbench simulate --seeds 200    search for schedules and crashes that violate an invariant
   workbench soak --seconds 60       run a job with a fault every ten seconds, and check it
 
-An error is one line and exit code 2; WORKBENCH_DEBUG=1 shows where it came from.
+An error prints one line and exits with code 2. Set WORKBENCH_DEBUG=1 for the traceback.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (default: that of the process) and return the exit code."""
+    """Run the command line `argv` (default: that of the process); returns the exit code."""
     _open_standard_streams()
     try:
         words = sys.argv[1:] if argv is None else argv
@@ -53,16 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's flush at exit fails
         return 1
     except WorkbenchError as error:
         return _failed(str(error))
-    except Exception as error:  # noqa: BLE001 - the person gets a line, whatever went wrong; the story is one setting away
+    except Exception as error:  # noqa: BLE001 - every failure becomes one line; WORKBENCH_DEBUG shows the traceback
         return _failed(f"unexpected {described(error)} (WORKBENCH_DEBUG=1 shows where)")
 
 
 def parser(words: Sequence[str]) -> Parser:
-    """The parser with every command; the one that `words` name knows its options, since only its module is imported."""
+    """A parser with all commands; only the command in `words` has its options, so only its module is imported."""
     top = Parser(
         prog="workbench",
         description="An interactive streaming workbench for Jupyter.",
@@ -80,7 +80,7 @@ def parser(words: Sequence[str]) -> Parser:
 
 
 def _open_standard_streams() -> None:
-    """Write to nowhere what a caller closed (``>&-``), where Python has no stream and the next file would be it."""
+    """Replace streams that the caller closed (``>&-``) by the null device; else the next opened file became one."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  as long as the process

@@ -1,6 +1,6 @@
 """``workbench demo --headless``: the main job in a terminal, from the history to the committed table.
 
-Kill it at any moment and run it again: it resumes from the last complete checkpoint and ends in the same table.
+Kill it at any moment and run it again: it resumes from the latest complete checkpoint and produces the same table.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from workbench.plan.physical import CHANNELS_MOST
 from workbench.runtime.settings.settings import Settings
 
 MAX_PARALLELISM = isqrt(CHANNELS_MOST)
-"""Of the main job, which has one exchange from all subtasks to all."""
+"""Limit of the main job, whose exchange connects all subtasks with all subtasks."""
 POLL_PERIOD_S = 0.1
 STOP_PATIENCE = "60s"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``workbench demo --headless`` was asked for; see its help."""
+    """The options of ``workbench demo --headless``; see its help."""
 
     directory: Path
     speed: str
@@ -44,10 +44,10 @@ class Options:
 
 
 def check(options: Options) -> None:
-    """Refuse values that no job takes, before anything of a former run is removed.
+    """Refuse invalid values before anything of an earlier run is removed.
 
     Raises:
-        SettingError: there is one.
+        SettingError: a value is invalid.
     """
     if options.parallelism > MAX_PARALLELISM:
         raise SettingError(f"--parallelism is {options.parallelism}: it must be at most {MAX_PARALLELISM}")
@@ -83,7 +83,7 @@ def run(console: Console, options: Options) -> int:
     history = prepare(console, options.directory)
     console.print(begin(folder, options.fresh))
     pipeline = main_job(history, speed=options.speed, output=folder.output)
-    prepare_kernels()  # what a first run on a machine compiles is no work of the job
+    prepare_kernels()  # so that compiling on a first run does not count as the job's time
     with interruption() as asked:
         job = pipeline.run(
             NAME,
@@ -96,13 +96,13 @@ def run(console: Console, options: Options) -> int:
         effort = Effort.begin()
         follow(console, job, asked)
         if asked.is_set() and not job.over:
-            console.print("Interrupted: taking a last checkpoint.")
+            console.print("Interrupted. Taking a last checkpoint.")
             job.stop(wait=False)
         state = job.wait(timeout=STOP_PATIENCE)
     effort.end()
     if state != "FINISHED":
         last = job.status()["last_checkpoint"]
-        console.print(f"Stopped. The same command resumes from checkpoint {last}; with --fresh it starts again.")
+        console.print(f"Stopped. Run the same command to resume from checkpoint {last}, or add --fresh to start again.")
         return asked.code
     folder.mark_finished(rows=job.table(NAME).num_rows, seconds=round(effort.wall_s, 3))
     print_outcome(console, job, effort, folder, options.speed)
@@ -110,20 +110,20 @@ def run(console: Console, options: Options) -> int:
 
 
 def begin(folder: RunFolder, fresh: bool) -> str:
-    """Make the folder ready, and say whether the run starts or resumes."""
+    """Prepare the folder, and say whether the run starts or resumes."""
     if fresh and folder.is_begun:
         folder.clean()
-        return "Starting afresh: what the former run had written is removed."
+        return "Starting a new run; the output of the earlier run is removed."
     if folder.is_finished:
         folder.clean()
-        return "The former run had finished: its output is removed, and a new run starts."
+        return "The earlier run is finished. Starting a new run; the output of the earlier run is removed."
     if folder.is_begun:
-        return "A former run was cut off: resuming from its last complete checkpoint, if it came to one."
+        return "An earlier run was interrupted. Resuming from its latest complete checkpoint, if there is one."
     return "Starting."
 
 
 def follow(console: Console, job: wb.types.Job, asked: threading.Event) -> None:
-    """Show the job's progress until it is over or an interrupt is asked for."""
+    """Show the job's progress until it ends or an interrupt is requested."""
     told = 0
     with display(console) as progress:
         while not asked.is_set():

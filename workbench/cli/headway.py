@@ -1,4 +1,4 @@
-"""How far a long search is: a bar on a terminal; in a file or a pipe a line after every tenth of it."""
+"""Progress of a long search: a bar in a terminal, or a line after every tenth in a file or pipe."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PARTS = 10
 
 
 class Headway:
-    """Tells it; a context manager.
+    """A progress display; a context manager.
 
     Args:
-        console: where it is told.
-        what: is done, such as ``"simulating"``.
-        total: how many pieces there are; None: not known yet, `expect` will say it.
+        console: where to print.
+        what: the label, such as ``"simulating"``.
+        total: the number of pieces; None if `expect` will set it.
     """
 
     def __init__(self, console: Console, what: str, total: int | None = None) -> None:
@@ -41,21 +41,21 @@ class Headway:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Time since the start."""
         return time.monotonic() - self._begun_s
 
     def expect(self, what: str, total: int) -> None:
-        """So much is to be done now."""
+        """Set the label and the number of pieces."""
         self._what, self._total = what, total
         self._bar.update(self._task, description=what, total=total)
 
     def advance(self, pieces: int = 1) -> None:
-        """So many pieces more are done."""
+        """Report completed pieces."""
         self._done += pieces
         self._bar.advance(self._task, pieces)
         if self._console.is_terminal or not self._total:
             return
         part = PARTS * self._done // self._total
-        if self._told < part < PARTS:  # what comes when all is done says so itself
+        if self._told < part < PARTS:  # the result that follows makes the last line superfluous
             self._told = part
             self._console.print(f"{self._what}: {self._done:,} of {self._total:,} after {self.seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""How a command's help is laid out: no line is wider than the terminal."""
+"""Layout of a command's help: no line is wider than the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textwrap import wrap
 
 
 class Help(argparse.HelpFormatter):
-    """Wraps the paragraphs of a text; a line that begins with spaces is an entry of a list and stays one."""
+    """Wraps paragraphs; a line that begins with spaces is a list entry and keeps its own line."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(_filled(text.splitlines(), width))

@@ -1,5 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP: as an exit that puts away what was begun, or as a flag that a loop reads, so that they
-never strike in the middle of something."""
+"""Handling of Ctrl-C, SIGTERM and SIGHUP: as an exit that cleans up, or as a flag that a loop polls, so that a signal
+never interrupts an operation halfway."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SIGNALLED = 128
-"""What a shell adds to a signal's number to make an exit code."""
+"""A shell's exit code for a signal is this plus the signal's number."""
 
 
 class Asked(threading.Event):
-    """Set by the first signal; `code` is the exit code that goes with it."""
+    """Set by the first signal; `code` is the exit code for it."""
 
     code = SIGNALLED + signal.SIGINT
 
 
 @contextmanager
 def interruption() -> Iterator[Asked]:
-    """An event that the first Ctrl-C or SIGTERM sets; the second is a KeyboardInterrupt again."""
+    """An event that the first Ctrl-C or SIGTERM sets; the second one raises KeyboardInterrupt."""
     asked = Asked()
 
     def ask(number: int, frame: object) -> None:
@@ -39,10 +39,10 @@ def interruption() -> Iterator[Asked]:
 
 @contextmanager
 def terminated() -> Iterator[None]:
-    """SIGTERM and SIGHUP leave the block as a SystemExit, so that folders are removed and processes ended; one that
-    comes while that is done is not heard.
+    """Turn SIGTERM and SIGHUP into a SystemExit, so that folders are removed and processes ended; signals during this
+    cleanup are ignored.
 
-    Outside the main thread, where no signal arrives, it does nothing.
+    Outside the main thread, which receives no signals, it does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

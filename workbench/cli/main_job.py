@@ -1,4 +1,4 @@
-"""The main job, of the notebook and of the command line: delays per origin and hour over a year of real flights."""
+"""The main job of the notebook and the command line: delays per origin and hour over a year of real flights."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ NAME = "delays"
 
 
 def main_job(history: wb.History, *, speed: str = "max", output: Path | None = None) -> wb.types.Pipeline:
-    """For each origin and hour of departure: how many flights left, their mean delay in minutes and the worst one.
+    """The number of flights, their mean delay in minutes and the worst delay for each origin and hour of departure.
 
     Args:
         history: the flights, with departure as event time and landing as arrival.
-        speed: of the replay, for example ``"600x"`` or ``"max"``.
+        speed: replay speed, for example ``"600x"`` or ``"max"``.
         output: a folder for the same rows as Parquet files, committed exactly once.
 
     Returns:
-        A pipeline that keeps its rows in the job's table ``delays``.
+        A pipeline that writes its rows to the job's table ``delays``.
     """
-    # A flight is known when it lands, which is within 24 hours of its departure (most within 6; one that was diverted
-    # came 19 hours behind a flight that left after it): with this bound nothing is late.
+    # A flight becomes known when it lands, at most 24 hours after its departure. (Most land within 6; one diverted
+    # flight landed 19 hours behind a flight that had left later.) With this bound no record is late.
     flights = wb.Stream.replay(history, speed=speed, out_of_orderness="24h", idle_after="10s")
     delays = (
         flights.filter("dep_delay IS NOT NULL")

@@ -23,7 +23,7 @@ LAST_CHECKPOINTS = 5
 
 @dataclass(slots=True)
 class Effort:
-    """Time that a run took, from the start of its tasks on: on the clock, and of all cores together."""
+    """Wall-clock time of a run since its tasks started, and CPU time on all cores."""
 
     wall_s: float
     cpu_s: float
@@ -40,7 +40,7 @@ class Effort:
 
 
 def print_outcome(console: Console, job: wb.types.Job, effort: Effort, folder: RunFolder, speed: str) -> None:
-    """Print the table's totals and last rows, the checkpoints, the throughput, and where the rows are."""
+    """Print the table's totals and last rows, the checkpoints, the throughput, and the path of the rows."""
     table = job.table(NAME)
     console.print(totals(table))
     console.print(last_rows(table))
@@ -50,22 +50,22 @@ def print_outcome(console: Console, job: wb.types.Job, effort: Effort, folder: R
 
 
 def pace(read: int, effort: Effort, speed: float) -> str:
-    """How fast a job was, and how that was counted; one that waits for its history has no speed of its own but per CPU
-    second, where waiting counts for nothing.
+    """A sentence on the throughput. A replay at a limited speed waits for its history, so only its throughput per CPU
+    second means something.
 
     Example:
         >>> pace(9_000, Effort(wall_s=2.0, cpu_s=3.0), 3600.0)
-        '9,000 flights in 2.0 s at 3600x: 3,000 per CPU second, from the start of its tasks on (3.0 s on all cores).'
+        '9,000 flights in 2.0 s at 3600x: 3,000 per CPU second, since its tasks started (3.0 CPU seconds on all cores).'
     """
-    by_clock = f": {read / effort.wall_s:,.0f} a second," if math.isinf(speed) else f" at {format_speed(speed)}:"
+    by_clock = f": {read / effort.wall_s:,.0f} per second," if math.isinf(speed) else f" at {format_speed(speed)}:"
     return (
         f"{read:,} flights in {effort.wall_s:.1f} s{by_clock} {read / effort.cpu_s:,.0f} per CPU second, "
-        f"from the start of its tasks on ({effort.cpu_s:.1f} s on all cores)."
+        f"since its tasks started ({effort.cpu_s:.1f} CPU seconds on all cores)."
     )
 
 
 def totals(table: pa.Table) -> Table:
-    """For each origin: windows, flights, mean delay over its flights, worst delay."""
+    """Windows, flights, mean delay over the flights and worst delay for each origin."""
     weighted = table.append_column("minutes", pc.multiply(table["mean_delay"], pc.cast(table["flights"], pa.float64())))
     sums = weighted.group_by("origin", use_threads=False).aggregate(
         [("window_start", "count"), ("flights", "sum"), ("minutes", "sum"), ("worst", "max")]
@@ -109,6 +109,6 @@ def checkpoints(taken: list[CheckpointFrame]) -> Table:
 
 
 def right_align(table: Table) -> None:
-    """Align all columns but the first at their right, as numbers are read."""
+    """Right-align all columns but the first."""
     for column in table.columns[1:]:
         column.justify = "right"

@@ -1,4 +1,4 @@
-"""The progress of a job in a terminal: a bar where there is one, a line now and then where there is not."""
+"""Progress of a job: a bar in a terminal, lines at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINE_PERIOD_S = 2.0
 
 
 def headline(frame: Frame) -> str:
-    """What a job has reached, in one line."""
+    """The progress of a job in one line."""
     replay = frame.replay
     read = f"{replay.records_read:,} flights" if replay is not None else "no replay"
     rate = float(frame.metrics.get("numRecordsInPerSecond") or 0)
@@ -27,12 +27,12 @@ def headline(frame: Frame) -> str:
 
 
 def share_done(replay: ReplayFrame | None) -> float:
-    """How much of the history has been read, 0 to 1."""
+    """The share of the history that has been read, 0 to 1."""
     return replay.records_read / replay.records_total if replay is not None and replay.records_total else 0.0
 
 
 class Display(Protocol):
-    """Shows frames while a job runs; a context manager."""
+    """Displays frames while a job runs; a context manager."""
 
     def __enter__(self) -> Display: ...
 
@@ -44,7 +44,7 @@ class Display(Protocol):
 
 
 class Bar:
-    """A bar that moves with the history, for a terminal."""
+    """A progress bar over the history, for a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -67,7 +67,7 @@ class Bar:
         self._progress.stop()
 
     def show(self, frame: Frame) -> None:
-        """Move the bar."""
+        """Update the bar."""
         position = format_instant(frame.replay.position_us).partition(" ")[0] if frame.replay is not None else "-"
         self._progress.update(
             self._task, completed=share_done(frame.replay), position=position, headline=headline(frame)
@@ -90,7 +90,7 @@ class Lines:
         pass
 
     def show(self, frame: Frame) -> None:
-        """Print a line if it is time for one."""
+        """Print a line if one is due."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
@@ -99,5 +99,5 @@ class Lines:
 
 
 def display(console: Console) -> Display:
-    """What suits the place that the output goes to."""
+    """A bar for a terminal, lines for a file or a pipe."""
     return Bar(console) if console.is_terminal else Lines(console)

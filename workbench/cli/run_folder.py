@@ -1,4 +1,4 @@
-"""The folder of a headless run, and what a later run finds in it: nothing, a run to resume, or one that is finished."""
+"""The folder of a headless run. A later run finds it empty, with a run to resume, or with a finished run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FINISHED = "finished.json"
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run keeps everything.
+    """The folder of all files of a run.
 
     Attributes:
-        root: the folder that the person names.
+        root: the folder given by ``--directory``.
     """
 
     root: Path
@@ -40,25 +40,25 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run came to the end of the history."""
+        """Whether the run reached the end of the history."""
         return (self.root / FINISHED).exists()
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is something of a former run."""
+        """Whether there are files of an earlier run."""
         return self.checkpoints.exists() or self.output.exists()
 
     def clean(self) -> None:
-        """Remove what a run has written; the history stays.
+        """Remove the files of a run, but not the history.
 
-        The mark of a finished run goes last: whoever is cut off here leaves a folder that the next run cleans again,
-        instead of checkpoints whose output is gone.
+        The mark of a finished run is removed last. If this is interrupted, the next run cleans the folder again instead
+        of resuming from checkpoints without their output.
 
         Raises:
             CheckpointError: a job is running here.
         """
         if self.checkpoints.exists():
-            DirectoryStorage(self.checkpoints).close()  # refuses while another process holds it
+            DirectoryStorage(self.checkpoints).close()  # raises while another process owns it
         mark = self.root / FINISHED
         mark.touch()
         for folder in (self.output, self.checkpoints):
@@ -80,8 +80,7 @@ class RunFolder:
             raise CheckpointError(f"cannot write to {self.root}: choose another --directory")
 
     def mark_finished(self, **facts: float | int | str) -> None:
-        """Remember that the run came to its end; without the mark the next run resumes this one, and finds nothing left
-        to do."""
+        """Mark the run as finished; without the mark, the next run would resume it and find nothing to do."""
         draft = self.root / f".{FINISHED}"
         draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         draft.replace(self.root / FINISHED)

@@ -1,4 +1,4 @@
-"""A folder for as long as a command runs."""
+"""A temporary folder for the duration of a command."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PATIENCE = "10s"
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[str]:
-    """A new folder that is removed in the end.
+    """A new folder that is removed at the end.
 
-    Jobs that were started meanwhile and still run, as after an interrupt, are canceled first: they would write to it
-    while it is removed. Those of a notebook around it go on.
+    Jobs that were started inside the block and still run, for example after an interrupt, are canceled first, because
+    they would write to the folder while it is removed. Other jobs of the process continue.
     """
     others = {id(job) for job in wb.jobs().values()}
     with TemporaryDirectory(prefix=prefix) as folder:
@@ -27,5 +27,5 @@ def scratch_folder(prefix: str) -> Iterator[str]:
             for job in running:
                 job.cancel(wait=False)
             for job in running:
-                with suppress(wb.errors.JobError):  # it takes longer
+                with suppress(wb.errors.JobError):  # canceling takes longer
                     job.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""``workbench serve``: runs a script and shows its jobs on a page of its own, or opens a recording there."""
+"""``workbench serve``: runs a script and serves the dashboards of its jobs, or serves a recording."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from workbench.origin import Origin, line_text
 from workbench.raised import described
 
 DETAILS = """\
-Runs a Python script that starts jobs with '.run(...)' and shows their dashboards on a page of its own, until you press
-Ctrl-C; then the jobs end with this process (one that has a checkpoint_dir can be resumed from there). The page is
-served on this machine only, to who opens the printed address with its token; a cookie takes the token's place. Under
-other names than localhost and 127.0.0.1 it is refused, unless --host gives them. A file that job.recording(path) has
-written is shown instead of run, with a slider over the time of the run.
+Runs a Python script that starts jobs with '.run(...)' and serves their dashboards on a web page until you press Ctrl-C.
+The jobs then end with this process; you can resume a job that has a checkpoint_dir. The page is served on this machine
+only, to anyone with the token in the printed URL; a cookie then replaces the token. Requests for host names other than
+localhost and 127.0.0.1 are refused unless --host allows them. If FILE is a recording that job.recording(path) wrote, it
+is shown with a time slider.
 """
 
 
 def declare(parser: Parser) -> None:
-    """What ``workbench serve`` takes."""
+    """Declare the options of ``workbench serve``."""
     parser.does(run, DETAILS)
     parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
-    parser.add_argument("arguments", nargs="*", default=[], metavar="ARGUMENT", help="for the script")
-    parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any that is free)")
+    parser.add_argument("arguments", nargs="*", default=[], metavar="ARGUMENT", help="arguments of the script")
+    parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any free port)")
     parser.add_argument(
         "--host",
         action="append",
         default=[],
         dest="hosts",
         metavar="NAME",
-        help="a further name under which the page is reached, as through a proxy; may be given again",
+        help="an additional host name of the page, such as that of a proxy; repeatable",
     )
-    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the script and serve its jobs until an interrupt; the exit code.
+    """Run the script and serve its jobs until an interrupt; returns the exit code.
 
     Raises:
-        SettingError: no such script, the port cannot be opened, or a host is no name.
-        JobError: the script failed, or started no job.
+        SettingError: there is no such script, the port cannot be opened, or a host name is invalid.
+        JobError: the script failed or started no job.
     """
     script: Path = options.script
     if not script.is_file():
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if script.suffix != ".py":
         if options.arguments:
             raise SettingError(
-                f"{options.arguments[0]!r} is for a script, and {str(script)!r} is a recording: leave it out"
+                f"{options.arguments[0]!r} is for a script, but {str(script)!r} is a recording: leave it out"
             )
         return _play(script, options, console)
     pages = wb.serve(port=options.port, hosts=options.hosts)
@@ -70,10 +70,10 @@ def run(options: argparse.Namespace) -> int:
         _run(script)
         if not wb.jobs():
             raise JobError(
-                f"{script.name} has started no job, so there is nothing to show: start one with"
+                f"{script.name} started no job, so there is nothing to show: start one with"
                 " stream.sink_to(wb.TableSink('rows')).run('job')"
             )
-        console.print("The script has ended; the page stays until you press Ctrl-C.")
+        console.print("The script has ended. The page stays available until you press Ctrl-C.")
         pages.wait()
     finally:
         sys.argv = before
@@ -85,7 +85,7 @@ def _run(script: Path) -> None:
     """Run the script as the main program.
 
     Raises:
-        JobError: it raised something that is no sentence of ours; the sentence names the script's line.
+        JobError: it raised anything but a WorkbenchError; the message names the script's line.
     """
     try:
         runpy.run_path(str(script), run_name="__main__")
@@ -102,8 +102,8 @@ def _run(script: Path) -> None:
 
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
-    """Serve a recording until an interrupt; the exit code."""
-    from workbench.dashboard.shown.serve import serve_recording  # Panel and Bokeh, which the help does without
+    """Serve a recording until an interrupt; returns the exit code."""
+    from workbench.dashboard.shown.serve import serve_recording  # imports Panel and Bokeh, which the help does not need
 
     recording = wb.Recording.open(path)
     pages = serve_recording(recording, options.port, options.hosts)

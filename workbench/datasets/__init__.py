@@ -1,7 +1,6 @@
-"""Real data to learn and to test with: the flights out of New York City in 2013, and the weather at its airports.
+"""Real data for learning and testing: the flights out of New York City in 2013, and the weather at its airports.
 
-The data comes from a package that pip installs. Preparing it belongs here; how a history is written and read belongs to
-``spark`` and ``connectors``.
+The data comes from a Python package.
 
 Belongs here: preparing the data that comes with the workbench.
 Does not: how a history is written and read (``spark``, ``connectors/replay``).

@@ -1,6 +1,6 @@
-"""Made-up access logs whose order is known, and the rules that they keep: what E5 watches for false alerts.
+"""Synthetic access logs with a known order, and the rules that they follow: the input of E5.
 
-Every entity authenticates, logs in, uses a service, and begins anew. Now and then one uses the service without having
+Every entity authenticates, logs in, uses a service, and starts again. Now and then one uses the service without having
 logged in: those are the true alerts, and they follow from the numbers of the events alone. Any other alert is false:
 the job has lost or repeated events, or what it knew of an entity.
 """
@@ -45,8 +45,8 @@ PARTITIONS = 4
 class AccessLog(Source):
     """A log in four partitions, like those of a message queue: event i exists from ``begin_us + i / rate`` on.
 
-    Who falls behind finds what has come meanwhile and can catch up, unless it is a *feed*, which keeps nothing: whoever
-    does not listen has missed it.
+    A reader that falls behind can catch up, unless the log is a *feed*: a feed keeps nothing, so a reader that does not
+    listen misses events.
 
     Attributes:
         rate: events per second that come into being.
@@ -57,7 +57,7 @@ class AccessLog(Source):
         kept: whether it can be read again.
 
     Raises:
-        SettingError: numbers that cannot be.
+        SettingError: a number is out of range.
 
     Example:
         >>> log = AccessLog(rate=1000, limit=24, begin_us=0, entities=4)

@@ -5,8 +5,8 @@ a new folder's name likewise: a file in a folder that is not durable is not dura
 a power failure, until the folder is synced in which it stood.
 
 A process may be killed between giving a name and syncing it. The next one finds the name, and nothing tells whether it
-is durable. So who begins to write where others may have written syncs once what is there: `take_folder_durably`, and
-for a checkpoint directory with all that is in it ``LocalFiles.sync_names``.
+is durable. So a process that starts to write where others may have written first syncs what is there:
+`take_folder_durably`, and ``LocalFiles.sync_names`` for a checkpoint directory with everything in it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class FolderLock:
 
     Args:
         folder: is made when it does not exist; absolute.
-        name: of the file in it that is locked, and that says who has locked it.
+        name: of the lock file in it, which also names the owner.
         holder: who that is.
         heir_of: a lease that has ended, and that this process has taken over. Who has the folder by it may still be
             there, and no longer counts: the file is replaced, as that process sees when it looks.
@@ -99,12 +99,12 @@ class FolderLock:
     def release(self) -> None:
         """Let another job have the folder."""
         if self._lock is not None:
-            self._lock.truncate(0)  # nobody holds it any more, and whoever looks is to know
+            self._lock.truncate(0)  # shows readers that the lock is free
             fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing it would not do where another process has it open, too
             self.forget()
 
     def forget(self) -> None:
-        """Have the lock no longer, and leave it to whoever has it besides."""
+        """Release the lock here, and leave it to its other holders."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -130,7 +130,7 @@ class FolderLock:
         return FileIO(self.place, mode, opener=open_no_link)
 
     def _name(self) -> None:
-        """Say in the locked file who has locked it; it is locked also where there is no space for that."""
+        """Write the owner to the lock file; the lock holds even if there is no space for that."""
         assert self._lock is not None
         try:
             self._lock.truncate(0)

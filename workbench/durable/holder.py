@@ -1,4 +1,4 @@
-"""Who holds a folder, as whoever wants it is told."""
+"""The owner of a folder, as messages name it."""
 
 from __future__ import annotations
 

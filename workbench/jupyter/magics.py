@@ -159,7 +159,7 @@ class StreamMagics(Magics):
             refuse_running(options.name)
         refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        prepare_kernels()  # the first time on a machine that takes long, and whoever waits for it may interrupt it
+        prepare_kernels()  # takes long on a machine's first run, and can be interrupted
         if options.replace:
             refuse_plan(pipeline, options)
             if options.name in (running := wb.jobs()):

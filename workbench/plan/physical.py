@@ -306,7 +306,7 @@ def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) 
     if item.exchange != "hash" or target.parallelism == 1 or not aggregates_locally(head.spec):
         return None
     if graph.used_tags(head):
-        return None  # whoever takes the late records wants them one by one
+        return None  # a consumer of late records wants single records
     local = head.spec.local_aggregation()
     return local if local is not None and local.keys == item.keys and local.suits(schema) else None
 

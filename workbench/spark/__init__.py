@@ -1,8 +1,7 @@
-"""Spark prepares histories (and, later, runs whole pipelines); the only part that knows PySpark.
+"""Spark prepares histories; the only part that uses PySpark.
 
-PySpark is imported inside functions: importing this package, opening a history and replaying it needs no Java. What the
-replay itself needs stands in ``connectors``.
+PySpark is imported inside functions: importing this package, opening a history and replaying it do not need Java.
 
-Belongs here: whatever knows PySpark.
+Belongs here: everything that uses PySpark.
 Does not: replaying what Spark wrote (``connectors/replay``).
 """

@@ -1,4 +1,4 @@
-"""What a DataFrame is made from, in a form that is the same in every session, so that a stale history is found out.
+"""The identity of a DataFrame's source, equal in every session, so that a stale history is detected.
 
 A frame that reads nothing but files is known by its query and by the size and modification time of each file, which
 costs no job. Any other frame (made from local data, a database, a stream of numbers) is known by its content: Spark

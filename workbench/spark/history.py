@@ -71,7 +71,7 @@ class History:
     ) -> History:
         """Let Spark order the records of a frame by arrival and write them for replay.
 
-        A history that is already at `path` is reused when nothing changed, and written anew when its source, the query,
+        A history that is already at `path` is reused when nothing changed, and rewritten when its source, the query,
         the columns or the options have changed. A frame over files is compared by its query and its files' sizes and
         modification times; any other by its records, which costs a Spark job. A query that depends on the time or on
         chance is not seen to change: use `overwrite`.
@@ -85,9 +85,9 @@ class History:
                 event-time operators count and drop them.
             arrival_time: column with the time at which it became known; never null. Records are replayed in its order.
             channels: number of parts that can be read in parallel; each spans the whole time.
-            notes: sentences for whoever looks at the history.
+            notes: sentences for readers of the history.
             source: what the records come from, by name, in place of looking at the frame.
-            overwrite: write it anew in any case.
+            overwrite: rewrite it even if nothing changed.
             progress: show a progress bar, or call this with the stage, the steps done and the steps in all.
 
         Timestamps without a zone (TIMESTAMP_NTZ) are taken as UTC, in columns and within structs, lists and maps.
@@ -195,7 +195,7 @@ class History:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What one should know about the records."""
+        """Notes on the records."""
         return self.log.manifest.notes
 
     def __repr__(self) -> str:
@@ -256,7 +256,7 @@ def _reuse_or_write(
         progress = true_or_false(progress, "progress")
     with shown(progress) as report:
         marks = _marks(identify(report), options)
-        log, notice = (None, "written anew, as asked") if overwrite else _kept(path, marks)
+        log, notice = (None, "rewritten, as requested") if overwrite else _kept(path, marks)
         if log is None:
             log = write(marks, report)
     notice = f"history {path}: {notice}"
@@ -271,10 +271,10 @@ def _kept(path: str | Path, marks: Mapping[str, str]) -> tuple[ReplayLog | None,
     try:
         log = ReplayLog.open(path)
     except HistoryError as error:
-        return None, f"written anew, because {error.message.split(':')[0]}"
+        return None, f"rewritten, because {error.message.split(':')[0]}"
     stale = difference(log.manifest.fingerprint, marks)
     if stale is not None:
-        return None, f"written anew, because {stale}"
+        return None, f"rewritten, because {stale}"
     return log, f"unchanged since {log.manifest.created_at} UTC, reused"
 
 

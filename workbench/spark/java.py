@@ -71,7 +71,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 @contextmanager
 def java_for_spark(java: Java) -> Iterator[None]:
-    """While inside, JAVA_HOME leads a Spark that starts to `java`; afterwards it is as before."""
+    """Within the block, JAVA_HOME points to `java` for a Spark that starts; afterwards it is restored."""
     before = os.environ.get("JAVA_HOME")
     with tempfile.TemporaryDirectory(prefix="workbench-java-") as folder:
         os.environ["JAVA_HOME"] = str(java.home if os.name == "nt" else _wrap(java, Path(folder)))

@@ -1,4 +1,4 @@
-"""Shows how far a history's preparation is, and lets the person interrupt it."""
+"""Progress of a history's preparation, which the user can interrupt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shown(progress: bool | Progress) -> Iterator[Progress]:
 
 
 def say(progress: bool | Progress, sentence: str) -> None:
-    """Tell the person one thing, where a bar would have been shown."""
+    """Print one sentence if a progress bar would have been shown."""
     if progress is True:
         from rich.console import Console
 

@@ -73,7 +73,7 @@ def session(*, quick_start: bool = True) -> SparkSession:
 
 @contextmanager
 def spark_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """While inside, a setting of a session, which may be the user's own, has another value."""
+    """Within the block, a setting of a session, which may be the user's own, has another value."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:

@@ -66,7 +66,7 @@ class Field(Protocol):
         ...
 
     def shown(self, held: Any) -> Any:
-        """What somebody who asks for the state gets."""
+        """The value that a query of the state returns."""
         ...
 
 

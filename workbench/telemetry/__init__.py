@@ -1,7 +1,4 @@
-"""Seeing a job: the sampler reads its counts into immutable frames, the recorder keeps the most recent ones.
-
-Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure. Does not:
-drawing.
+"""Metrics of a job: the sampler reads its counts into immutable frames, and the recorder keeps the most recent ones.
 
 Belongs here: frames, sampling, rates, percentiles, the flight recorder, the diagnosis of backpressure.
 Does not: drawing.

@@ -1,4 +1,4 @@
-"""What there is to see of checkpoints: each of them, what every subtask did for it, and how they are set up.
+"""Checkpoints in frames: each checkpoint, the part of every subtask in it, and the configuration.
 
 What Flink's web interface tells under its tab *Checkpoints* is here, under its words; sizes are bytes.
 """

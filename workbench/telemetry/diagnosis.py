@@ -19,7 +19,7 @@ def level(back_pressured_ms_per_second: float) -> str:
 
 
 def explain(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame]) -> str:
-    """A sentence for each cause of backpressure, with those that wait for it; or that there is none.
+    """One sentence for each cause of backpressure and the tasks that wait for it, or a sentence that there is none.
 
     Args:
         vertices: in topological order.

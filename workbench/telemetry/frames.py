@@ -1,6 +1,6 @@
-"""What there is to see: immutable frames, sampled from a running job, at most ten a second.
+"""Immutable frames, sampled from a running job at most ten times a second.
 
-Everything that shows a job (dashboard, magics, command line, reports, the sidebar) reads frames and never the runtime.
+All displays of a job (dashboard, magics, command line, reports, sidebar) read frames, never the runtime.
 Metric names in ``metrics`` dictionaries are Apache Flink's; fields in snake_case are ours. Times named ``_us`` are
 microseconds; event times count from 1970 in UTC.
 """

@@ -41,7 +41,7 @@ class Recorder:
             oldest = self._dense[0]
             if oldest.sequence % EVERY == 0:
                 self._sparse.append(PackedFrame(oldest))
-            self._dense.popleft()  # last, so that whoever reads meanwhile misses none
+            self._dense.popleft()  # last, so that a concurrent reader misses no frame
 
     def latest(self) -> Frame | None:
         """The newest frame, or None before the first."""

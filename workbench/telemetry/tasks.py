@@ -31,7 +31,7 @@ IO = (
 
 
 Deployed = tuple[str, int]
-"""A task's name and the attempt in which it was deployed: whoever has both the same has gone on counting."""
+"""A task's name and the attempt in which it was deployed: while both stay the same, its counts continue."""
 
 
 _Line = tuple[str, str, Deployed]
@@ -56,7 +56,7 @@ class _Counts:
 class TaskSampler:
     """Turns counts into rates; remembers a second of samples for each task that runs.
 
-    A task that was deployed anew counts from the beginning, while those of other regions go on.
+    A redeployed task counts from zero, while the tasks of other regions continue.
     """
 
     def __init__(self) -> None:

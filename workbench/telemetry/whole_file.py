@@ -1,4 +1,4 @@
-"""Files that are there as a whole: who writes one anew and is interrupted, or has no space, leaves what was there."""
+"""Atomic replacement of files: an interrupted write, or a full disk, leaves the old file in place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replaced(path: Path) -> Iterator[Path]:
         yield draft
         draft.replace(target)
     except OSError as error:
-        if error.filename in (None, str(draft)):  # a full disk is told without its place
+        if error.filename in (None, str(draft)):  # a full disk is reported without its path
             error.filename = str(path)
         raise
     finally:

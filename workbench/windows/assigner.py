@@ -61,7 +61,7 @@ class WindowAssigner:
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def panes(self, times: Int64s) -> Int64s:
-        """Shape (n,): for each time one of those that belong to the same windows, so that windows are told for few.
+        """Shape (n,): for each time a representative with the same windows, so that `windows` is called for few.
 
         The default tells them for every time.
 
@@ -88,7 +88,7 @@ class WindowAssigner:
         return rows, flat[at, 0], flat[at, 1]
 
     def _told(self, time_us: int) -> list[tuple[int, int]]:
-        """The windows of one time; whatever a class of the user's raises is told with its name."""
+        """The windows of one time; an exception of a user's class is reported with the class's name."""
         try:
             return list(self.windows(time_us))
         except PASSING:
@@ -119,7 +119,7 @@ class WindowAssigner:
         return watermark_us
 
     def layout(self) -> str:
-        """What has to be the same where windows go on from a checkpoint; the default lets any of one's own go on."""
+        """What must not change when windows continue from a checkpoint; by default, custom assigners may continue."""
         return "custom"
 
     def describe(self) -> str:

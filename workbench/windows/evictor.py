@@ -67,7 +67,7 @@ class Evictor:
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _kept(self, records: pa.RecordBatch, times: Int64s) -> Mask:
-        """Those of one window; whatever a class of the user's raises is told with its name."""
+        """Those of one window; an exception of a user's class is reported with the class's name."""
         try:
             return np.asarray(self.keep(records, times), np.bool_)
         except PASSING:

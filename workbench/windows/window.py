@@ -1,4 +1,4 @@
-"""One window: what user functions, triggers and evictors are told about where a record went."""
+"""One window, as user functions, triggers and evictors see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job begins with: its checkpoint directory, the checkpoint to restore, and who takes the state in it."""
+"""What a job begins with: its checkpoint directory, the checkpoint to restore, and which operators take its state."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Beginning:
             place.keep()
 
     def close(self) -> None:
-        """Give all of it free; the directory comes last, because whoever waits for it takes the places then."""
+        """Release all of it, the directory last: a standby that waits for the directory then takes the places."""
         for place in self.places:
             place.release()
         if isinstance(self.storage, DirectoryStorage):
@@ -203,7 +203,7 @@ def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, wha
         raise CheckpointError(
             f"the parallelism of {widest.name!r} is {widest.parallelism}, and {what} has max_parallelism "
             f"{max_parallelism}: lower the parallelism, or set max_parallelism to "
-            f"{default_max_parallelism(widest.parallelism)}, by which the state is dealt anew"
+            f"{default_max_parallelism(widest.parallelism)}, by which the state is redistributed"
         )
     return replace(graph, max_parallelism=max_parallelism)
 

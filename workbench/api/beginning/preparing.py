@@ -1,4 +1,4 @@
-"""Makes what is compiled ready; who has to wait for the compiler, the first time on a machine, sees what for."""
+"""Prepares the compiled kernels; on a machine's first run, which compiles them, a bar shows the progress."""
 
 from __future__ import annotations
 

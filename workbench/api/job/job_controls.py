@@ -15,7 +15,7 @@ from workbench.runtime.checkpoints.rescaling import Rescale
 
 
 class JobControls(JobViews):
-    """The knobs of a job; `Job` inherits them. Whoever calls one goes on when it is in force."""
+    """The controls of a job; `Job` inherits them. Each call blocks until the change is in force."""
 
     def tune(self, **settings: object) -> Status:
         """Change settings of the running job, whose names are in ``wb.SETTINGS``.
@@ -62,7 +62,7 @@ class JobControls(JobViews):
 
         Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
 
-        Source: Flink's rescaling from a savepoint; state is dealt anew by key group.
+        Source: Flink's rescaling from a savepoint; state is redistributed by key group.
 
         Args:
             parallelism: subtasks of every operator, above zero.

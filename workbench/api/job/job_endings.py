@@ -51,7 +51,7 @@ class JobEndings(JobHandle):
         seconds, over = _patience(wait, timeout), self.over
         if not over:
             self._check_process()
-            self._master.call(lambda: self._master.stop())  # whoever is the master then
+            self._master.call(lambda: self._master.stop())  # the master at that time
         self._wait_for_end(seconds, PATIENCE_S)
         if seconds is not None and not over:
             self._check_failed()

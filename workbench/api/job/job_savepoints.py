@@ -220,7 +220,7 @@ class JobSavepoints(JobEndings):
 
     def _go_on(self) -> None:
         """Run on from the latest checkpoint, under this handle, if that can be."""
-        with suppress(WorkbenchError):  # why it could not be restored is what is told
+        with suppress(WorkbenchError):  # the error that kept it from being restored is the one to raise
             again = self._rerun(None, True)
             forget(again)  # this handle is the one that is found by the name
             self._become(again)

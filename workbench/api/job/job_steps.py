@@ -197,7 +197,7 @@ class JobSteps(JobHandle):
     def back(self, count: int = 1) -> SceneView:
         """Go back by so many steps; see `scene`.
 
-        The job is run anew from its start, with every command at the step at which it was given; what was asked of it
+        The job runs again from its start, with every command at the step at which it was given; what was asked of it
         after the step that is reached is forgotten.
 
         Source: F2-7, sources that can be read again; deterministic re-execution, as in reversible debuggers.
@@ -277,7 +277,7 @@ class JobSteps(JobHandle):
             return SceneView(scene_of(self._master, driver.execution, driver.taken, words, driver.dead), reached)
 
     def _at(self, step: int, name: str) -> Job:
-        """This job run anew up to a step.
+        """This job, run again up to a step.
 
         Raises:
             JobError: it cannot be, or took another way.

@@ -1,4 +1,4 @@
-"""Which jobs can be run anew up to a past step without anybody outside noticing."""
+"""Which jobs can run again up to a past step without side effects outside the job."""
 
 from __future__ import annotations
 

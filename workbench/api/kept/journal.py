@@ -1,4 +1,4 @@
-"""What a person asked of a stepping job, and when: with it a past step can be reached again by running the job anew."""
+"""What a person asked of a stepping job, and when: with it, the job can run again up to a past step."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _JobSampler(Sampler):
         self.record: JobRecord | None = None
 
     def holder(self) -> Holder | None:
-        """Who has the checkpoint directory, if there is one and it is known."""
+        """The owner of the checkpoint directory, if there is one and it is known."""
         if (storage := self.directory()) is not None:
             return storage.holder
         return None if self.standby is None else self.standby.holder
@@ -93,7 +93,7 @@ class _JobSampler(Sampler):
             self.driver.submit(self._leave, lambda result: None)
 
     def keep(self, state: str) -> None:
-        """Write down what there is to know of the job, for whoever finds its directory."""
+        """Write the job's record to its directory, so that later processes can find the job."""
         if (storage := self.directory()) is not None and self.record is not None:
             self.record = replace(self.record, state=state, directory=printable(storage.shown))
             storage.keep(RECORD, self.record.to_json())

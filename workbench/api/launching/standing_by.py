@@ -29,7 +29,7 @@ def stand_by(
 
     Args:
         name: of the job.
-        holder: who has the directory now, if that is known.
+        holder: the current owner of the directory, if known.
         driver: runs it.
         claim: opens the directory, or raises a HeldError.
         hand_over: gets the master that goes on with the job, and from where; called on the turn of the one that waits.

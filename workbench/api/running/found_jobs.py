@@ -203,7 +203,7 @@ def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
 
 
 def _holder(files: Files, reader: CheckpointReader) -> Holder | None:
-    """The process that holds a directory, unless it is known to be dead; who resumes is told for certain."""
+    """The process that owns a directory, unless it is known to be dead; a resume finds out for certain."""
     if not isinstance(files, LocalFiles):
         return lessee(files, SystemClock().now_us())
     holder = Holder.read(reader.bytes_of(LOCK).decode(errors="replace")) if files.exists(LOCK) else None

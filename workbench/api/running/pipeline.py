@@ -146,7 +146,7 @@ class Pipeline:
             max_parallelism: number of key groups, at most 32768: to how many subtasks an operator can be rescaled.
                 None: as many as the checkpoint or savepoint has that is restored, or else Flink's default for the
                 operator with the most subtasks: a power of two that leaves room for half as many again, at least 128.
-                With another number than it has, a savepoint's keyed state is dealt anew.
+                With another number than it has, a savepoint's keyed state is redistributed.
             buffer_timeout: a record waits at most about so long for its buffer to fill and to reach the next task;
                 ``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.
             buffer_size: records in a full buffer, at most; a channel with little traffic has smaller ones.

@@ -44,7 +44,7 @@ def hybrid_input(history: Node, live: Node) -> Input:
     """The records of a source that was made of two.
 
     Raises:
-        PlanError: one of them is no source, or they differ in columns or in how event time is told.
+        PlanError: one of them is not a source, or they differ in columns or in their watermarks.
     """
     origin = caller()
     for name, node in (("history", history), ("live", live)):

@@ -167,7 +167,7 @@ class Stream:
                 is null goes on without one; one that is more than 2**61 microseconds (73,000 years) from 1970 fails the
                 job, or is a dead letter where the source has ``on_error="dead_letter"``.
             out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: how event time is told instead: ``wb.watermarks.monotonous()``,
+            watermarks: the watermark strategy instead: ``wb.watermarks.monotonous()``,
                 ``wb.watermarks.punctuated(...)`` or a subclass of `wb.watermarks.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
@@ -352,7 +352,7 @@ class Stream:
             live: one just made from the source of the present, with the same columns.
 
         Raises:
-            PlanError: one of them is more than a source, or they differ in columns or in how event time is told.
+            PlanError: one of them is more than a source, or they differ in columns or in their watermarks.
 
         Example::
 
@@ -600,7 +600,7 @@ class Stream:
         return self._followed_by(MapBatches(function, schema, times, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
-        """The records of this stream and of others with the same columns.
+        """Merge this stream with others that have the same columns.
 
         Records of one stream keep their order; which stream's comes first is open. Event time is as far as that of the
         slowest (F2-6).
@@ -717,7 +717,7 @@ class Stream:
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream:
-        """Put the records (or a table's rows) with equal keys beside each other.
+        """Join records of two streams, or records with rows of a table, by equal keys.
 
         There are three joins. With a **table**, each record finds the table's rows at once, without state. With a
         stream and a **window**, records of the same window find each other when the watermark ends it; the event time
@@ -759,7 +759,7 @@ class Stream:
         return self._made(joined(self._end, right, on, window, between, how, suffix, origin))
 
     def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
-        """Bring two streams to one function that may keep state for both.
+        """Connect two streams, to process both with one function and common state.
 
         Source: F1-4; Flink's ``connect``.
 
@@ -797,7 +797,7 @@ class Stream:
         ordered: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Stream:
-        """Add what a function answers about each record's key, such as a row of a database, without waiting for it.
+        """Add the result of a lookup by each record's key, such as a row of a database, without blocking the stream.
 
         The function is called once for each distinct key of a batch, on threads of its own (a coroutine function: on an
         event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
@@ -830,7 +830,7 @@ class Stream:
         return self._made(looked_up(self._end, function, key, schema, concurrency, timeout, ordered, how, caller()))
 
     def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
-        """Part the stream: each record goes to the stream of the first condition that is true for it.
+        """Split the stream: each record goes to the stream of the first condition that is true for it.
 
         Source: F1-4; Flink's side outputs.
 
@@ -921,7 +921,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         idle_after: Duration | None = None,
     ) -> Stream:
-        """Give the records new event times, and tell event time anew from here on.
+        """Assign new event times to the records, and generate new watermarks from here on.
 
         Watermarks of the input end here, only the one at its end goes on.
 

@@ -1,6 +1,6 @@
-"""What ``workbench doctor`` looks at: one function for each thing, each yielding what it found and how to mend it.
+"""The checks of ``workbench doctor``.
 
-Belongs here: one function for each thing that ``workbench doctor`` looks at.
+Belongs here: one function per check; each yields what it found and how to fix it.
 Does not: printing.
 """
 

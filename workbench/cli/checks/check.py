@@ -10,11 +10,11 @@ class Check:
     """What was looked at and what was found.
 
     Attributes:
-        name: what was looked at.
-        ok: whether it is as it should be.
-        found: what was found: a version, a place, or what is wrong.
-        mend: what to do when it is not ok.
-        needed: whether the workbench needs it; without the others something smaller is lost, which `mend` names.
+        name: what was checked.
+        ok: whether the check passed.
+        found: a version, a path, or what is wrong.
+        mend: how to fix it if the check failed.
+        needed: whether the workbench requires it; if not, `mend` says what is lost without it.
     """
 
     name: str

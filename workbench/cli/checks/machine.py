@@ -28,7 +28,7 @@ def python_version() -> Iterator[Check]:
 
 
 def find_browser() -> str | None:
-    """The Chromium that the browser tests use: WORKBENCH_CHROMIUM where it is set, else the first on the PATH."""
+    """The Chromium for the browser tests: WORKBENCH_CHROMIUM if it is set, else the first one on the PATH."""
     named = os.environ.get("WORKBENCH_CHROMIUM")
     return shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
 
@@ -41,19 +41,21 @@ def browser() -> Iterator[Check]:
         "browser for tests",
         found is not None,
         found or (f"WORKBENCH_CHROMIUM is {named}, which does not run" if named else "no Chromium on the PATH"),
-        "the browser tests skip; install it, on Debian with 'sudo apt-get install chromium', or set WORKBENCH_CHROMIUM",
+        "browser tests are skipped; run 'sudo apt-get install chromium' (Debian) or set WORKBENCH_CHROMIUM",
         needed=False,
     )
 
 
 def folder() -> Iterator[Check]:
-    """The present folder, where histories, checkpoints and results go by default."""
+    """The current folder, the default place of histories, checkpoints and results."""
     here = Path.cwd()
     try:
         with tempfile.TemporaryFile(dir=here):
             pass
     except OSError as error:
-        yield Check("folder", False, f"cannot write to {here}: {error.strerror}", "change to a folder of yours")
+        yield Check(
+            "folder", False, f"cannot write to {here}: {error.strerror}", "change to a folder that you can write to"
+        )
     else:
         yield Check("folder", True, f"can write to {here}")
 
@@ -65,5 +67,5 @@ def disk() -> Iterator[Check]:
         "disk",
         free_gb >= DISK_LEAST_GB,
         f"{free_gb:,.1f} GB free",
-        f"free some: Spark and the histories need about {DISK_LEAST_GB:g} GB",
+        f"free some space: Spark and the histories need about {DISK_LEAST_GB:g} GB",
     )

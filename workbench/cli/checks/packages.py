@@ -15,7 +15,7 @@ EXTENSION = "workbench-jupyterlab"
 
 
 def requirements() -> Iterator[Check]:
-    """Each package that the workbench requires here, with its version."""
+    """Each package that the workbench requires on this platform, with its version."""
     for line in requires(DISTRIBUTION) or ():
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -23,7 +23,7 @@ def requirements() -> Iterator[Check]:
 
 
 def installed(requirement: Requirement) -> Check:
-    """Whether a package is installed in a version that will do."""
+    """Whether a package is installed in a suitable version."""
     mend = f"run '{sys.executable} -m pip install \"{requirement.name}{requirement.specifier}\"'"
     try:
         found = version(requirement.name)
@@ -36,13 +36,13 @@ def installed(requirement: Requirement) -> Check:
 
 def lab_extension() -> Iterator[Check]:
     """The prebuilt extension, as JupyterLab itself would find it."""
-    # Imported here: it takes a second, which the other commands need not wait.
+    # Imported here, because the import takes a second.
     from jupyter_core.paths import jupyter_path
     from jupyterlab_server.config import get_page_config
 
     config = get_page_config(jupyter_path("labextensions"))
     if EXTENSION not in {extension["name"] for extension in config["federated_extensions"]}:
-        mend = "jobs run without the sidebar; in the project's folder run 'make install'"
+        mend = "jobs run without the sidebar; run 'make install' in the project's folder"
         yield Check("JupyterLab extension", False, f"{EXTENSION} is not installed", mend)
     elif disabled := [name for name in config["disabledExtensions"] if name.partition(":")[0] == EXTENSION]:
         mend = f"run 'jupyter labextension enable {EXTENSION}'"

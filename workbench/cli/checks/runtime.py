@@ -1,4 +1,4 @@
-"""Checks of what runs jobs: Java and Spark for histories, the compiled kernels for everything."""
+"""Checks of the runtime's needs: Java and Spark for histories, compiled kernels for all jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def java() -> Iterator[Check]:
     try:
         found = find_java()
     except WorkbenchError as error:
-        yield Check("Java", False, str(error), "only replaying histories that are written already works without")
+        yield Check("Java", False, str(error), "without Java you can only replay existing histories")
     else:
         yield Check("Java", True, f"{found.version} at {found.home} (from {found.origin})")
 
@@ -33,21 +33,19 @@ def spark_session() -> Iterator[Check]:
         rows = spark.range(10).count()
         found = f"{spark.version}, started and ran a job in {time.monotonic() - begun:.1f} s"
         spark.stop()
-    except Exception as error:  # noqa: BLE001 - whatever keeps Spark from starting is what this check is there to report
-        yield Check(
-            "Spark session", False, f"{type(error).__name__}: {first_line(error)}", "mend Java first, see above"
-        )
+    except Exception as error:  # noqa: BLE001 - this check reports whatever keeps Spark from starting
+        yield Check("Spark session", False, f"{type(error).__name__}: {first_line(error)}", "fix Java first, see above")
     else:
         yield Check("Spark session", rows == 10, found)
 
 
 def compiled_kernels() -> Iterator[Check]:
-    """Whether the hot loops compile, and whether the next process finds them compiled."""
+    """Whether the hot loops compile, and whether the next process finds them in the cache."""
     begun = time.monotonic()
     try:
         warm_up()
     except Exception as error:  # noqa: BLE001 - the same
-        mend = "reinstall numba and numpy in versions that fit each other"
+        mend = "reinstall numba and numpy in compatible versions"
         yield Check("compiled kernels", False, f"{type(error).__name__}: {first_line(error)}", mend)
         return
     yield Check("compiled kernels", True, f"{len(KERNELS)} ready in {time.monotonic() - begun:.1f} s")
@@ -56,7 +54,7 @@ def compiled_kernels() -> Iterator[Check]:
         "kernel cache",
         os.access(cache, os.W_OK),
         f"{cache}" if os.access(cache, os.W_OK) else f"cannot write to {cache}",
-        "every process compiles again; set NUMBA_CACHE_DIR to a folder of yours",
+        "every process compiles the kernels again; set NUMBA_CACHE_DIR to a folder that you can write to",
         needed=False,
     )
 

@@ -44,7 +44,7 @@ class Throttle:
 
     @property
     def rests_until_us(self) -> int:
-        """Nothing is allowed before this time; one that has passed: who asks may get more at once."""
+        """No record is allowed before this time; if it has passed, several are allowed at once."""
         return self._rested_us
 
 

@@ -48,7 +48,7 @@ class CsvFormat:
                 return [part]
             names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
             known = pa.schema([field for field in schema if field.name in names])
-            types = pc.ConvertOptions(column_types=known)  # one that CSV cannot give is told before anything is read
+            types = pc.ConvertOptions(column_types=known)  # refuses types that CSV cannot give, before reading
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
         for name in schema.names:
             if (count := names.count(name)) > 1:

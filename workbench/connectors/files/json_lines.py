@@ -46,7 +46,7 @@ class JsonLines:
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
-            parse_json(b"{}\n", schema)  # so that a type that JSON cannot give is told before anything is read
+            parse_json(b"{}\n", schema)  # refuses types that JSON cannot give, before reading
             return [whole(path)]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:

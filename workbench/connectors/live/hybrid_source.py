@@ -171,7 +171,7 @@ def _show(schema: pa.Schema) -> str:
 def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
     """What of a source's reader keeps to a rate, by the name to tune it by: ``clicks``, or ``clicks.live`` of a hybrid.
 
-    Past and present have rates of their own: who reads the past at full speed does not want that for the present.
+    Past and present have separate rates, because a rate for reading the past does not suit the present.
     """
     for name, part in reader.parts(uid).items():
         if hasattr(part, "rate"):  # all there is to being `Rated`, and much faster than to ask whether it is

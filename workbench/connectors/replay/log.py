@@ -189,7 +189,7 @@ def write_log(
         arrival_time: column with the time at which it became known; never null.
         channels: number of channels, at least 1.
         fingerprint: what the data was made from, to find out later whether the log is stale.
-        notes: sentences for whoever looks at the history.
+        notes: sentences for readers of the history.
         progress: told about every channel written.
         row_group_rows: records that a reader loads at once.
         compression: of the Parquet files; ``"none"`` reads fastest where a reader loads few records at once.

@@ -80,7 +80,7 @@ class Manifest:
         event_time, arrival_time: names of the time columns.
         channels: the files of each channel, in order of arrival.
         fingerprint: by name, what the log was made from and how; a log is stale when one of them has changed.
-        notes: sentences for whoever looks at the history.
+        notes: sentences for readers of the history.
         created_at: date and time in UTC.
     """
 

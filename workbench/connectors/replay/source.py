@@ -170,7 +170,7 @@ class ReplayReader(SourceReader):
         """Continue from the offsets of this reader's channels, wherever they were read before.
 
         Raises:
-            HistoryError: the log was written anew since the snapshot, or the snapshots lack a channel.
+            HistoryError: the log was rewritten since the snapshot, or the snapshots lack a channel.
         """
         log = self._source.log
         offsets: dict[str, int] = {}

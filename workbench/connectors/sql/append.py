@@ -82,7 +82,7 @@ class AppendLogic(Operator):
         if self._subtask != 0:
             return
         _check_none_later(self._table, saved)
-        # In the name of the run that took the checkpoint: whoever else begins with it finds them there.
+        # In the name of the run that took the checkpoint: another run that starts from it finds them there.
         self._table.commit(self._writer, saved.runs, saved.epochs, self._run)
 
     def _begin(self) -> None:

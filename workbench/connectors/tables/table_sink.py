@@ -115,7 +115,7 @@ class TableSink(Sink):
 
 
 class _Pending:
-    """The rows of an epoch, put together by whoever asks first: the checkpoint's writer."""
+    """The rows of an epoch, concatenated on first use, by the checkpoint's writer."""
 
     __slots__ = ("_rows", "count")
 

@@ -200,7 +200,7 @@ class Tables:
         return max(epochs.values(), default=0) if subtask is None else epochs.get(subtask, 0)
 
     def clear(self, name: str) -> None:
-        """Forget all rows of a table, for a job that starts anew; the table stays declared."""
+        """Forget all rows of a table, for a new start of a job; the table stays declared."""
         entry = self._entry(name)
         self._tables[name] = _Table.empty(entry.schema, entry.upsert)
 

@@ -1,4 +1,4 @@
-"""How texts change on the page so that whoever goes for a row gets it, while others come above it and go below.
+"""Updates of rows on the page: a click reaches the row it aims at, even when rows are added above it.
 
 - A row that can be chosen keeps its element. Where only places counted, the element of a row would become its
   neighbour's in the middle of a press, and the neighbour would be chosen.

@@ -1,6 +1,6 @@
 """Who gets a served page, and what a browser may do with it: checked before any handler of Bokeh's server.
 
-A page is given only under a name that is ours (a foreign name that leads here is an attack, DNS rebinding), to who has
+A page is served only under one of our host names (a foreign name is a DNS rebinding attack), to a browser that has
 the cookie, which is given once for the token in the printed address, and a connection only to our own pages.
 """
 

@@ -85,7 +85,7 @@ class Line:
         comms: Any = None,
     ) -> None:
         self.lock = RLock()
-        """Held by whoever touches the view's models."""
+        """Held while the view's models are read or changed."""
         self.bytes_sent = 0
         self._document, self._script_id = document, script.id
         self._inputs = frozenset(model.id for model in inputs)

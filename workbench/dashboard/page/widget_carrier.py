@@ -163,7 +163,7 @@ class WidgetCarrier:
         comm._reply_subshell_for = lambda data, named: named or SUBSHELL.id(comm.kernel)
 
     def render(self, text: str) -> Bundle:
-        """The MIME bundle that shows the widget, with `text` for whoever cannot, and its metadata."""
+        """The MIME bundle that shows the widget, with `text` for front ends that cannot show it, and its metadata."""
         spec = {"version_major": 2, "version_minor": 0, "model_id": self._face.model_id}
         return {VIEW_TYPE: spec, "text/plain": text}, {}
 

@@ -17,7 +17,7 @@ class FrameLine(Protocol):
     """The connection to one page.
 
     Attributes:
-        lock: held by whoever touches the view's models.
+        lock: held while the view's models are read or changed.
         is_open: whether the page listens.
     """
 

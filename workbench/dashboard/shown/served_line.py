@@ -31,7 +31,7 @@ class ServedLine:
         view: that it shows.
 
     Attributes:
-        lock: held by whoever touches the view's models; the server's thread is the only one.
+        lock: held while the view's models are used; the server's thread is the only one.
         script: to be run on the page when it is ready.
     """
 

@@ -134,7 +134,7 @@ def _missing(value: object) -> str:
 
 
 def _whole(value: object) -> object:
-    """What is told where somebody points at a cell: every digit of a number."""
+    """The tooltip of a cell: all digits of a number."""
     return value if isinstance(value, float) else _shown(value)
 
 

@@ -65,7 +65,7 @@ class StepperPart(Part):
         self.models = (*rows, self._picture.div)
 
     def update(self, frame: Frame) -> None:
-        """Draw the moment anew if the job has moved."""
+        """Redraw the moment if the job has moved."""
         self._answer.update()
         if self.easel.runs_live():
             self._picture.write(_LIVE)

@@ -11,7 +11,7 @@ from workbench.telemetry.diagnosis import level
 from workbench.telemetry.frames import Frame, TaskFrame, VertexFrame
 
 LISTED = 100
-"""Subtasks in the table, which is written anew with every frame."""
+"""Subtasks in the table, which is rewritten with every frame."""
 EVERY = "all vertices"
 IN_ORDER = "in the order of the graph"
 BACKPRESSURED, IDLE, BUSY = "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond", "busyTimeMsPerSecond"

@@ -80,7 +80,7 @@ class ThreadedExecutor:
 
 
 class SteppedExecutor:
-    """Calls functions within the step, so that a lesson goes on only when it is told to."""
+    """Calls functions within the step, so that a lesson advances only when you step it."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
         """Call a function, and wait for it if it is a coroutine function."""

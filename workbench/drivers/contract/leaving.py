@@ -1,10 +1,10 @@
 """What becomes of running jobs when the process ends without having stopped them: their threads end where they are.
 
-Nothing is lost by that, as little as by a kill: who resumes goes on from the last complete checkpoint. But a thread
+Like a kill, this loses nothing: a resumed job continues from the last complete checkpoint. But a thread
 that is still in compiled code of another library when Python is torn down makes the process abort, now and then.
 
-Whoever stops jobs in order at the end of the process (a notebook's kernel) registers for it after this module has been
-loaded, and so comes first.
+Code that stops jobs properly at the end of the process (a notebook's kernel) registers after this module has been
+loaded, and so runs first.
 """
 
 from __future__ import annotations

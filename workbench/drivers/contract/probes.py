@@ -58,7 +58,7 @@ commit and raises, or is killed, is given up."""
 
 
 class Probe:
-    """Is told what happens; every hook has a do-nothing default. An exception that it raises happens at that point.
+    """Observes a job; every hook does nothing by default. An exception that it raises happens at that point.
 
     Attributes:
         points: of which it is told; None: of all.

@@ -19,7 +19,7 @@ from workbench.elements import (
 from workbench.operators.contract.python_rows import python_rows
 
 WORDS = 96
-"""Letters of a record that are told."""
+"""Characters of a record that a step's description shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ _UNPROBED: frozenset[FaultPoint] = frozenset({"step", "report", "restart"})
 
 
 class Tell(Protocol):
-    """Is told that a place was reached; what it raises happens there."""
+    """Called when a place is reached; an exception that it raises happens there."""
 
     def __call__(self, point: FaultPoint, owner: str) -> None: ...
 

@@ -38,7 +38,7 @@ _JUMP_US = 3_600_000_000
 
 
 class Killed(EndedFromOutside):
-    """The process is no more; whoever holds the driver drops everything but the storage."""
+    """The process is dead; the owner of the driver drops everything but the storage."""
 
 
 class PowerFailed(Killed):
@@ -51,7 +51,7 @@ class Fault:
 
     Attributes:
         point: where.
-        occurrence: the how manieth time that the point is reached, from 1, over all attempts and restarts.
+        occurrence: which occurrence of the point, from 1, counted over all attempts and restarts.
         kind: what happens.
         task: which task crashes where the point lies in none, by its index modulo the number of tasks.
         owner: only the times count at which this task is there; empty for all.

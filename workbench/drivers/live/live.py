@@ -31,7 +31,7 @@ from workbench.runtime.tasks.task import Task
 T = TypeVar("T")
 
 _LOOK_S = 0.1
-"""So often whoever waits for an answer looks whether the job has ended."""
+"""Interval at which a caller that waits for an answer checks whether the job has ended."""
 CANCELLATION_TIMEOUT_S = 10.0
 """So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
 process is ended then, and here what does not return is left behind."""

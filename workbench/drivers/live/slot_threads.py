@@ -4,7 +4,7 @@ Each slot has a thread that steps its tasks, those behind before those in front,
 do. Waking another thread takes longer than handling a few records, and two that are awake hand the interpreter lock to
 and fro. So as long as wakings are short, one thread does it all: when it pushes to a slot that sleeps, it takes that
 slot's tasks over for a moment instead of waking its thread, and it keeps watch for the others' due times as well. One
-thread at a time steps a slot: whoever does holds the slot's lock. As soon as a waking becomes long there is something
+thread at a time steps a slot, and holds the slot's lock. As soon as a waking becomes long there is something
 to share, and everybody steps its own slot.
 """
 
@@ -170,7 +170,7 @@ class SlotThread:
         return self.napping and self.brief
 
     def wake(self) -> None:
-        """Something has come for this slot, which sleeps; called by whoever brought it."""
+        """Something has arrived for this sleeping slot; called by the thread that brought it."""
         if self.brief and threading.get_ident() in self._crew.helpers:
             self.roused = True
         else:
@@ -225,7 +225,7 @@ class SlotThread:
     def _rest(self) -> None:
         """Sleep until there is something to do, here or where this thread keeps watch."""
         crew, tasks = self._crew, self._slot.tasks
-        # Say that this slot sleeps, then look once more: whoever pushes from now on rings the bell.
+        # Mark this slot as sleeping, then check once more: from now on, every push rings the bell.
         self.bell.hush()
         self.roused = False
         self._slot.waker.parked = True

@@ -1,7 +1,7 @@
 """Standing by: a process that waits for the checkpoint directory of a job that another process runs (F2-16).
 
 The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
-whoever gets it may go on from the last complete checkpoint, and nobody runs beside the owner.
+a standby that gets it may continue from the last complete checkpoint, and no job runs beside the owner.
 
 Storage that does not answer for a moment, or a database that is locked, does not end the waiting: there is no job yet
 that could fail.
@@ -33,7 +33,7 @@ class Standby(Generic[T]):
 
     Args:
         name: of the job; the thread is named after it.
-        holder: who has it now, if that is known.
+        holder: the current owner, if known.
         claim: gets it, or raises a HeldError as long as somebody has it.
         won: called with it, once.
         failed: called with an error of `claim` that ends the waiting.
@@ -42,7 +42,7 @@ class Standby(Generic[T]):
             is not final).
 
     Attributes:
-        holder: who has it, as far as is known.
+        holder: the owner, if known.
     """
 
     def __init__(

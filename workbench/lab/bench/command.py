@@ -40,67 +40,67 @@ DETAILS = f"""\
 {_LIST}
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
-  {"dashboard":11}{"W5":7}what an open page costs forty tasks at full speed, and how live it is (needs Chromium)
+  {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"start":18}from a new process to a job's first result, with and without cached kernels
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but sweep, chaos, crowd, dashboard, start and memory
 
-Every result is compared with the exact expectation for the events that were really emitted; exit code 1 when one is
-wrong. Checkpoints, watermarks, metrics and telemetry work as in any job. The machine's other work disturbs the figures:
-compare events per CPU second (eps_cpu_s), as ratios of one run.
+Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
+Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
+compare events per CPU second (eps_cpu_s), as ratios within one run.
 """
 
 
 def declare(parser: Parser) -> None:
-    """What ``workbench bench`` takes."""
+    """Declare the options of ``workbench bench``."""
     parser.does(run, DETAILS)
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument(
-        "--repeats", type=count("--repeats"), metavar="N", help=f"rounds over all runs (default: {REPEATS})"
+        "--repeats", type=count("--repeats"), metavar="N", help=f"number of rounds over all runs (default: {REPEATS})"
     )
     parser.add_argument(
         "--seconds",
         type=count("--seconds"),
         metavar="N",
-        help="of each run (default: 6; checkpoint: 17; chaos: 30; crowd: 10; dashboard: 8; memory: 600)",
+        help="duration of each run (default: 6; checkpoint: 17; chaos: 30; crowd: 10; dashboard: 8; memory: 600)",
     )
     parser.add_argument(
         "--keys",
         type=int,
         choices=KEYS,
         metavar="N",
-        help=f"of grouping and checkpoint: only these, {KEYS[0]} or {KEYS[1]} (default: both; memory: {KEYS[0]})",
+        help=f"number of keys of grouping and checkpoint, {KEYS[0]} or {KEYS[1]} (default: both; memory: {KEYS[0]})",
     )
     parser.add_argument(
         "--parallelism",
         type=count("--parallelism"),
         metavar="N",
-        help=f"only these runs (default: all); of crowd: of the wide graph (default: {crowd.WIDE})",
+        help=f"only runs of this parallelism (default: all); for crowd, of the wide graph (default: {crowd.WIDE})",
     )
     parser.add_argument(
         "--peers",
         type=Path,
         metavar="DIR",
-        help="run the scripts of this folder for the same work, in every round (PEER_PY names their Python)",
+        help="also run the scripts of this folder for the same work, in every round (PEER_PY is their Python)",
     )
     parser.add_argument(
         "--peer",
         action="append",
         metavar="PEER",
-        help=f"which script of the folder, repeatable (default: {', '.join(DEFAULT)})",
+        help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)})",
     )
     parser.add_argument(
         "--page",
         type=one_of("page", tuple(looking.PLACES)),
         metavar="PAGE",
-        help="of dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (in nine panels)",
+        help="for dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (nine panels)",
     )
     parser.add_argument(
         "--html",
         type=new_file("--html"),
         metavar="FILE",
-        help="picture of sweep or chaos (default: sweep.html, chaos.html)",
+        help="file for the picture of sweep or chaos (default: sweep.html, chaos.html)",
     )
 
 

@@ -48,7 +48,7 @@ class Owners:
 
 
 def required(owners: Owners, mode: CheckpointMode) -> dict[CrashPoint, frozenset[str]]:
-    """Who has to be at each crash point; at "last acknowledge", which is where chance wants it, any of them.
+    """The tasks that must reach each crash point; for "last acknowledge", which is random, any of them.
 
     Only checkpoints that do not align hold what was in flight. A graph without channels has no barriers that travel.
     """

@@ -6,7 +6,7 @@ from workbench.observer import JobObserver
 
 
 def injected(text: str) -> bool:
-    """Whether this is how a failure is told that somebody has caused.
+    """Whether this is the message of an injected failure.
 
     Example:
         >>> injected("filter[0]: injected: crash at commit 1"), injected("filter[0]: KeyError: 'n'")

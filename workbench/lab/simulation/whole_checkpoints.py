@@ -15,7 +15,7 @@ _CHECKPOINT = re.compile(r"chk-[0-9]+")
 def lacking(directory: Path) -> list[str]:
     """What complete checkpoints and savepoints in a checkpoint directory lack, one sentence each.
 
-    Whether a file is what was written is not looked at here: whoever restores compares its checksum.
+    The content of files is not checked here: a restore compares their checksums.
 
     Example:
         >>> lacking(Path("nothing"))

@@ -22,37 +22,37 @@ SECONDS = 1_800
 FAULT_EVERY_S = 10
 RATE = 100_000
 DETAILS = f"""\
-A live job with keyed state, event-time windows, tables and Parquet files, and a checkpoint every second, suffers a
-fault every few seconds, drawn from a seed:
+Runs a live job with keyed state, event-time windows, tables and Parquet files, and a checkpoint every second. Every few
+seconds it injects a fault, drawn from a seed:
 {", ".join(KINDS)}.
 
-Once a second, and at the end, everything that is committed is compared with the exact expectation for the records that
-were really read. The exit code is 1 when a row is lost, wrong, there twice or taken back, when the job does not go on,
-when it leaves a thread, an open file or a socket behind, or when memory grows by more than 5 % after the warm-up: from
-the first quarter of the time to the last, at equal parallelism, without what allocators keep for later.
+Once a second, and at the end, all committed rows are compared with the exact expectation for the records that were
+read. The exit code is 1 if a row is lost, wrong, duplicated or taken back, if the job stops making progress, if it
+leaves a thread, an open file or a socket behind, or if memory grows by more than 5 % after the warm-up: from the first
+quarter of the time to the last, at equal parallelism, without the free memory that allocators keep.
 """
 
 
 def declare(parser: Parser) -> None:
-    """What ``workbench soak`` takes."""
+    """Declare the options of ``workbench soak``."""
     parser.does(run, DETAILS)
     parser.add_argument(
-        "--seconds", type=count("--seconds"), default=SECONDS, help=f"for which faults come (default: {SECONDS:,})"
+        "--seconds", type=count("--seconds"), default=SECONDS, help=f"duration of the faults (default: {SECONDS:,})"
     )
     parser.add_argument(
         "--fault-every",
         type=count("--fault-every"),
         default=FAULT_EVERY_S,
         metavar="SECONDS",
-        help=f"from one fault to the next (default: {FAULT_EVERY_S})",
+        help=f"time between two faults (default: {FAULT_EVERY_S})",
     )
     parser.add_argument("--rate", type=count("--rate"), default=RATE, help=f"records per second (default: {RATE:,})")
-    parser.add_argument("--seed", type=count("--seed", least=0), default=0, help="of the faults (default: 0)")
+    parser.add_argument("--seed", type=count("--seed", least=0), default=0, help="seed of the faults (default: 0)")
     parser.add_argument(
         "--directory",
         type=folder("--directory"),
         metavar="DIR",
-        help="keep checkpoints and files here, an empty folder (default: a temporary one)",
+        help="an empty folder for checkpoints and files (default: a temporary one)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON line on stdout, and the faults on stderr")
 

@@ -1,4 +1,4 @@
-"""Whether a spec has what a protocol asks for, asked once for each class: ``isinstance`` looks at every member anew."""
+"""Whether a spec implements a protocol, cached per class, because ``isinstance`` checks every member each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give the records of a stream new event times, and tell event time anew from there on."""
+"""Assigns new event times to the records of a stream, and generates new watermarks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AssignTimestamps:
 
     Args:
         event_time: gives a timestamp, a date or int64 microseconds since 1970; None with `Ingestion`.
-        watermarks: how event time is told.
+        watermarks: the watermark strategy.
         idle_after_us: without records for so long this subtask no longer holds event time back; None: never.
         origin: the user's line, for errors.
 

@@ -1,8 +1,8 @@
-"""Watermark generators: how event time is told from the records that came (F2-5).
+"""Watermark generators: they derive watermarks from the records so far (F2-5).
 
 A watermark is a promise about the future, so it is always a guess with a policy. An eager one (no bound) is fast and
 calls more records late; a slow one (a large bound) waits for stragglers. *Periodic* generators are asked now and then
-how far event time is; *punctuated* ones are told by a record that carries a mark.
+how far event time is; *punctuated* ones come with a record that carries a mark.
 
 What a stream is told (`Watermarks`) is frozen data; what it builds, once for each split of a source or subtask of an
 operator, is a small `WatermarkGenerator` whose state belongs to the snapshot.
@@ -44,7 +44,7 @@ EventTimeColumn = ColumnName | Literal[EventTime.INGESTION] | None
 """Where a stream's event times come from: a column, the clock, or nowhere."""
 
 Marks = Sequence[tuple[int, int]]
-"""Where in a batch event time is told: the number of records before the place, and the watermark; both grow."""
+"""The watermarks within a batch: the number of records before each one, and its value; both increase."""
 
 
 class WatermarkGenerator:

@@ -157,7 +157,7 @@ class _AsyncLookup(Operator):
         self._work(out)
 
     def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
-        """Silence is told when nothing is under way any more: what still comes out must not be late downstream."""
+        """Idleness is announced when no lookup is pending: their results must not be late downstream."""
         self._idle = idle
         self._tell_idle(out)
 

@@ -27,7 +27,7 @@ class BroadcastView:
     """The broadcast state as ``process1`` sees it: an attribute for each declared dict, to be read only.
 
     Args:
-        shared: the state, read anew each time.
+        shared: the state, read each time.
     """
 
     __slots__ = ("_shared",)

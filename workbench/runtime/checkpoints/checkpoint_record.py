@@ -1,4 +1,4 @@
-"""One checkpoint in a job's history: who has acknowledged it, and what that took."""
+"""One checkpoint in a job's history: which tasks have acknowledged it, and what that took."""
 
 from __future__ import annotations
 

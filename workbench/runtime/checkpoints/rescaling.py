@@ -41,5 +41,5 @@ def check_rescalable(job: str, logical: LogicalGraph) -> None:
         if node.role == "source" and not node.spec.resettable:  # type: ignore[union-attr]
             raise JobError(
                 f"the job {job!r} cannot be rescaled: its source {uid!r} cannot be read again from a position, so a "
-                "new attempt would lose or repeat records; start it anew with another parallelism"
+                "new attempt would lose or repeat records; start it again with another parallelism"
             )

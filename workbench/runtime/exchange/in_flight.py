@@ -2,7 +2,7 @@
 
 An unaligned barrier overtakes records. Those that it has overtaken belong to no task's state, so the checkpoint holds
 them as they were: on each channel the buffers that its sender had sent before the barrier and that its receiver had not
-taken before its snapshot, and what the sender had not shipped yet. Only records are kept: watermarks are told anew
+taken before its snapshot, and what the sender had not shipped yet. Only records are kept: watermarks are sent again
 behind them.
 
 They lie in the task's file as tables of a pseudo-operator of their own, next to what else belongs to the task and to no

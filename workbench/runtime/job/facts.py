@@ -52,7 +52,7 @@ class MasterFacts:
 
     @property
     def restores(self) -> int:
-        """How often tasks were restored from a checkpoint or savepoint; a master that takes over counts anew."""
+        """How often tasks were restored from a checkpoint or savepoint; a master that takes over counts from zero."""
         return self._attempts.restores
 
     @property

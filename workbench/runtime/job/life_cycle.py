@@ -26,7 +26,7 @@ ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING"
 
 
 class LifeCycle:
-    """What has become of one job; whatever changes is told to the observer.
+    """The life cycle of one job; every change is reported to the observer.
 
     Args:
         clock: processing time.

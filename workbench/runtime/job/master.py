@@ -55,7 +55,7 @@ class Master(MasterFacts):
         storage: of its checkpoints.
         coordinator: of its checkpoints.
         stage: the driver.
-        observer: is told what happens.
+        observer: receives the job's events.
         restore_from: a complete checkpoint or savepoint to begin with.
         standby: it begins when it gets a successor; until then the job is SUSPENDED.
         predecessor: ran the job before; what belongs to the job and not to its master is taken over.
@@ -237,7 +237,7 @@ class Master(MasterFacts):
         return not self.over
 
     def forget(self) -> None:
-        """Let go of tasks that have ended for good; whoever keeps this master, keeps no state and no buffers."""
+        """Release tasks that have ended for good, so that a reference to this master keeps no state and no buffers."""
         self._attempts.forget()
 
     def abandon(self, error: Exception) -> None:

@@ -1,5 +1,5 @@
 """What the master, tasks and drivers say to each other.
 
 Belongs here: commands, reports and queries as data.
-Does not: whoever sends or obeys them.
+Does not: senders and receivers.
 """

@@ -52,7 +52,7 @@ class Question:
     def tasks(self, graph: PhysicalGraph) -> list[str]:
         """Who is to answer: the owner of the key, or else every subtask of the operator."""
         vertex = graph.vertex_of(self.uid)
-        assert vertex is not None, "whoever asks knows the operator"
+        assert vertex is not None, "the caller knows the operator"
         if self.key is None:
             return vertex.tasks
         if not self.key.num_columns:

@@ -211,7 +211,7 @@ def exponential_delay(
     Args:
         initial_backoff, max_backoff: the shortest and the longest time.
         backoff_multiplier: at least 1.
-        reset_backoff_threshold: after so long without a failure it begins anew.
+        reset_backoff_threshold: the backoff is reset after this time without a failure.
         jitter_factor: by which fraction a time may differ, 0 to 1; how much it does follows from the job's name and
             the number of failures.
         attempts: restarts in a row after which the job fails; None: it never gives up.

@@ -185,13 +185,13 @@ class DirectoryStorage:
                 self._files.take(self._files, path, f"{place}/{path}")
             self._hold.check()
         self._files.write(f"{place}/{MANIFEST}", (manifest.to_json(),))
-        self._hold.check()  # nobody is told of a checkpoint that was complete when another process had the directory
+        self._hold.check()  # a checkpoint completed while another process owned the directory is not announced
         self._in_use.pop(place, None)
         if self._parts is not None:
             self._parts.complete(place)
 
     def discard(self, place: str) -> None:
-        self._hold.check()  # who has lost the directory leaves to its owner what is in it
+        self._hold.check()  # a process that has lost the directory leaves its files to the owner
         path = f"{place}/{MANIFEST}"
         # A manifest whose folder could not be synced is there, too; that checkpoint never was complete.
         was_complete = place not in self._in_use and self._reader.is_complete(place)

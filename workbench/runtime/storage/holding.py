@@ -1,4 +1,4 @@
-"""Who holds a checkpoint directory: one process at a time."""
+"""Ownership of a checkpoint directory: one process at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.runtime.storage.lease import Lease
 from workbench.runtime.storage.locations import open_files
 
 LOCK = "lock"
-"""The file of a directory on this machine that is locked, and that says who has locked it."""
+"""The lock file of a directory on this machine, which also names the owner."""
 
 
 class Hold(Protocol):
@@ -54,7 +54,7 @@ class Hold(Protocol):
         ...
 
     def check(self) -> None:
-        """Asked before a checkpoint becomes complete, before anybody is told so, and before one is removed.
+        """Called before a checkpoint becomes complete, before its completion is announced, and before one is removed.
 
         Raises:
             CheckpointError: another process has taken the directory.

@@ -1,10 +1,10 @@
-"""Who holds a checkpoint directory that has no locks, such as one in an object store.
+"""Ownership of a checkpoint directory that has no locks, such as one in an object store.
 
-The rule: the directory has an object ``lease.json`` with its owner and the time of its last heartbeat. Who finds none,
-or one whose last heartbeat is `LEASE_US` old, writes its own name into it, waits `SETTLE_US`, and holds the directory
-when its name is still there. The owner renews its heartbeat every `HEARTBEAT_US`, looks before each checkpoint becomes
-complete, and again before anybody is told so, whether it still is the owner, and ends the job when it is not. So of two
-that come at once the later one wins and the other never completes a checkpoint.
+The rule: the directory has an object ``lease.json`` with its owner and the time of its last heartbeat. A process that
+finds none, or one whose last heartbeat is `LEASE_US` old, writes its own name into it, waits `SETTLE_US`, and owns the
+directory if its name is still there. The owner renews its heartbeat every `HEARTBEAT_US`. Before each checkpoint
+becomes complete, and again before its completion is announced, it checks that it still is the owner, and ends the job
+if it is not. So of two processes that come at once the later one wins, and the other never completes a checkpoint.
 
 An object store cannot write on condition, so an owner may stall between its look and its write, and write over the name
 of a successor. Therefore it believes a renewal only when it took effect in time, as the clock tells afterwards:
@@ -12,12 +12,12 @@ of a successor. Therefore it believes a renewal only when it took effect in time
 - less than `SILENT_MOST_US` after the last renewal that it believed. Until `LEASE_US` after that nobody may take the
   directory; 12 - 7 = 5 seconds are what the machines' clocks may differ by. Heartbeats come every 2 seconds, so
   two of them may fail.
-- or no more than `SETTLE_US` after it saw its name there, as when a machine has slept: whoever takes the directory
-  meanwhile still waits, finds the owner's name and gives up.
+- or no more than `SETTLE_US` after it saw its name there, as when a machine has slept: a process that takes the
+  directory meanwhile still waits, finds the owner's name and gives up.
 
 Otherwise it ends its job, although its name is there. A successor whose name it has written over ends its own, too: the
 directory is free `LEASE_US` later. An owner that dies is followed after `LEASE_US` + `SETTLE_US`, 13 seconds, and the
-fraction of a second in which whoever stands by looks again.
+fraction of a second until a standby checks again.
 
 What remains: a file or manifest that an owner was writing when it lost the directory may reach the store later, under
 the number of a checkpoint of its successor. No sink has committed it, and no checkpoint is restored whose files do not
@@ -173,7 +173,7 @@ class Lease:
 
 
 def lessee(files: Files, now_us: int) -> Holder | None:
-    """Who holds a directory by a lease that has not ended, as far as its object tells; raises an OSError."""
+    """The owner of a directory according to a lease that has not ended; raises an OSError."""
     owner, beat_us = _read(files)
     return None if owner is None or _is_over(beat_us, now_us) else _holder(owner)
 

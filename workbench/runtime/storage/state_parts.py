@@ -1,8 +1,8 @@
 """Incremental checkpoints: large tables of state are written once, and from then on what has changed in them.
 
 A large table is a chain of files, its base and its changes, which all checkpoints share that need them. The table as of
-the latest complete checkpoint stays in memory to be compared with; whoever compares is the checkpoint's writer, so the
-data path knows nothing of it. A chain begins anew when its changes amount to half of its base, or are too many.
+the latest complete checkpoint stays in memory for comparison. The checkpoint's writer compares, so the data path is
+not involved. A new chain begins when its changes amount to half of its base, or are too many.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def deploy(
                 _resend(graph, tasks, in_flight)
     except BaseException:
         for task in tasks:
-            with suppress(Exception):  # why they could not all be built is what is told
+            with suppress(Exception):  # the error that kept them from being built is the one to raise
                 task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)])

@@ -48,7 +48,7 @@ class ReadSize:
         """How much may be read now: no more than the pool takes, and one buffer where these are small.
 
         Args:
-            buffer_size: records in a full buffer; small ones are wished for in order to be seen.
+            buffer_size: records in a full buffer; small buffers make single records visible.
             pool: where it goes.
         """
         if self.records <= LARGE or buffer_size < LARGE:

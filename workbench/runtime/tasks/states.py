@@ -33,7 +33,7 @@ class States(dict[str, list[Snapshot]]):
 
         Args:
             uid: of the operator.
-            what: a word for who takes the state, such as ``operator 'counts'``.
+            what: names the reader of the state, such as ``operator 'counts'``.
 
         Raises:
             CorruptCheckpointError: instead of a ValueError and the like.

@@ -1,4 +1,4 @@
-"""Event time: watermarks, who holds them back, late records.
+"""Event time: watermarks, what holds them back, late records.
 
 Belongs here: the views of event time.
 Does not: other views.

@@ -1,4 +1,4 @@
-"""Who holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
+"""What holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watermarks: where event time stands on every input channel, how far it lags, and who holds each task back."""
+"""Watermarks: where event time stands on every input channel, how far it lags, and what holds each task back."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def table(frame: Frame) -> tuple[TaskMarks, ...]:
 
 
 def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
-    """Who holds a task's event time, in words."""
+    """What holds a task's event time back, in words."""
     if task.state == "FINISHED":
         return "finished"
     if inputs and all(mark.note for mark in inputs):

@@ -1,4 +1,4 @@
-"""Watermarks as a part of the dashboard: who holds event time back, every channel, the lag, and event time itself."""
+"""Watermarks as a part of the dashboard: what holds event time back, every channel, the lag, and event time itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Jupyter server of its own, which keeps everything in a folder and is gone with whoever has started it."""
+"""A separate Jupyter server, which keeps everything in one folder and ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def jupyter_server(home: Path, root: Path, token: str) -> Iterator[str]:
     Args:
         home: an empty folder for settings, logs and connection files.
         root: the folder that it shows.
-        token: whoever knows it is let in.
+        token: grants access to the server.
 
     Yields:
         The URL, without the token.
