@@ -114,35 +114,9 @@ class HeaderView:
 
     def __init__(self, name: str, texts: Texts, slim: bool = False) -> None:
         self._name, self._html = name, slim_html if slim else html
-        self._piece = texts.piece(f"State of job {name}", css=_CSS)
+        self._piece = texts.piece(f"State of job {name}", "header")
         self._piece.write(waiting_html(name))
         self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
         self._piece.write(self._html(frame, self._name))
-
-
-_CSS = """
-.top { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 22px; }
-.who { flex: 1 1 auto; display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px;
-  min-width: min(200px, 100%); }
-.who > b { font-size: 20px; font-weight: 650; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  max-width: min(420px, 100%); }
-.next > .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 100%; }
-.badge { font-size: 12px; font-weight: 650; letter-spacing: .02em; padding: 2px 10px; border-radius: 999px;
-  border: 1.5px solid currentColor; white-space: nowrap; }
-.figs { display: flex; flex-wrap: wrap; gap: 2px 22px; }
-.fig { display: flex; flex-direction: column; min-width: 74px; line-height: 1.15; }
-.fig b { font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.fig i { font-style: normal; font-size: 12px; font-weight: 400; color: var(--wb-muted); padding-left: 1px; }
-.fig small { font-size: 11px; color: var(--wb-muted); white-space: nowrap; max-width: 130px; overflow: hidden;
-  text-overflow: ellipsis; line-height: 1.4; }
-.next { display: flex; flex-wrap: wrap; gap: 2px 22px; align-items: center; margin-top: 5px; font-size: 13px;
-  min-height: 20px; }
-.pressure { flex: 1 1 320px; min-width: 0; overflow-wrap: anywhere; }
-.replay { color: var(--wb-muted); font-variant-numeric: tabular-nums; white-space: nowrap; }
-.replay b { color: var(--wb-ink); font-weight: 600; } .replay b.warn { color: var(--wb-warn); }
-.replay .bar { width: 120px; margin: 0 8px; }
-.failure { color: var(--wb-bad); font-weight: 600; margin-top: 3px; overflow-wrap: anywhere; }
-.past { color: var(--wb-muted); margin-top: 3px; overflow-wrap: anywhere; }
-"""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bokeh.models import Button, Column, InlineStyleSheet, Row
+from bokeh.models import Button
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
@@ -23,7 +24,6 @@ STALL, LET_GO = "Stall", "Let go"
 class ControlsPart(Part):
     """Sliders, fields and buttons for a job."""
 
-    title = "Controls"
     hint = "act while the job runs"
     follows_unseen = True
 
@@ -41,28 +41,27 @@ class ControlsPart(Part):
         self._make_checkpoints()
         self._make_failures()
         self._make_slowness()
-        self._in_force = easel.texts.piece("Slowed down and stalled", css=_IN_FORCE_CSS, role="note")
-        sliders = Row(
-            children=[slider.model for slider in self.knobs.values()], sizing_mode="stretch_width", margin=0,
-            stylesheets=[InlineStyleSheet(css=_SLIDERS_CSS)],
-        )  # fmt: skip
-        actions = Row(
-            children=[
+        self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
+        sliders = row([slider.model for slider in self.knobs.values()], "controls_sliders")
+        actions = row(
+            [
                 group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
                 group(self.savepoint_name, self.savepoint, self.savepoints, self.restore, self.answers["save"].div),
                 group(
-                    self.task, self.fail, self.taskmanager, self.fail_taskmanager, self.fail_coordinator,
+                    self.task,
+                    self.fail,
+                    self.taskmanager,
+                    self.fail_taskmanager,
+                    self.fail_coordinator,
                     self.answers["fail"].div,
                 ),
                 group(
                     self.operator, self.rest, self.slow_down, self.stall, self._in_force.div, self.answers["slow"].div
                 ),
             ],
-            sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ACTIONS_CSS)],
-        )  # fmt: skip
-        self.models = [
-            Column(children=[sliders, self.timeline.model, actions], sizing_mode="stretch_width", margin=0, spacing=8)
-        ]
+            "controls_actions",
+        )
+        self.models = [column([sliders, self.timeline.model, actions], spacing=8)]
         self.inputs = (
             *(item for slider in self.knobs.values() for item in slider.inputs), self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
@@ -210,21 +209,3 @@ class ControlsPart(Part):
 
     def _name_stall(self) -> None:
         self.stall.label = LET_GO if self.operator.value in self._stalled else STALL
-
-
-_SLIDERS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 8px 22px;
-  align-items: start; }
-@container (min-width: 900px) { :host { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
-.wb-knob { min-width: 0; }
-"""
-_ACTIONS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(430px, 100%), 1fr)); gap: 8px 22px;
-  align-items: start; }
-@container (min-width: 900px) { :host { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
-.wb-group { min-width: 0; }
-"""
-_IN_FORCE_CSS = """
-p { min-width: 150px; }
-:host { font-size: 11px; color: var(--wb-muted); width: auto; } b { color: var(--wb-ink); overflow-wrap: anywhere; }
-"""

@@ -15,21 +15,16 @@ from workbench.telemetry.frames import Frame
 _LIVE = (
     "<p class='none'>This job runs live. Run its pipeline with driver=\"stepping\" to go through it step by step.</p>"
 )
-_CSS = """
-.wb-words { font-size: 13px; line-height: 1.5; min-height: 40px; padding: 4px 0; white-space: normal; }
-.wb-picture { overflow-x: auto; }
-"""
 
 
 class StepperPart(Part):
     """The picture of a stepping job and its verbs; see `Part`."""
 
-    title = "Stepper"
     hint = "the next record to be received lies nearest to its receiver · ▲ barrier · W watermark · ‖ held back"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._picture = easel.texts.piece("Records, barriers and state", css=_CSS)
+        self._picture = easel.texts.piece("Records, barriers and state", "stepper")
         self._answer = Answer("steps", easel.texts, easel.errands)
         self._shown: tuple[object, int, str] | None = None
         job = self._job

@@ -1,4 +1,4 @@
-"""Who holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
+"""Who holds event time back: from the last task up through the channels to the split of a source."""
 
 from __future__ import annotations
 
