@@ -10,7 +10,7 @@ from typing import Any
 from bokeh.models import CustomJS, CustomJSTickFormatter, InlineStyleSheet
 
 _FOLDER = Path(__file__).parents[1] / "static"
-_COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.DOTALL | re.MULTILINE)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js"\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
