@@ -321,7 +321,7 @@ def test_the_chart_has_every_checkpoint_that_is_over():
 
 def test_without_checkpoints_it_says_why():
     never = replace(FRAME, checkpoints=(), settings={"checkpoint_interval": "disabled"})
-    assert "None yet: checkpoints are disabled." in text_of(checkpoints.progress_html(never))
+    assert "No checkpoint yet: checkpoints are disabled." in text_of(checkpoints.progress_html(never))
 
 
 # over time, head and log ------------------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_every_control_asks_the_job_for_what_it_says():
     press(view, "Slow down")
     press(view, "Stall")
     page.change(controls.operator, "value", "delays")
-    press(view, "Let go")
+    press(view, "Release")
     assert view.job.asked == [
         {"buffer_size": "37"},
         {"checkpoint_mode": "at-least-once"},

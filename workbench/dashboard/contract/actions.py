@@ -57,9 +57,9 @@ class Answer:
                 then(result)
 
         if not self._errands.run(name, action, answered):
-            self.refuse("one is under way already: wait until it is done")
+            self.refuse("one is already running: wait until it finishes")
             return False
-        self._say("muted", "… under way")
+        self._say("muted", "… running")
         return True
 
     def refuse(self, sentence: str) -> None:

@@ -87,8 +87,8 @@ def waiting_html(name: str) -> str:
     """The head before the first frame."""
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
-        "<span class='badge muted'>○ no data yet</span></span></div>"
-        "<div class='next'><span class='pressure'>The job has not sent its first frame; this view fills as soon as it "
+        "<span class='badge muted'>○ waiting for data</span></span></div>"
+        "<div class='next'><span class='pressure'>The job has not reported yet. This view updates when it "
         "does.</span></div>"
     )
 

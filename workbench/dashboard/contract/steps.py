@@ -64,7 +64,7 @@ SPEED = Knob(
     "Replay speed",
     ("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
     parse_speed,
-    "nothing is replayed",
+    "no replay source",
 )
 
 
@@ -87,7 +87,7 @@ RATE = Knob(
     "Source rate (records/s)",
     ("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
     number_scale,
-    "no source has a rate",
+    "no rate-limited source",
 )
 _MODES: tuple[str, ...] = get_args(CheckpointMode)
 

@@ -44,7 +44,7 @@ SCRIPTS = (
 )
 """What Panel's models need, and these, in the order in which a page runs it."""
 
-CLOSED = "This dashboard was closed: run the cell again to see the job live."
+CLOSED = "This dashboard was closed: run the cell again to see the live job."
 
 _log = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ class WidgetCarrier:
             document = line.document()
         except Exception as error:  # noqa: BLE001 - whatever it is, the person who looks must hear of it
             _log.exception("a view of the dashboard could not be made")
-            return {"problem": f"The dashboard could not be made ({described(error)})."}
+            return {"problem": f"The dashboard could not be created ({described(error)})."}
         self._lines[view] = line, channels.control
         return document
 

@@ -158,7 +158,7 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
         f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
         for name, job in jobs.items()
     ]
-    lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
+    lines += [] if jobs else ["<p>No job has been started in this process yet.</p>"]
     text = "<h1>Streaming Workbench</h1>" + "".join(lines)
     document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
 

@@ -96,7 +96,7 @@ def columns(frame: Frame) -> dict[str, list[Any]]:
 def pools_html(frame: Frame) -> str:
     """A row per task: usage of its input and output pools and how much of its time it is back-pressured."""
     if not frame.tasks:
-        return none("No task runs.")
+        return none("No tasks are running.")
     lines = []
     for task in frame.tasks:
         name = wording.html_text(task.name)

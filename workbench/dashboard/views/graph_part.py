@@ -38,7 +38,7 @@ from workbench.telemetry.frames import Frame
 class GraphPart(Part):
     """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
 
-    hint = f"{KEY_IDLE_BUSY} · as tables, subtask by subtask: the view <i>subtasks</i>"
+    hint = f"{KEY_IDLE_BUSY} · for tables, open the view <i>subtasks</i>"
     rest_us = 0
 
     def __init__(self, easel: Easel) -> None:
@@ -62,7 +62,7 @@ class GraphPart(Part):
         for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
             renderer.selection_glyph = renderer.nonselection_glyph = None
         hint = easel.texts.piece("How to read the graph", "graph_hint", role="note")
-        taps = "click a box to take it apart into its subtasks; " if easel.hears else ""
+        taps = "click a box to show its subtasks; " if easel.hears else ""
         hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
         bar = row([self.modes, hint.div], "graph_bar")
         self.models = [bar, scrolled(self.figure, 640 if easel.alone else 330, "graph_drawing")]

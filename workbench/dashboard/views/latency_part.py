@@ -27,9 +27,9 @@ LISTED, LISTED_ALONE = 4, 8
 def changes_html(found: list[Change], most: int, over: bool = False) -> str:
     """The latest tunings, newest first, with latency and throughput before and after each; `over`: no more come."""
     if not found and over:
-        return none("Nothing was tuned in these two minutes.")
+        return none("No setting was changed in the last two minutes.")
     if not found:
-        return none("Tune something: latency and throughput before and after it will stand here.")
+        return none("Change a setting to compare latency and throughput before and after the change.")
     lines = []
     for change in reversed(found[-most:]):
         text = wording.html_text(change.text)
@@ -45,7 +45,7 @@ def changes_html(found: list[Change], most: int, over: bool = False) -> str:
 class LatencyPart(Part):
     """Percentiles of the latency of markers, records per second in and out, and before and after."""
 
-    hint = "marker latency: excludes window time"
+    hint = "latency of markers, without time spent in windows"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)

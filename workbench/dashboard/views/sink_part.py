@@ -110,7 +110,7 @@ def _series(name: str, x: list[float], y: list[float]) -> Series:
 def html(latest: Latest, most: int) -> str:
     """The latest rows, newest first."""
     if not latest.rows:
-        return none("No row is committed yet.")
+        return none("No rows have been committed yet.")
     table = latest.table.slice(max(0, latest.table.num_rows - most))
     heads = [wording.html_text(wording.plain(name, 40)) for name in table.column_names]
     lines = []
@@ -198,7 +198,7 @@ class SinkPart(Part):
         self._frame = frame
         offer(self.table, list(frame.tables))
         if not frame.tables:
-            self._html.write(none("This job has no TableSink: its results go elsewhere."))
+            self._html.write(none("This job has no TableSink."))
             return
         self._catch_up()
 

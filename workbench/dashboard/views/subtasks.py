@@ -81,11 +81,11 @@ def subtasks_html(frame: Frame, vertex: str = EVERY, order: str = IN_ORDER) -> s
     ids = {one.id for one in frame.vertices if vertex in (EVERY, one.name)}
     tasks = [task for task in frame.tasks if task.vertex in ids]
     if not tasks:
-        return none("No task runs.")
+        return none("No tasks are running.")
     if (metric := ORDERS.get(order)) is not None:
         tasks.sort(key=lambda task: -(number_of(task.metrics, metric) or 0.0))
     left = len(tasks) - LISTED
-    rest = f"<p class='muted'>and {left} more: choose a vertex, or another order</p>" if left > 0 else ""
+    rest = f"<p class='muted'>and {left} more: choose a vertex or another order</p>" if left > 0 else ""
     return _table(_TASK_HEADS, [_task(task, frame.time_us) for task in tasks[:LISTED]]) + rest
 
 

@@ -14,7 +14,7 @@ from workbench.telemetry.frames import Frame
 class SubtasksPart(Part):
     """The table of vertices, then that of their subtasks, which can be narrowed to one vertex and ordered."""
 
-    hint = "bytes: of what goes through channels; chained operators hand batches on without any"
+    hint = "bytes count what passes through channels; chained operators exchange none"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)

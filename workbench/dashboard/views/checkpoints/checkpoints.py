@@ -55,11 +55,11 @@ def progress_html(frame: Frame) -> str:
         )
     over = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state != "IN_PROGRESS"]
     if not over and frame.state in OVER:
-        return "<p class='line'>None was taken.</p><p class='wait'></p>"
+        return "<p class='line'>No checkpoint was taken.</p><p class='wait'></p>"
     if not over:
         interval = str(frame.settings.get("checkpoint_interval") or "disabled")
         hint = "checkpoints are disabled" if interval == "disabled" else f"every {wording.html_text(interval)}"
-        return f"<p class='line'>None yet: {hint}.</p><p class='wait'></p>"
+        return f"<p class='line'>No checkpoint yet: {hint}.</p><p class='wait'></p>"
     last = over[-1]
     if last.state == "FAILED":
         reason = wording.html_text(last.reason or "no reason given")

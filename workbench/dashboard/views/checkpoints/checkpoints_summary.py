@@ -35,7 +35,11 @@ def html(frame: Frame) -> str:
     done = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state == "COMPLETED"]
     if not done:
         is_any = any(checkpoint.state == "COMPLETED" for checkpoint in frame.earlier)
-        told = "None of the history is complete; an earlier one is." if is_any else "No checkpoint is complete yet."
+        told = (
+            "The history contains no completed checkpoint, though an earlier one completed."
+            if is_any
+            else "No checkpoint has completed yet."
+        )
         return none(told)
     durations = [checkpoint.end_to_end_ms for checkpoint in done if checkpoint.end_to_end_ms is not None]
     processed = [checkpoint.processed_bytes for checkpoint in done if checkpoint.processed_bytes is not None]
@@ -54,5 +58,5 @@ def html(frame: Frame) -> str:
     many = f"{len(done)} complete checkpoint{'s' if len(done) > 1 else ''}"
     return (
         table((f"<span class='key'>{KEY_CHECKPOINTS}</span>", *HEADS), rows, HEADS)
-        + f"<p class='muted'>over the {many} of the history, savepoints among them</p>"
+        + f"<p class='muted'>over the {many} in the history, including savepoints</p>"
     )

@@ -71,7 +71,7 @@ def html(frame: Frame, most: int = LISTED) -> str:
     """The cut as a table: before the barrier, the barrier, behind it; held channels and full ones first."""
     checkpoint = in_progress(frame)
     if not frame.channels:
-        return none("This job has no channels that a barrier could pass.")
+        return none("This job has no channels for barriers to pass through.")
     if checkpoint is None:
         return _waiting_html(frame, most)
     found = sorted(cuts(frame), key=lambda cut: (cut.held_us is None, not cut.on_channel, -(cut.before + cut.behind)))
@@ -94,7 +94,7 @@ def _waiting_html(frame: Frame, most: int) -> str:
     lines = [
         f"<tr><td>{_channel(channel.source, channel.target)}</td>"
         f"<td class='cut'><span class='queue'><i style='width:{100 * channel.queued_records / widest:.0f}%'></i></span>"
-        f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none under way</td></tr>"
+        f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none in progress</td></tr>"
         for channel in frame.channels[:most]
     ]
     return _table("queue", "records", lines, len(frame.channels) - most)

@@ -33,7 +33,7 @@ def html(frame: Frame) -> str:
     """The last ones as a table."""
     found = latest(frame)
     if not found:
-        return none("No record was late.")
+        return none("No late records.")
     lines = [
         f"<tr><th>{wording.html_text(wording.plain(late.key, 40))}</th><td>{wording.instant(late.event_time_us)}</td>"
         f"<td>{wording.instant(late.watermark_us)}</td><td class='n'>{wording.span(late.behind_us)}</td>"

@@ -16,7 +16,7 @@ from workbench.telemetry.frames import Frame
 class WatermarksPart(Part):
     """Sentences, table, late records where there is room for them, and two charts."""
 
-    hint = "UTC; behind the furthest one"
+    hint = "UTC; lag behind the furthest watermark"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
