@@ -95,7 +95,7 @@ class Paint:
         """Every registered property: [model, attribute, light, dark]."""
         return self._painted
 
-    def figure(self, label: str, height: int, **more: Any) -> figure:
+    def blank(self, label: str, height: int, **more: Any) -> figure:
         """An empty figure as wide as its place, named for assistive technology."""
         attributes = {"role": "img", "aria-label": label}
         return figure(height=height, sizing_mode="stretch_width", tools="", html_attributes=attributes, **more)
@@ -103,7 +103,7 @@ class Paint:
     def drawing(self, label: str, rows: Range1d, **more: Any) -> figure:
         """A figure without axes: x is a share of its width, y counts pixels from the bottom up to the end of `rows`."""
         bare = {"x_range": Range1d(0, 1), "y_range": rows, "x_axis_type": None, "y_axis_type": None}
-        plot = self.plot(self.figure(label, rows.end, **bare, **more))
+        plot = self.plot(self.blank(label, rows.end, **bare, **more))
         plot.min_border = 0
         plot.grid.visible = False
         return plot

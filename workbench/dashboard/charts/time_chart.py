@@ -97,7 +97,7 @@ class TimeLines:
         self._names, self._unit = tuple(series), unit
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
         self._height = Range1d(0, 1)
-        self.figure = plot = paint.figure(
+        self.figure = plot = paint.blank(
             label, pixels, x_range=window.range, y_range=self._height, x_axis_type="datetime", **kind
         )
         lines = [plot.line("t", name, source=self._points, line_width=1.75) for name in series]

@@ -109,7 +109,8 @@ class ControlsPart(Part):
     def _make_failures(self) -> None:
         self.task, self.taskmanager = choice("Task to fail"), choice("TaskManager to fail", 80)
         self.fail = self._button(
-            "Fail task", self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "task failure requested"),
+            "Fail task",
+            self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "task failure requested"),
             "Fail the task; the job recovers from its latest checkpoint",
         )  # fmt: skip
         self.fail_taskmanager = self._button(

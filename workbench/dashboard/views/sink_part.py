@@ -171,7 +171,7 @@ class SinkPart(Part):
         self.table.on_change("value", lambda _attribute, _old, _new: self._forget())
         self.column.on_change("value", lambda _attribute, _old, _new: self._show())
         self._lines = [ColumnDataSource({"x": [], "y": []}) for _ in COLOURS]
-        self.figure = easel.paint.figure(
+        self.figure = easel.paint.blank(
             "The latest results over time", 260 if easel.alone else 110, x_axis_type="datetime",
             x_range=DataRange1d(range_padding=0.02), y_range=DataRange1d(range_padding=0.1),
         )  # fmt: skip

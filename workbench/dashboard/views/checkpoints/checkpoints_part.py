@@ -53,7 +53,7 @@ class CheckpointsPart(Part):
         self._source = ColumnDataSource({name: [] for name in CHART_NAMES})
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
-        self.figure = paint.figure(
+        self.figure = paint.blank(
             "Duration and size of the latest checkpoints", 150 if alone else 74, x_range=self._ids,
             y_range=self._durations, extra_y_ranges={"size": self._sizes},
         )  # fmt: skip

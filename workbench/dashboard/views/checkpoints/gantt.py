@@ -115,7 +115,7 @@ class Gantt:
         self._shown: CheckpointFrame | None = None
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._rows, self._time = Range1d(0, 1), Range1d(0, 1)
-        self.figure = paint.figure(
+        self.figure = paint.blank(
             "What every subtask did for the checkpoint, over time", ROW + AXIS, x_range=self._time,
             y_range=self._rows, x_axis_location="above",
         )  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bokeh.models import DatetimeTickFormatter
 
-from workbench.dashboard.charts.time_chart import LONG_TIMES, LOW_PX, TimeLines
+from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.theme import Paint
+from workbench.dashboard.charts.time_chart import LONG_TIMES, LOW_PX, TimeLines, TimeWindow
 from workbench.dashboard.views.event_time.watermarks import furthest
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.reached import reached
@@ -28,9 +29,9 @@ def event_times(frame: Frame) -> dict[str, float | None]:
 class EventTimeChart(TimeLines):
     """Two lines over processing time, whose distance is the event time in flight."""
 
-    def __init__(self, *shared: Any, pixels: int) -> None:
+    def __init__(self, paint: Paint, texts: Texts, window: TimeWindow, pixels: int) -> None:
         super().__init__(
-            *shared, LINES, label="Event time against processing time", unit="{%F %T}", pixels=pixels,
+            paint, texts, window, LINES, label="Event time against processing time", unit="{%F %T}", pixels=pixels,
             y_axis_type="datetime",
         )  # fmt: skip
         self._hover.formatters = {"@t": "datetime", **{f"@{{{name}}}": "datetime" for name in LINES}}
