@@ -203,6 +203,7 @@ def test_the_moments_of_a_report_are_spread_over_the_run() -> None:
 
 def test_a_report_needs_no_network_and_names_everything(recording: Recording, tmp_path: Path) -> None:
     page = recording.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert page.index("padding: 0 12px") > page.index("padding: 0;"), "Bokeh's own style comes last and wins"
     assert not re.search(r"<(script[^>]*src|link[^>]*href)=", page)
     text = page[page.rindex("<h2>Settings</h2>") :]
     for fact in ("buffer_timeout", "5ms", "aggregate[1] was failed on purpose", "COMPLETED", "numRestarts"):

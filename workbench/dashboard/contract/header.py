@@ -6,6 +6,7 @@ import math
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.sources import number_of
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
 
@@ -23,13 +24,15 @@ def late_records(frame: Frame) -> int:
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
     """The head's numbers: (label, value, unit)."""
-    metrics = frame.metrics
-    running = metrics.get("runningTime")
+    rate_in, rate_out, running, restarts = (
+        number_of(frame.metrics, name)
+        for name in ("numRecordsInPerSecond", "numRecordsOutPerSecond", "runningTime", "numRestarts")
+    )
     figures_ = [
-        ("records in", wording.short(_float(metrics.get("numRecordsInPerSecond"))), "/s"),
-        ("records out", wording.short(_float(metrics.get("numRecordsOutPerSecond"))), "/s"),
-        ("running", wording.NOTHING if running is None else wording.span(int(float(running) * 1000)), ""),
-        ("restarts", wording.count(_float(metrics.get("numRestarts"))), ""),
+        ("records in", wording.short(rate_in), "/s"),
+        ("records out", wording.short(rate_out), "/s"),
+        ("running", wording.span(None if running is None else int(running * 1000)), ""),
+        ("restarts", wording.count(restarts), ""),
         ("late records", wording.count(late_records(frame)), ""),
     ]
     figures_.extend((f"rows in {name}", wording.count(rows), "") for name, rows in list(frame.tables.items())[:3])
@@ -62,9 +65,14 @@ def failure_html(frame: Frame) -> str:
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
 
 
+def _state(frame: Frame) -> str:
+    colour, sign = BADGES[frame.state]
+    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    return f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}"
+
+
 def html(frame: Frame, name: str) -> str:
     """The whole head."""
-    colour, sign = BADGES[frame.state]
     numbers = "".join(
         f"<span class='fig'><b>{value}<i>{unit}</i></b><small>{wording.html_text(label)}</small></span>"
         for label, value, unit in figures(frame)
@@ -73,11 +81,9 @@ def html(frame: Frame, name: str) -> str:
     failure = failure_html(frame)
     if not failure and frame.failure:
         failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
-    pressure = wording.html_text(frame.backpressure)
-    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
-        f"<div class='top'><span class='who'><b title='{wording.html_text(name)}'>{wording.html_text(name)}</b>"
-        f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>"
+        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
@@ -93,19 +99,12 @@ def waiting_html(name: str) -> str:
     )
 
 
-def _float(value: float | int | str | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def slim_html(frame: Frame, name: str) -> str:
     """The head of a part that stands alone: one line, and why the job has failed."""
-    colour, sign = BADGES[frame.state]
-    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    name = wording.html_text(name)
     return (
-        f"<div class='next'><b class='name' title='{wording.html_text(name)}'>{wording.html_text(name)}</b> "
-        f"<span class='badge {colour}'>{sign} {frame.state}</span>"
-        f"{paused}<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>"
-        f"{failure_html(frame)}"
+        f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
+        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>{failure_html(frame)}"
     )
 
 
