@@ -98,7 +98,7 @@ export async function chooseJob(
   const situation = await model.settled(PATIENCE_MS);
   const names = model.jobs.filter(fits).map(job => job.name);
   if (names.length === 0) {
-    const why = explanation(situation, model.jobs.length) || 'None of the jobs of this kernel is in a state for this.';
+    const why = explanation(situation, model.jobs.length) || 'No job in this kernel is in a state that allows this.';
     await showDialog({
       title: CATEGORY,
       body: `${why} ${remedy(situation, model.jobs.length)}`,
@@ -133,8 +133,8 @@ async function chooseTask(args: ReadonlyPartialJSONObject, job: string): Promise
   if (typeof args.task === 'string') {
     return args.task;
   }
-  const title = `Which task of ${job} is to fail?`;
-  return (await InputDialog.getText({ title, placeholder: 'such as aggregate[1]' })).value || null;
+  const title = `Which task of ${job} should fail?`;
+  return (await InputDialog.getText({ title, placeholder: 'for example aggregate[1]' })).value || null;
 }
 
 async function chooseName(args: ReadonlyPartialJSONObject, job: string): Promise<string | null> {

@@ -10,7 +10,7 @@ import { Asking } from './asking';
 import { VIEW_REQUEST, saysCellEnded } from './cells';
 import { dashboardIcon } from './icons';
 import { sentence } from './kernelTalk';
-import { VIEWS, displayCode } from './views';
+import { displayCode } from './views';
 
 /**
  * The dashboard of one job or a single view of it, docked: an output area like that of a cell, on the notebook's own kernel connection.
@@ -20,19 +20,16 @@ import { VIEWS, displayCode } from './views';
  * that might have started it (`Asking`).
  */
 export class DashboardPanel extends MainAreaWidget<Panel> {
-  constructor(options: { job: string; view: string; path: string; tracker: INotebookTracker }) {
+  constructor(options: { job: string; view: string; title: string; path: string; tracker: INotebookTracker }) {
     super({ content: new Panel() });
     this.job = options.job;
     this.view = options.view;
-    this._what = options.view ? `The view ${VIEWS[options.view] ?? options.view}` : 'The dashboard';
     this._path = options.path;
     this._tracker = options.tracker;
     this.addClass('wb-Dashboard');
-    this.title.label = options.view ? `${options.job}: ${VIEWS[options.view] ?? options.view}` : options.job;
-    this.title.caption = `${this._what} of the streaming job ${options.job} in ${options.path}`;
     this.title.icon = dashboardIcon;
     this.title.closable = true;
-    this.node.setAttribute('aria-label', this.title.caption);
+    this.call(options.title);
     this._notice.node.setAttribute('role', 'status');
     this._notice.addClass('wb-Dashboard-notice');
     this.content.addClass('wb-Dashboard-content');
@@ -52,6 +49,14 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     return this._notebook?.context.path ?? this._path;
   }
 
+  /** Give the panel the title of its view, which is not known before a kernel has told of it. */
+  call(title: string): void {
+    this._what = this.view ? `The view ${title}` : 'The dashboard';
+    this.title.label = this.view ? `${this.job}: ${title}` : this.job;
+    this.title.caption = `${this._what} of the streaming job ${this.job} in ${this.path}`;
+    this.node.setAttribute('aria-label', this.title.caption);
+  }
+
   /** Execute the display code again. */
   async refresh(): Promise<void> {
     const notebook = this._notebook;
@@ -59,7 +64,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       return;
     }
     const turn = this._asking.begin();
-    this._say(`Asking the kernel for ${this._lower} of ${this.job} …`);
+    this._say(`Loading ${this._lower} of ${this.job} …`);
     let found = false;
     try {
       await notebook.sessionContext.ready;
@@ -101,7 +106,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
   private async _display(notebook: NotebookPanel, turn: number): Promise<boolean> {
     const kernel = notebook.sessionContext.session?.kernel;
     if (!kernel) {
-      this._say(`${this.path} has no kernel. Start one, and the cell that runs ${this.job}.`);
+      this._say(`${this.path} has no kernel. Start one, then run the cell that starts ${this.job}.`);
       return false;
     }
     const subshell = await createSubshell(kernel);
@@ -110,7 +115,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
         return false;
       }
       if (!subshell) {
-        this._say(`${this._what} of ${this.job} appears when the running cell has ended.`);
+        this._say(`${this._what} of ${this.job} appears when the running cell finishes.`);
       }
       const output = this._emptyOutput(notebook);
       const future = execute(kernel, displayCode(this.job, this.view), subshell);
@@ -125,7 +130,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
       }
       this._dropOutput();
       const why = 'evalue' in content ? content.evalue : 'the code was interrupted';
-      this._say(`There is no ${this._lower.replace('the ', '')} of ${this.job}: ${why}. It appears here when a cell has started the job.`);
+      this._say(`There is no ${this._lower.replace('the ', '')} of ${this.job}: ${why}. It appears here when a cell starts the job.`);
       return false;
     } finally {
       if (subshell && !kernel.isDisposed) {
@@ -182,7 +187,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
       this._asking.lose();
       this._dropOutput();
-      this._say(`The kernel was restarted, and the job ${this.job} ended with it. Run the cell that starts it.`);
+      this._say(`The kernel was restarted, which ended the job ${this.job}. Run the cell that starts it.`);
     }
   }
 
@@ -218,7 +223,7 @@ export class DashboardPanel extends MainAreaWidget<Panel> {
 
   private readonly _tracker: INotebookTracker;
   /** How sentences that begin with it call what is shown. */
-  private readonly _what: string;
+  private _what = '';
   private readonly _notice = new Widget();
   private readonly _asking = new Asking();
   private _path: string;

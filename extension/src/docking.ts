@@ -10,6 +10,7 @@ export class Docking {
   constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker, model: JobsModel) {
     this._shell = shell;
     this._notebooks = notebooks;
+    this._model = model;
     this.panels = new WidgetTracker<DashboardPanel>({ namespace: 'workbench-dashboards' });
     this.panels.widgetAdded.connect((_, panel) => {
       model.watch(panel, true);
@@ -18,6 +19,7 @@ export class Docking {
     model.changed.connect(() => {
       const runs = new Map(model.jobs.map(job => [job.name, job.started_us]));
       this.panels.forEach(panel => {
+        panel.call(model.titleOf(panel.view));
         const run = panel.path === model.notebook?.context.path ? runs.get(panel.job) : null;
         if (typeof run === 'number') {
           panel.follow(run);
@@ -35,7 +37,7 @@ export class Docking {
       return;
     }
     const known = this.panels.find(panel => panel.job === job && panel.view === view && panel.path === place);
-    const panel = known ?? new DashboardPanel({ job, view, path: place, tracker: this._notebooks });
+    const panel = known ?? new DashboardPanel({ job, view, title: this._model.titleOf(view), path: place, tracker: this._notebooks });
     if (!known) {
       const beside = this.panels.find(other => other.path === place && other.isVisible);
       const notebook = this._notebooks.find(candidate => candidate.context.path === place);
@@ -53,4 +55,5 @@ export class Docking {
 
   private readonly _shell: JupyterFrontEnd.IShell;
   private readonly _notebooks: INotebookTracker;
+  private readonly _model: JobsModel;
 }

@@ -1,6 +1,7 @@
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
+import { IMainMenu } from '@jupyterlab/mainmenu';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
@@ -10,13 +11,13 @@ import { Docking } from './docking';
 import { dashboardIcon, streamIcon } from './icons';
 import { followInterest } from './interest';
 import { JobsModel } from './jobsModel';
+import { addMenus } from './menus';
 import { onNewJobs } from './newJobs';
 import { announceFailures } from './notices';
 import { Preferences } from './preferences';
 import { JobsSidebar } from './sidebar';
 import { JobsStatus } from './statusBar';
 import { openTutorial } from './tutorial';
-import { VIEWS } from './views';
 
 const PLUGIN = 'workbench-jupyterlab:plugin';
 
@@ -26,7 +27,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Streaming jobs of the active notebook: list, control, docked dashboards and views, notices.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry, IStatusBar, ILauncher],
+  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry, IStatusBar, ILauncher, IMainMenu],
   activate: (
     app: JupyterFrontEnd,
     notebooks: INotebookTracker,
@@ -34,7 +35,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     registry: ISettingRegistry | null,
     statusBar: IStatusBar | null,
-    launcher: ILauncher | null
+    launcher: ILauncher | null,
+    mainMenu: IMainMenu | null
   ) => {
     const { commands, shell } = app;
     const model = new JobsModel(notebooks);
@@ -57,7 +59,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
     });
     commands.addCommand(CommandIDs.openView, {
-      label: args => `${VIEWS[text(args.view) ?? ''] ?? 'View'}${args.isPalette ? ' of a Job…' : ''}`,
+      label: args => `${model.titleOf(text(args.view) ?? 'View')}${args.isPalette ? ' of a Job…' : ''}`,
+      caption: args => model.views.find(view => view.name === args.view)?.help ?? '',
       icon: dashboardIcon,
       execute: async args => {
         const job = typeof args.job === 'string' ? args.job : await chooseJob(model, reveal, () => true);
@@ -81,9 +84,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     for (const command of listed) {
       palette?.addItem({ command, category: CATEGORY, args: { isPalette: true } });
     }
-    for (const view of Object.keys(VIEWS)) {
-      palette?.addItem({ command: CommandIDs.openView, category: CATEGORY, args: { isPalette: true, view } });
-    }
+    addMenus(commands, model, mainMenu, palette);
     launcher?.add({ command: CommandIDs.openTutorial, category: 'Streaming', rank: 0 });
 
     if (statusBar) {

@@ -7,7 +7,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { Asking } from './asking';
 import { RunningCell } from './cells';
 import { KernelTalk, LostError, sentence } from './kernelTalk';
-import type { JobSummary, Request } from './protocol';
+import type { JobSummary, Report, Request, ViewInfo } from './protocol';
 
 /** While a cell runs, it may load the workbench at any line of it. */
 const RETRY_WHILE_CELL_RUNS_MS = 4_000;
@@ -47,6 +47,16 @@ export class JobsModel implements IDisposable {
 
   get jobs(): readonly JobSummary[] {
     return this._jobs;
+  }
+
+  /** The views that each job has, as the last kernel that answered has told; none before that. */
+  get views(): readonly ViewInfo[] {
+    return this._views;
+  }
+
+  /** The title of a view; its name where no kernel has told of it. */
+  titleOf(view: string): string {
+    return this._views.find(known => known.name === view)?.title ?? view;
   }
 
   /** Why the last request was refused, until the next one or `dismissRefusal`. */
@@ -142,7 +152,7 @@ export class JobsModel implements IDisposable {
     if (this._watched && this._kernel && isUsable(this._kernel)) {
       this._turn = this._asking.begin();
       this._talk = new KernelTalk(this._kernel);
-      this._talk.jobsArrived.connect(this._onJobs, this);
+      this._talk.reported.connect(this._onReport, this);
       this._talk.stateChanged.connect(this._onTalkState, this);
     }
     this._changed.emit();
@@ -218,8 +228,9 @@ export class JobsModel implements IDisposable {
     }
   }
 
-  private _onJobs(_: KernelTalk, jobs: JobSummary[]): void {
-    this._jobs = jobs;
+  private _onReport(_: KernelTalk, report: Report): void {
+    this._jobs = report.jobs;
+    this._views = report.views;
     this._changed.emit();
   }
 
@@ -246,6 +257,7 @@ export class JobsModel implements IDisposable {
   private _notebook: NotebookPanel | null = null;
   private _talk: KernelTalk | null = null;
   private _jobs: readonly JobSummary[] = [];
+  private _views: readonly ViewInfo[] = [];
   private _refusal = '';
   private readonly _watchers = new Set<object>();
   /** Whether the kernel must be asked again: the same question as a docked view's, with the workbench in the job's place. */

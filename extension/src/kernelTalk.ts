@@ -10,8 +10,8 @@ import {
   parseReply,
   parseTelemetry,
   requestMessage,
-  type JobSummary,
   type Reply,
+  type Report,
   type Request
 } from './protocol';
 import { SubshellComm, delay } from './subshellComm';
@@ -61,9 +61,9 @@ export class KernelTalk implements IDisposable {
     return this._stateChanged;
   }
 
-  /** Emitted with the jobs of the kernel whenever something about them is new. */
-  get jobsArrived(): ISignal<this, JobSummary[]> {
-    return this._jobsArrived;
+  /** Emitted with the jobs of the kernel, and their views, whenever something about them is new. */
+  get reported(): ISignal<this, Report> {
+    return this._reported;
   }
 
   /** Ask for something; a refusal is a reply too, and only a broken talk rejects. */
@@ -76,11 +76,11 @@ export class KernelTalk implements IDisposable {
     const reply = new PromiseDelegate<Reply>();
     this._waiting.set(id, reply);
     const timer = window.setTimeout(
-      () => reply.reject(new Error(`the kernel has not answered '${request.request}' for a minute; it may be busy`)),
+      () => reply.reject(new Error(`the kernel has not answered '${request.request}' for a minute and may be busy`)),
       REPLY_PATIENCE_MS
     );
     const sent = comm.send(requestMessage(id, request) as unknown as JSONObject);
-    const lost = () => reply.reject(new LostError(`the kernel has lost the request '${request.request}': try it again`));
+    const lost = () => reply.reject(new LostError(`the kernel lost the request '${request.request}': try again`));
     sent.done.then(lost, () => undefined); // the kernel answers before it says that it has handled a request
     return reply.promise.finally(() => {
       window.clearTimeout(timer);
@@ -114,7 +114,7 @@ export class KernelTalk implements IDisposable {
       throw new Error(reply.error);
     }
     if (await this._openTelemetry()) {
-      this._jobsArrived.emit(reply.jobs);
+      this._reported.emit(reply);
       this._enter('open');
     }
   }
@@ -151,7 +151,7 @@ export class KernelTalk implements IDisposable {
     telemetry.comm.onMsg = message =>
       this._receive(() => {
         isHeard = true;
-        this._jobsArrived.emit(parseTelemetry(message.content.data));
+        this._reported.emit(parseTelemetry(message.content.data));
       });
     const handled = telemetry.open({ version: PROTOCOL_VERSION }).done.then(() => delay(TELEMETRY_PATIENCE_MS));
     const listenAgain = () => {
@@ -196,7 +196,7 @@ export class KernelTalk implements IDisposable {
   private _settle(reply: Reply): void {
     this._waiting.get(reply.id)?.resolve(reply);
     if (reply.ok) {
-      this._jobsArrived.emit(reply.jobs);
+      this._reported.emit(reply);
     }
   }
 
@@ -238,7 +238,7 @@ export class KernelTalk implements IDisposable {
   private _nextId = 1;
   private readonly _waiting = new Map<string, PromiseDelegate<Reply>>();
   private readonly _stateChanged = new Signal<this, TalkState>(this);
-  private readonly _jobsArrived = new Signal<this, JobSummary[]>(this);
+  private readonly _reported = new Signal<this, Report>(this);
 }
 
 /** What went wrong, in one sentence. */

@@ -18,7 +18,7 @@ export function announceFailures(model: JobsModel, preferences: Preferences, ope
     if (job.state === 'FAILED' && before.state !== 'FAILED') {
       Notification.error(`The streaming job ${job.name} failed${why}`, { autoClose: false, actions });
     } else if ((job.numRestarts ?? 0) > (before.numRestarts ?? 0) && preferences.notices === 'failures and restarts') {
-      Notification.warning(`The streaming job ${job.name} started again from its latest checkpoint${why}`, { autoClose: 15_000, actions });
+      Notification.warning(`The streaming job ${job.name} restarted from its latest checkpoint${why}`, { autoClose: 15_000, actions });
     }
   };
 

@@ -46,7 +46,22 @@ export interface JobSummary {
   failure: string | null;
 }
 
-export type Reply = { id: string; ok: true; jobs: JobSummary[] } | { id: string; ok: false; error: string };
+/** A view that each job has. */
+export interface ViewInfo {
+  name: string;
+  title: string;
+  /** What it shows, in one sentence. */
+  help: string;
+}
+
+/** What a kernel tells of itself. */
+export interface Report {
+  jobs: JobSummary[];
+  /** In the order of menus. */
+  views: ViewInfo[];
+}
+
+export type Reply = ({ id: string; ok: true } & Report) | { id: string; ok: false; error: string };
 
 /** A message is not one that this side of the protocol understands. */
 export class ProtocolError extends Error {}
@@ -56,9 +71,9 @@ export function requestMessage(id: string, request: Request): RequestMessage {
   return { version: PROTOCOL_VERSION, id, ...request };
 }
 
-/** The jobs in a message of the telemetry comm. */
-export function parseTelemetry(message: unknown): JobSummary[] {
-  return parseJobs(versioned(message));
+/** A message of the telemetry comm. */
+export function parseTelemetry(message: unknown): Report {
+  return parseReport(versioned(message));
 }
 
 /** A message of the control comm. */
@@ -66,7 +81,7 @@ export function parseReply(message: unknown): Reply {
   const reply = versioned(message);
   const id = text(reply, 'id');
   return reply.ok === true
-    ? { id, ok: true, jobs: parseJobs(reply) }
+    ? { id, ok: true, ...parseReport(reply) }
     : { id, ok: false, error: text(reply, 'error') };
 }
 
@@ -89,17 +104,23 @@ function versioned(message: unknown): Fields {
   return message;
 }
 
-function parseJobs(message: Fields): JobSummary[] {
-  if (!Array.isArray(message.jobs)) {
-    throw new ProtocolError("the kernel sent a message without a list of 'jobs'");
-  }
-  return message.jobs.map(parseJob);
+function parseReport(message: Fields): Report {
+  return { jobs: list(message, 'jobs').map(parseJob), views: list(message, 'views').map(parseView) };
 }
 
-function parseJob(job: unknown): JobSummary {
-  if (!isFields(job)) {
-    throw new ProtocolError('the kernel sent a job that is not a JSON object');
+function list(message: Fields, key: string): Fields[] {
+  const items = message[key];
+  if (!Array.isArray(items) || !items.every(isFields)) {
+    throw new ProtocolError(`the kernel sent a message without a list of '${key}', each a JSON object`);
   }
+  return items;
+}
+
+function parseView(view: Fields): ViewInfo {
+  return { name: text(view, 'name'), title: text(view, 'title'), help: text(view, 'help') };
+}
+
+function parseJob(job: Fields): JobSummary {
   return {
     name: text(job, 'name'),
     state: text(job, 'state'),

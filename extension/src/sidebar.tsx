@@ -109,7 +109,7 @@ function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
       <dl className="wb-Job-facts">
         <Fact name="in" value={`${count(job.numRecordsInPerSecond)}/s`} title="Records per second read by the sources" />
         <Fact name="out" value={`${count(job.numRecordsOutPerSecond)}/s`} title="Records per second received by the sinks" />
-        <Fact name="watermark lag" value={duration(job.watermarkLag)} title="Largest watermarkLag of its operators: behind the replay, or the clock where nothing recorded is read" />
+        <Fact name="watermark lag" value={duration(job.watermarkLag)} title="Largest watermarkLag of all operators, behind the replay or, without one, the clock" />
         <Fact name="checkpoint" value={job.lastCompletedCheckpointId} title="lastCompletedCheckpointId" />
         <Fact name="late" value={count(job.numLateRecordsDropped)} title="numLateRecordsDropped" />
         <Fact name="restarts" value={job.numRestarts} title="numRestarts" />

@@ -1,18 +1,3 @@
-/** The views of a job that can be shown by themselves; the kernel's tests compare the names with its own. */
-export const VIEWS: { [name: string]: string } = {
-  graph: 'Graph',
-  subtasks: 'Vertices and Subtasks',
-  buffers: 'Buffers',
-  watermarks: 'Watermarks',
-  checkpoints: 'Checkpoints',
-  latency: 'Latency and Throughput',
-  state: 'State',
-  sink: 'Sink',
-  events: 'Events',
-  controls: 'Controls',
-  stepper: 'Stepper'
-};
-
 /**
  * The code that displays one view of a job, or its whole dashboard where none is named; it leaves no name in the kernel.
  *

@@ -56,17 +56,17 @@ export function runningTime(ms: number | null): string {
 export function explanation(situation: Situation, jobs: number): string {
   switch (situation) {
     case 'no-notebook':
-      return 'Open a notebook: the jobs that run in its kernel are listed here.';
+      return 'Open a notebook to list the jobs in its kernel.';
     case 'kernel-away':
-      return 'The kernel does not answer: it is starting, or a cell is still running. Its jobs are listed here when it does.';
+      return 'The kernel is not responding: it is starting, or a cell is running. Its jobs appear here when it responds.';
     case 'connecting':
-      return 'Asking the kernel for its jobs …';
+      return 'Loading jobs …';
     case 'not-loaded':
       return 'The workbench is not loaded in this kernel. Run this in a cell:';
     case 'failed':
-      return 'The jobs of this kernel cannot be shown.';
+      return 'The jobs of this kernel could not be loaded.';
     case 'ready':
-      return jobs > 0 ? '' : 'No job in this kernel yet. A cell that begins with this starts one:';
+      return jobs > 0 ? '' : 'No jobs in this kernel yet. To start one, begin a cell with:';
   }
 }
 

@@ -139,7 +139,7 @@ def test_every_control_acts_and_says_so(lab):
     page.get_by_role("button", name="Stall").click()
     lab.until(lambda: "stalled: <b>delays</b>" in lab.texts(), "what is stalled")
     assert "'buffer_size': 1234, 'slow_down': 'aggregate:3ms', 'stall': 'delays'" in lab.ask()
-    page.get_by_role("button", name="Let go").click()
+    page.get_by_role("button", name="Release").click()
     lab.until(lambda: "stalled" not in lab.texts().replace("slowed down or stalled", ""), "no stall")
     page.get_by_label("Name of the savepoint").fill("monday")
     page.get_by_label("Name of the savepoint").press("Tab")

@@ -188,7 +188,7 @@ def test_a_comm_whose_opening_was_lost_is_opened_again(front, target):
     front.appears(".wb-Explanation code", "%load_ext workbench")
     front.page.evaluate(LOSE, [path, target])
     front.run_cell(0)
-    front.appears(".wb-Explanation", "No job in this kernel yet")
+    front.appears(".wb-Explanation", "No jobs in this kernel yet")
     front.run_cell(1)
     front.appears(".wb-Job[data-job=lost]")
     before = front.page.evaluate(RUNNING_TIME)
@@ -287,7 +287,7 @@ def test_a_view_that_was_asked_for_before_its_job_has_started_comes_although_the
     front.open("late.ipynb", SLOW_TO_SAY_NO, f"{start}threading.Timer(1, answer.set).start()")
     front.run_cell(0)
     front.execute("workbench:open-view", job="late", view="events")
-    front.appears(".wb-Dashboard-notice", "Asking the kernel")
+    front.appears(".wb-Dashboard-notice", "Loading ")
     front.open("late.ipynb")
     front.run_cell(1)  # ends before the kernel says that there was no such job when it was asked
     front.appears(f"{front.docked('late')} .wb-header", "late")
@@ -348,7 +348,7 @@ def test_the_slider_of_a_recording_acts_while_a_cell_is_busy(front):
 def test_the_dashboard_of_a_job_that_is_not_there_is_a_sentence(front):
     front.open("gone.ipynb", "%load_ext workbench")
     front.run_cell(0)
-    front.appears(".wb-Explanation", "No job in this kernel yet")
+    front.appears(".wb-Explanation", "No jobs in this kernel yet")
     front.execute("workbench:open-dashboard", job='o\'clock "x"')
     notice = front.appears(".wb-Dashboard-notice", "unknown job").inner_text()
     assert notice.startswith('There is no dashboard of o\'clock "x": unknown job')
@@ -362,7 +362,7 @@ def test_a_failure_is_announced_and_the_status_bar_tells_of_the_jobs(front):
     assert "noticed RUNNING" in status.get_attribute("aria-label")
 
     front.execute("workbench:fail", job="noticed", task="aggregate[1]")
-    notice = front.appears(".jp-Notification-Toast-warning", "noticed started again from its latest checkpoint")
+    notice = front.appears(".jp-Notification-Toast-warning", "noticed restarted from its latest checkpoint")
     assert "aggregate[1] was failed on purpose" in notice.inner_text()
     front.page.get_by_role("button", name="Open Dashboard").click()
     front.appears(".wb-Dashboard .wb-Dashboard-content .bk-Column")
@@ -377,8 +377,8 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.appears("#jp-mainmenu-workbench-views")
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
     assert ", ".join(views) == (
-        "Graph, Vertices and Subtasks, Buffers, Watermarks, Checkpoints, Latency and Throughput, State, Sink, Events, "
-        "Controls, Stepper"
+        "Stepper, Dataflow, Watermarks, Latency and throughput, Buffers, Checkpoints, State, Results, Events, "
+        "Controls, Vertices and subtasks"
     )
     front.page.keyboard.press("Escape")
     front.page.keyboard.press("Escape")

@@ -10,14 +10,13 @@ import pytest
 from browsing import CHROMIUM
 from live_notebook import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, live_notebook
 
-from workbench.dashboard.page.widget_page import NOTE
-
 pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
+NOTE = "This dashboard is a widget: after a restart of the kernel, run its cell again."
 OTHERS = {"workbench-jupyterlab": True, "@pyviz/jupyterlab_pyviz": True}
 NO_SUBSHELLS = {"@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"}}
 """VS Code knows of none: what its pages say reaches the kernel as a cell does."""

@@ -151,9 +151,11 @@ def test_the_summary_has_what_complete_checkpoints_have_in_common():
         "99% percentile 21 ms 2.1 kB 2.1 kB 20.8 B (41.6 B)",
     ]
     assert "over the 21 complete checkpoints" in text_of(summary.html(frame))
-    assert "No checkpoint is complete yet." in text_of(summary.html(replace(SEEN, checkpoints=(), earlier=())))
+    assert "No checkpoint has completed yet." in text_of(summary.html(replace(SEEN, checkpoints=(), earlier=())))
     forgotten = replace(SEEN, checkpoints=(checkpoint(99, "FAILED"),), earlier=(taken[0],))
-    assert "None of the history is complete; an earlier one is." in text_of(summary.html(forgotten))
+    assert "The history contains no completed checkpoint, though an earlier one completed." in text_of(
+        summary.html(forgotten)
+    )
 
 
 def test_the_configuration_says_how_each_mode_is_called_by_flink():

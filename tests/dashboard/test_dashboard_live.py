@@ -20,7 +20,6 @@ from comm.base_comm import BaseComm, CommManager
 from test_dashboard_picture import FRAME, HOSTILE
 from waiting import until
 
-from workbench.dashboard import dashboard
 from workbench.dashboard.charts.time_chart import spaced
 from workbench.dashboard.contract import steps
 from workbench.dashboard.contract.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
@@ -617,7 +616,7 @@ def test_the_view_waits_in_words_for_the_first_frame():
     job = Job()
     early = display_of(job)
     page = Page(early)
-    assert "has not sent its first frame" in page.texts()
+    assert "has not reported yet" in page.texts()
     job.ring.append(FRAME)
     early.show(time.monotonic())
     page.receive()
@@ -625,7 +624,7 @@ def test_the_view_waits_in_words_for_the_first_frame():
 
 
 def test_what_is_shown_now_can_be_saved_as_a_page_of_its_own(tmp_path):
-    path = dashboard(Job(FRAME)).save(tmp_path / "page.html")
+    path = Dashboard(Job(FRAME)).save(tmp_path / "page.html")
     page = path.read_text(encoding="utf-8")
     assert "aggregate is the cause (88 % busy)" in page
     assert re.search(r"<(script|link)[^>]+(src|href)=", page) is None, "it would need a network"

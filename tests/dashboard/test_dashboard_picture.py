@@ -218,10 +218,10 @@ def test_every_channel_has_a_row_with_both_of_its_sides():
 
 def test_bars_are_as_long_as_their_queues():
     drawn = buffers.columns(FRAME)
-    left, right = buffers._RECEIVER_LEFT, buffers._RECEIVER_RIGHT
+    left, right = buffers._RECEIVER
     assert drawn["receive_right"][1] == pytest.approx(left + (right - left) * 2 / 8)
     assert drawn["receive_right"][2] == pytest.approx(right) == pytest.approx(drawn["granted_right"][2])
-    sender = buffers._SENDER_RIGHT - buffers._SENDER_LEFT
+    sender = buffers._SENDER[1] - buffers._SENDER[0]
     assert drawn["send_right"][2] - drawn["send_left"][2] == pytest.approx(sender * 2 / 8)
     assert drawn["held_right"][2] == left
 
@@ -321,7 +321,7 @@ def test_the_chart_has_every_checkpoint_that_is_over():
 
 def test_without_checkpoints_it_says_why():
     never = replace(FRAME, checkpoints=(), settings={"checkpoint_interval": "disabled"})
-    assert "None yet: checkpoints are disabled." in text_of(checkpoints.progress_html(never))
+    assert "No checkpoint yet: checkpoints are disabled." in text_of(checkpoints.progress_html(never))
 
 
 # over time, head and log ------------------------------------------------------------------------------------------

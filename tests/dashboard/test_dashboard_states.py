@@ -72,10 +72,10 @@ def test_a_view_alone_tells_why_the_job_has_failed() -> None:
 
 def test_nothing_is_awaited_of_a_job_that_is_over() -> None:
     bare = replace(FRAME, checkpoints=())
-    assert text_of(checkpoints.progress_html(bare)).strip() == "None yet: every 5s."
-    assert text_of(checkpoints.progress_html(replace(bare, state="FAILED"))).strip() == "None was taken."
-    assert "will stand here" in latency_part.changes_html([], 4)
-    assert "will stand here" not in latency_part.changes_html([], 4, over=True)
+    assert text_of(checkpoints.progress_html(bare)).strip() == "No checkpoint yet: every 5s."
+    assert text_of(checkpoints.progress_html(replace(bare, state="FAILED"))).strip() == "No checkpoint was taken."
+    assert "Change a setting" in latency_part.changes_html([], 4)
+    assert "Change a setting" not in latency_part.changes_html([], 4, over=True)
 
 
 def test_behind_the_end_of_event_time_is_no_length_of_time() -> None:

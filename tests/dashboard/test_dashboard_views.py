@@ -15,13 +15,13 @@ from test_dashboard_picture import FRAME, text_of
 from waiting import until
 
 import workbench as wb
-from workbench.dashboard import dashboard
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.static import style
 from workbench.dashboard.contract.errands import MOST, Errands
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.page import transport
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
-from workbench.dashboard.shown.view import PARTS
 from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
 from workbench.dashboard.views.checkpoints import gantt, inflight
 from workbench.dashboard.views.latency import Sample, changes
@@ -172,7 +172,7 @@ def test_where_a_channel_needs_more_room_than_there_is_its_subtasks_are_still_to
     assert re.findall(r"<i>(.*?)</i>", cell) == ["a name&lt;that is long", "aggregate"], "only these may be cut"
     assert re.findall(r"<span>(.*?)</span>", cell) == ["[10]", " → ", "[1]"]
     assert "title='a name&lt;that is long[10] → aggregate[1]'" in cell
-    assert re.search(r"\.channel i \{[^}]*text-overflow: ellipsis", inflight.CSS)
+    assert re.search(r"\.channel i \{[^}]*text-overflow: ellipsis", style("inflight"))
 
 
 # errands ----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_every_control_asks_the_job_for_what_it_says():
     press(view, "Slow down")
     press(view, "Stall")
     page.change(controls.operator, "value", "delays")
-    press(view, "Let go")
+    press(view, "Release")
     assert view.job.asked == [
         {"buffer_size": "37"},
         {"checkpoint_mode": "at-least-once"},
@@ -308,7 +308,7 @@ def test_after_a_restore_the_same_display_shows_the_job_that_goes_on():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", VIEWS)
 def test_each_view_stands_alone_and_follows_the_job(name):
     view = shown(Job(replace(FRAME, operators=OPERATORS)), name)
     assert list(view.view.parts) == [name]
@@ -328,7 +328,7 @@ def test_the_magic_and_the_method_show_one_view():
     with pytest.raises(SettingError, match="view 'grahp'"):
         job.view("grahp")
     with pytest.raises(SettingError, match="view 'nothing'"):
-        dashboard(job, "nothing")
+        Dashboard(job, "nothing")
 
 
 # hostile text -----------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def cookie_of(served):
     return ask(served.url)[1]["Set-Cookie"].partition(";")[0]
 
 
-NEEDS_TOKEN = "This page needs its token: open the address that was printed when it was served."
+NEEDS_TOKEN = "This page needs its token: open the URL that was printed when the server started."
 
 
 def test_only_who_knows_the_token_gets_a_page(served):
@@ -101,7 +101,7 @@ def test_the_address_loses_the_token_on_the_way_to_the_page(served):
 def test_a_link_on_another_site_leads_to_the_page_too(served):
     """A browser sends no strict cookie along with a redirect of a request that another site made."""
     status, headers, text = ask(f"{served.url}&job=served", Sec_Fetch_Site="cross-site")
-    assert (status, headers["Refresh"], text) == (200, "0; url=?job=served", "The page opens.")
+    assert (status, headers["Refresh"], text) == (200, "0; url=?job=served", "Opening the page.")
     assert "SameSite=Strict" in headers["Set-Cookie"]
 
 
@@ -125,7 +125,7 @@ def test_a_name_that_is_not_ours_is_refused(served, host):
     """A page of evil.example whose name now leads to this machine is of the same origin as this one."""
     status, headers, text = ask(served.url, Host=host.format(port=served.port))
     assert status == 403
-    assert "not served under this name" in text
+    assert "not served under this host name" in text
     assert "Set-Cookie" not in headers
     for given in (f"localhost:{served.port}", f"LOCALHOST:{served.port}", f"127.0.0.1:{served.port}"):
         assert ask(served.url, Host=given)[0] == 302

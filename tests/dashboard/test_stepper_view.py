@@ -95,14 +95,14 @@ def test_what_does_not_happen_is_said(hand: Hand) -> None:
     hand.fill("total > 5", "total = 99")
     hand.fill("operator", "sum")
     hand.press("until")
-    assert "that did not happen" in hand.answer
+    assert "this did not happen" in hand.answer
 
 
 def test_a_fork_is_made_with_settings(hand: Hand, job: Job) -> None:
     hand.press("step ▶")
     hand.fill("buffer_timeout=5ms", "buffer_timeout=7ms")
     hand.press("fork here")
-    assert "hand-2 goes on from here" in hand.answer
+    assert "hand-2 starts from here" in hand.answer
     assert wb.job("hand-2").status()["buffer_timeout"] == "7ms"
     assert job.status()["buffer_timeout"] == "0ms"
     hand.fill("buffer_timeout=5ms", "buffer_timeout")

@@ -121,7 +121,7 @@ def test_what_is_not_known_is_a_dash():
     assert {row["Start Time (UTC)"] for row in old} == {"–"}
     none = replace(FRAME, tasks=())
     assert {row["Status"] for row in cells(vertices_html(none))} == {"CREATED"}
-    assert "No task runs" in subtasks_html(none)
+    assert "No tasks are running" in subtasks_html(none)
 
 
 def test_the_hover_of_a_box_has_what_flink_writes_into_it():

@@ -126,7 +126,7 @@ def shown(monkeypatch):
     job, pump = Job(FRAME), Idle()
     dashboard = Dashboard(job, pump=pump, carrier="widget")
     bundle, metadata = dashboard._repr_mimebundle_()
-    page = Page(dashboard._widgets[0], monkeypatch)
+    page = Page(dashboard._held[0], monkeypatch)
     yield SimpleNamespace(
         job=job, pump=pump, dashboard=dashboard, bundle=bundle, metadata=metadata, page=page, carrier=page.carrier
     )
@@ -241,7 +241,7 @@ def test_a_view_that_cannot_be_made_says_so_on_the_page(shown, caplog):
     shown.page.ask("a", "open")
     assert "could not be made" in caplog.text
     ((content, _),) = shown.page.heard
-    assert content == {"view": "a", "problem": "The dashboard could not be made (ValueError: no frames)."}
+    assert content == {"view": "a", "problem": "The dashboard could not be created (ValueError: no frames)."}
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from waiting import until
 
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import SettingError
 from workbench.jupyter.comm import MAX_FRONT_ENDS, TelemetryPump, answer, register_comms, unregister_comms
 from workbench.jupyter.protocol import (
@@ -153,8 +154,12 @@ def test_what_cannot_be_done_is_answered_with_the_golden_sentence(case):
 
 def test_golden_telemetry_is_what_a_frame_becomes():
     jobs = {"delays": FakeJob(), "<b>new</b>": FakeJob(frame=None, state="CREATED")}
-    assert jobs_message(summarise(name, job) for name, job in jobs.items()) == GOLDEN["telemetry"][1]
-    assert jobs_message(()) == GOLDEN["telemetry"][0]
+    summaries = [summarise(name, job) for name, job in jobs.items()]
+    for golden, message in zip(GOLDEN["telemetry"], (jobs_message(()), jobs_message(summaries)), strict=True):
+        assert message.keys() == golden.keys()
+        assert message["jobs"] == golden["jobs"]
+        assert [view for view in message["views"] if view["name"] == "events"] == golden["views"]
+        assert [view["name"] for view in message["views"]] == list(VIEWS)
 
 
 @pytest.mark.parametrize("field", ["id", "job", "task"])
@@ -253,7 +258,7 @@ def test_a_view_that_joins_later_hears_everything():
     until(lambda: first.sent)
     pump.add(second)
     until(lambda: second.sent)
-    assert first.sent == second.sent == [GOLDEN["telemetry"][1] | {"jobs": GOLDEN["telemetry"][1]["jobs"][:1]}]
+    assert first.sent == second.sent == [{**jobs_message(()), "jobs": GOLDEN["telemetry"][1]["jobs"][:1]}]
     pump.stop()
 
 

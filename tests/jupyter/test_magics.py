@@ -18,10 +18,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import workbench
-from workbench.dashboard.shown.view import PARTS
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.jupyter import load_ipython_extension, magics, unload_ipython_extension
-from workbench.jupyter.completion import VIEWS
 from workbench.jupyter.extension import SWITCH_INTERVAL_S
 from workbench.jupyter.interrupts import interrupts_held
 from workbench.jupyter.job_list import JobList
@@ -582,12 +581,10 @@ def test_a_flag_is_offered_once_and_to_its_verb(
     assert "--allow-non-restored-state" not in completions(shell, f"%stream {words} --allow")
 
 
-def test_every_list_of_views_names_those_of_the_dashboard() -> None:
-    extension = Path(__file__).parents[2] / "extension"
-    offered = re.findall(r"^  (\w+): '", (extension / "src/views.ts").read_text(encoding="utf-8"), re.MULTILINE)
-    in_menu = re.findall(r'"view": "(\w+)"', (extension / "schema/plugin.json").read_text(encoding="utf-8"))
-    assert offered == in_menu
-    assert sorted(VIEWS) == sorted(offered) == sorted(PARTS)
+def test_the_documentation_lists_the_views() -> None:
+    page = (Path(__file__).parents[2] / "docs/dashboard.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page.partition("## Views")[2].partition("\n#")[0], re.MULTILINE)
+    assert sorted(listed) == sorted(VIEWS)
 
 
 def test_completion_leaves_other_lines_alone(shell: InteractiveShell) -> None:

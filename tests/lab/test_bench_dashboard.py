@@ -11,7 +11,7 @@ import pytest
 from workbench.cli import main
 from workbench.cli.checks.check import Check
 from workbench.cli.checks.machine import find_browser
-from workbench.dashboard.shown.view import WHOLE
+from workbench.dashboard.contract.view_table import dashboard_views
 from workbench.errors import SettingError
 from workbench.lab.bench.looking import lab_place, looking
 from workbench.lab.bench.looking.chromium import BrowserError, Chromium
@@ -93,7 +93,7 @@ def test_without_the_front_end_it_says_so(monkeypatch: pytest.MonkeyPatch, capsy
 
 def test_every_view_of_the_whole_dashboard_is_docked_once() -> None:
     docked = [view for column in lab_place.COLUMNS for view in column]
-    assert sorted(docked) == sorted(WHOLE)
+    assert sorted(docked) == sorted(view.name for view in dashboard_views(live=True))
     assert lab_place.LabViews.views == len(docked)
 
 

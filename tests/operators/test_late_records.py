@@ -188,5 +188,5 @@ def test_the_newest_twenty_of_all_tasks_are_listed(job):
         str(n) for n in (14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8, 8, 7, 7, 6, 6, 5, 5)
     ]
     none = replace(frame, tasks=tuple(replace(task, late=()) for task in frame.tasks))
-    assert late_view.html(none) == "<p class='none'>No record was late.</p>"
+    assert late_view.html(none) == "<p class='none'>No late records.</p>"
     assert late_view.line(none) == ""

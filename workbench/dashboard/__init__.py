@@ -9,10 +9,3 @@ Panel and Bokeh are imported here and nowhere else.
 Belongs here: what a job looks like, and the controls that change it.
 Does not: measuring (``telemetry``), and what a control does (``api``).
 """
-
-from __future__ import annotations
-
-from workbench.dashboard.shown.playback import Playback, playback
-from workbench.dashboard.shown.show import Dashboard, dashboard
-
-__all__ = ["Dashboard", "Playback", "dashboard", "playback"]

@@ -80,8 +80,9 @@ def answer(message: object, jobs: Jobs) -> dict[str, Any]:
     """The reply to one message of the control comm; an error of any kind becomes a reply too.
 
     Example:
-        >>> answer({"version": 1, "id": "7", "request": "list"}, dict)
-        {'id': '7', 'ok': True, 'version': 1, 'jobs': []}
+        >>> reply = answer({"version": 1, "id": "7", "request": "list"}, dict)
+        >>> reply["ok"], reply["jobs"]
+        (True, [])
     """
     try:
         request = parse_request(message)

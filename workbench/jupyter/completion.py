@@ -13,16 +13,12 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.connectors.contract.base import Guarantee
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.elements import CheckpointMode
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.restart_strategies import STRATEGIES
 
-VIEWS = (
-    "graph", "subtasks", "watermarks", "latency", "buffers", "checkpoints", "state", "sink", "events", "controls",
-    "stepper",
-)  # fmt: skip
-"""What ``%stream show JOB`` takes; the dashboard itself is not imported to complete a word."""
 VALUES: Mapping[str, Sequence[str]] = {
     "speed": ("max",),
     "checkpoint_mode": get_args(CheckpointMode),

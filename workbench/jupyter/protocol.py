@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.telemetry.frames import Frame
 
@@ -162,8 +163,11 @@ def summarise(name: str, job: JobHandle) -> JobSummary:
 
 
 def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
-    """What the telemetry comm carries: all jobs of this kernel, in the order in which they were started."""
-    return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs]}
+    """What the telemetry comm carries: all jobs of this kernel, in the order in which they were started, and the views
+    that each of them has.
+    """
+    views = [{"name": view.name, "title": view.title, "help": view.help} for view in VIEWS.values()]
+    return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs], "views": views}
 
 
 def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:

@@ -152,7 +152,7 @@ class JobViews(JobHandle):
         Raises:
             SettingError: no such carrier.
         """
-        return import_module("workbench.dashboard").dashboard(self, carrier=carrier)
+        return import_module("workbench.dashboard.shown.show").Dashboard(self, carrier=carrier)
 
     def view(self, name: str, carrier: str | None = None) -> Any:
         """One part of the dashboard alone, to be displayed in a cell: graph, subtasks, watermarks, latency, buffers,
@@ -172,7 +172,7 @@ class JobViews(JobHandle):
             >>> job.wait("60s"), job.view("graph")
             ('FINISHED', <Dashboard of job 'viewed', graph: FINISHED>)
         """
-        return import_module("workbench.dashboard").dashboard(self, name, carrier)
+        return import_module("workbench.dashboard.shown.show").Dashboard(self, name, carrier=carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.

@@ -85,7 +85,7 @@ class Recording:
         Raises:
             SettingError: no such carrier.
         """
-        return import_module("workbench.dashboard").playback(self, carrier)
+        return import_module("workbench.dashboard.shown.playback").Playback(self, carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network; see `Job.report`.

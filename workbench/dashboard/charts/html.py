@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bokeh.models import Column, ColumnDataSource, Div, InlineStyleSheet
+from bokeh.models import Column, ColumnDataSource, Div, Row
 
-TABLE_CSS = """
-:host { width: 100%; color: var(--wb-ink); font-size: 12px; line-height: 1.45; }
-.bk-clearfix { display: block; width: 100%; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 0 8px 0 0; font-weight: 400; white-space: nowrap; unicode-bidi: isolate; }
-tr.head th { color: var(--wb-muted); font-size: 11px; padding-bottom: 2px; }
-tr.task th { font-weight: 600; }
-.n { text-align: right; padding-right: 12px; }
-p { margin: 0; }
-p.none { color: var(--wb-muted); padding: 6px 0; }
-.bar { display: inline-block; vertical-align: middle; width: 64px; height: 7px; border-radius: 2px;
-  background: var(--wb-track); overflow: hidden; }
-.bar > i { display: block; height: 100%; }
-.good { color: var(--wb-good); } .warn { color: var(--wb-warn); } .bad { color: var(--wb-bad); }
-.muted { color: var(--wb-muted); }
-"""
-
-CARD_CSS = """
-:host { background: var(--wb-card); border: 1px solid var(--wb-line); border-radius: 8px; padding: 8px 12px 8px;
-  min-width: 0; overflow: hidden; box-sizing: border-box; }
-"""
-
-TITLE_CSS = """
-:host { color: var(--wb-ink); font-size: 13px; width: 100%; margin-bottom: 2px; }
-h3 { margin: 0; font-size: 13px; font-weight: 600; line-height: 20px; color: var(--wb-ink); display: flex; gap: 10px;
-  align-items: baseline; }
-h3 span { white-space: nowrap; }
-h3 small { font-weight: 400; font-size: 11px; line-height: 16px; color: var(--wb-muted); }
-.bk-clearfix { display: block; width: 100%; }
-h3 small span { margin-right: 4px; }
-h3 b { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 4px; }
-"""
+from workbench.dashboard.charts.static import sheet
 
 _HATCHED = "repeating-linear-gradient(135deg,#888 0 3px,#fff 3px 5px)"
 KEY_IDLE_BUSY = (
@@ -108,14 +77,10 @@ class Texts:
         self.divs: dict[str, Div] = {}
         self.choices: dict[str, Choice] = {}
 
-    def piece(self, label: str, css: str = "", role: str = "region", choice: Choice | None = None) -> Piece:
+    def piece(self, label: str, *styles: str, role: str = "region", choice: Choice | None = None) -> Piece:
         """An empty part, named for assistive technology; `choice` hears which of its rows somebody chooses."""
         name = f"piece {len(self.divs)}"
-        div = Div(
-            text="", sizing_mode="stretch_width", margin=0, disable_math=True,
-            stylesheets=[InlineStyleSheet(css=TABLE_CSS + css)], html_attributes={"role": role, "aria-label": label},
-        )  # fmt: skip
-        self.divs[name] = div
+        self.divs[name] = div = written("", "table", *styles, html_attributes={"role": role, "aria-label": label})
         if choice is not None:
             self.choices[name] = choice
         self.source.add([""], name)
@@ -127,51 +92,64 @@ class Texts:
             div.text = self.source.data[name][0]
 
 
-def scrolled(model: Any, pixels: int) -> Column:
+def column(children: Iterable[Any], *styles: str, **more: Any) -> Column:
+    """Models below each other, as wide as their place."""
+    return _box(Column, children, styles, more)
+
+
+def row(children: Iterable[Any], *styles: str, **more: Any) -> Row:
+    """Models beside each other, as wide as their place."""
+    return _box(Row, children, styles, more)
+
+
+def _box(kind: Any, children: Iterable[Any], styles: Sequence[str], more: Mapping[str, Any]) -> Any:
+    return kind(
+        children=list(children), sizing_mode="stretch_width", margin=0, stylesheets=[sheet(*styles)] if styles else [],
+        **more,
+    )  # fmt: skip
+
+
+def scrolled(model: Any, pixels: int, *styles: str, **more: Any) -> Column:
     """A model that scrolls where it is higher than that; it takes more where its card has room to spare.
 
     Its height depends on its own only up to `pixels`, so a card does not grow, and nothing jumps, while rows come and
-    go. Shadows at its edges tell that there is more.
+    go.
     """
-    css = f":host {{ flex: 1 1 {pixels}px !important; {_SCROLLED_CSS} }} {_UNSQUEEZED_CSS}"
-    return Column(children=[model], sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=css)])
+    return column([model], "scrolled", *styles, styles={"--wb-room": f"{pixels}px"}, **more)
 
 
-_UNSQUEEZED_CSS = ":host > * { flex: none !important; max-height: none; }"
-
-
-_SCROLLED_CSS = """
-min-height: 0; max-height: max-content !important; overflow: auto; scrollbar-width: thin; margin-bottom: 4px;
-background: linear-gradient(var(--wb-card) 40%, transparent) top / 100% 20px no-repeat local,
-  linear-gradient(transparent, var(--wb-card) 60%) bottom / 100% 20px no-repeat local,
-  linear-gradient(var(--wb-line), transparent) top / 100% 7px no-repeat scroll,
-  linear-gradient(transparent, var(--wb-line)) bottom / 100% 7px no-repeat scroll;
-"""
+def written(text: str, *styles: str, **more: Any) -> Div:
+    """HTML that is ours."""
+    return Div(
+        text=text, sizing_mode="stretch_width", margin=0, disable_math=True, stylesheets=[sheet(*styles)], **more
+    )
 
 
 def heading(title: str, hint: str = "") -> Div:
     """A title, and a hint in small print; both are ours (HTML is allowed)."""
-    return Div(
-        text=f"<h3><span>{title}</span><small>{hint}</small></h3>", sizing_mode="stretch_width", margin=0,
-        disable_math=True, stylesheets=[InlineStyleSheet(css=TITLE_CSS)],
-    )  # fmt: skip
+    return written(f"<h3><span>{title}</span><small>{hint}</small></h3>", "title")
 
 
-def card(title: str, hint: str, children: list[Any], name: str, scroll_px: int | None = None) -> Column:
-    """A framed part of the dashboard: title, a hint in small print, and the content, which may scroll.
+def card(title: str, hint: str, children: Iterable[Any], *classes: str) -> Column:
+    """A framed part of the dashboard: title, a hint in small print, and the content.
 
     Args:
         title, hint: text that is ours (HTML is allowed).
         children: the models inside.
-        name: CSS class by which the layout places the card.
-        scroll_px: height of the content, in pixels, above which it scrolls.
+        classes: CSS classes by which the layout places the card.
     """
-    if scroll_px is not None:
-        css = f":host {{ max-height: {scroll_px}px; overflow: hidden auto; scrollbar-width: thin; }}"
-        children = [
-            Column(children=children, sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=css)], margin=0)
-        ]
-    return Column(
-        children=[heading(title, hint), *children], sizing_mode="stretch_width", margin=0,
-        css_classes=["wb-card", f"wb-{name}"], stylesheets=[InlineStyleSheet(css=CARD_CSS)],
-    )  # fmt: skip
+    return column([heading(title, hint), *children], "card", css_classes=["wb-card", *classes])
+
+
+def table(heads: Iterable[str], rows: Iterable[str], right: Collection[str] = ()) -> str:
+    """A table: its heads, of which some stand at the right as their numbers do, and its rows (``<tr>``)."""
+    cells = (f"<th{CLASS_NUMBER if head in right else ''} scope='col'>{head}</th>" for head in heads)
+    return f"<table><tr class='head'>{''.join(cells)}</tr>{''.join(rows)}</table>"
+
+
+CLASS_NUMBER = " class='n'"
+
+
+def none(sentence: str) -> str:
+    """What stands where there is nothing to show."""
+    return f"<p class='none'>{sentence}</p>"

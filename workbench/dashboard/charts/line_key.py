@@ -22,7 +22,7 @@ class LineKey:
 
     def __init__(self, texts: Texts, label: str, lines: Mapping[str, tuple[str, str]]) -> None:
         self._lines = lines
-        self._piece = texts.piece(f"Lines of: {label}", css=_CSS, role="note")
+        self._piece = texts.piece(f"Lines of: {label}", "line_key", role="note")
         self.div: Any = self._piece.div
         self.show({name: name for name in lines})
 
@@ -38,10 +38,3 @@ class LineKey:
             )
             + "</p>"
         )
-
-
-_CSS = """
-p { font-size: 11px; height: 16px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; padding-left: 8px; }
-i { display: inline-block; width: 16px; height: 0; margin: 0 4px 0 0; vertical-align: middle; }
-span { margin-right: 10px; unicode-bidi: isolate; }
-"""

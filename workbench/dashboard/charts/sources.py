@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, Range1d
@@ -31,6 +31,24 @@ def refresh(source: ColumnDataSource, columns: Columns) -> int:
     if patches:
         source.patch(patches)
     return sum(len(changed) for changed in patches.values())
+
+
+def by_column(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Rows as columns of these names, which are there without any row, too."""
+    listed = list(rows)
+    return {name: [row[name] for row in listed] for name in names}
+
+
+def number_of(metrics: Mapping[str, Any], name: str) -> float | None:
+    """A metric as a number; None where it is not known."""
+    value = metrics.get(name)
+    return None if value is None else float(value)
+
+
+def whole_of(metrics: Mapping[str, Any], name: str) -> int | None:
+    """A metric as a whole number, such as a watermark; None where it is not known."""
+    value = metrics.get(name)
+    return None if value is None else int(value)
 
 
 def same(was: object, new: object) -> bool:

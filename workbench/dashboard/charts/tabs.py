@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bokeh.models import Column, CustomJS, InlineStyleSheet, RadioButtonGroup
+from bokeh.models import RadioButtonGroup
 
-from workbench.dashboard.charts.html import heading
-from workbench.dashboard.charts.theme import GROUP_CSS
+from workbench.dashboard.charts.html import column, heading
+from workbench.dashboard.charts.static import callback, sheet
 
 ALL = "All"
+
+
+def button_group(label: str, names: Sequence[str], active: int) -> RadioButtonGroup:
+    """A row of buttons of which one is pressed; `label` is for assistive technology."""
+    return RadioButtonGroup(
+        labels=list(names), active=active, margin=0, height=24, stylesheets=[sheet("button_group")],
+        html_attributes={"role": "group", "aria-label": label},
+    )  # fmt: skip
 
 
 class Tabs:
@@ -31,25 +39,13 @@ class Tabs:
         self, label: str, contents: Mapping[str, Sequence[Any]], least: int = 0, *, together: bool = False
     ) -> None:
         names = [*contents, ALL] if together else list(contents)
-        self.buttons = RadioButtonGroup(
-            labels=names, active=names.index(ALL) if together else 0, margin=0, height=24,
-            stylesheets=[InlineStyleSheet(css=GROUP_CSS)], html_attributes={"role": "group", "aria-label": label},
-        )  # fmt: skip
-        css = f":host {{ min-height: {least}px; }}"
+        self.buttons = button_group(label, names, names.index(ALL) if together else 0)
         panes = [
-            Column(
-                children=[*([heading(name)] if together else []), *models], sizing_mode="stretch_width", margin=0,
-                visible=together or place == 0, stylesheets=[InlineStyleSheet(css=css)],
+            column(
+                [*([heading(name)] if together else []), *models], "pane", styles={"--wb-least": f"{least}px"},
+                visible=together or place == 0,
             )
             for place, (name, models) in enumerate(contents.items())
         ]  # fmt: skip
-        self.buttons.js_on_change("active", CustomJS(args={"panes": panes}, code=_SHOW))
+        self.buttons.js_on_change("active", callback("showPane", panes=panes))
         self.models = [self.buttons, *panes]
-
-
-_SHOW = """
-panes.forEach((pane, place) => {
-  const visible = cb_obj.active === place || cb_obj.active === panes.length
-  pane.setv({visible}, {sync: false})
-})
-"""

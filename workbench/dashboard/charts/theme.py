@@ -6,8 +6,11 @@ coloured one is registered in a `Paint`, and a script on the page sets all of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from bokeh.core.properties import value
+from bokeh.models import Range1d
 from bokeh.plotting import figure
 
 COLOURS: dict[str, tuple[str, str]] = {
@@ -33,37 +36,14 @@ COLOURS: dict[str, tuple[str, str]] = {
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
-def _variables(index: int) -> str:
-    return "".join(f"--wb-{name}:{pair[index]};" for name, pair in COLOURS.items())
+def _rule(selector: str, values: Mapping[str, str]) -> str:
+    return f"{selector} {{ {''.join(f'--wb-{name}:{value};' for name, value in values.items())} }}\n"
 
 
-ROOT_CSS = f"""
-:host {{ {_variables(0)} container-type: inline-size; font-family: {FONT}; font-size: 13px; color: var(--wb-ink); }}
-:host(.wb-dark) {{ {_variables(1)} }}
-:host(.wb-quiet) {{ --wb-silence: block; }}
-"""
-
-PAGE_STYLE = """<style>
-:root { color-scheme: light dark; }
-body { background: #f6f8fa; color: #1f2328; }
-@media (prefers-color-scheme: dark) { body { background: #14171b; color: #e8eaed; } }
-</style>"""
-"""Of a page that is ours alone: what is around the cards follows the browser's theme, as they do."""
-
-PAGE_TEMPLATE = f"{{% block preamble %}}{PAGE_STYLE}{{% endblock %}}"
-"""For Bokeh's page of a document."""
-
-ON_WHITE = "{% block preamble %}<style>body { background: #fff; }</style>{% endblock %}"
-"""For Bokeh's page of figures in their light colours: without a ground it would show that of a dark notebook."""
-
-GROUP_CSS = """
-.bk-btn-group { margin: 0; }
-.bk-btn { font-size: 11px; padding: 0 10px; height: 24px; line-height: 22px; color: var(--wb-ink) !important;
-  background: var(--wb-box) !important; border: 1px solid var(--wb-line) !important; box-shadow: none !important; }
-.bk-btn.bk-active { border-color: var(--wb-accent) !important; color: var(--wb-accent) !important; font-weight: 650; }
-.bk-btn:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 1px; }
-"""
-"""Of a row of buttons of which one is chosen."""
+VARIABLES = _rule(":host", {"font": FONT, **{name: light for name, (light, _) in COLOURS.items()}}) + _rule(
+    ":host(.wb-dark)", {name: dark for name, (_, dark) in COLOURS.items()}
+)
+"""The style sheet of the root of a view that gives the other ones their colours and their font."""
 
 
 class Paint:
@@ -114,3 +94,22 @@ class Paint:
     def painted(self) -> list[list[Any]]:
         """Every registered property: [model, attribute, light, dark]."""
         return self._painted
+
+    def blank(self, label: str, height: int, **more: Any) -> figure:
+        """An empty figure as wide as its place, named for assistive technology."""
+        attributes = {"role": "img", "aria-label": label}
+        return figure(height=height, sizing_mode="stretch_width", tools="", html_attributes=attributes, **more)
+
+    def drawing(self, label: str, rows: Range1d, **more: Any) -> figure:
+        """A figure without axes: x is a share of its width, y counts pixels from the bottom up to the end of `rows`."""
+        bare = {"x_range": Range1d(0, 1), "y_range": rows, "x_axis_type": None, "y_axis_type": None}
+        plot = self.plot(self.blank(label, rows.end, **bare, **more))
+        plot.min_border = 0
+        plot.grid.visible = False
+        return plot
+
+    def text(self, plot: figure, source: Any, x: Any, y: Any, text: str, colour: str, size: int, **more: Any) -> Any:
+        """Texts on a figure, `size` pixels high; gives their glyph."""
+        more.setdefault("text_baseline", "middle")
+        font = {"text_font": value(FONT), "text_font_size": f"{size}px"}
+        return self.set(plot.text(x, y, text, source=source, **font, **more).glyph, text_color=colour)

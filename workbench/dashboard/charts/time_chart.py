@@ -6,21 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bokeh.core.properties import value
-from bokeh.models import (
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    DatetimeTickFormatter,
-    FixedTicker,
-    HoverTool,
-    Range1d,
-)
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, DatetimeTickFormatter, FixedTicker, HoverTool, Range1d
 
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.line_key import LineKey
 from workbench.dashboard.charts.sources import ceiling, refresh, stretch
-from workbench.dashboard.charts.theme import FONT, Paint
+from workbench.dashboard.charts.static import ticks as formatter
+from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.charts.wording import fit
 from workbench.telemetry.frames import EventFrame, Frame
 
@@ -31,20 +23,15 @@ STEP_MS = 1_000
 SPACING_MS = 400
 """Points closer than this to the last one are left out."""
 
+SHORT_TIMES = {
+    **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
+    **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
+}
+LONG_TIMES = {**SHORT_TIMES, "days": "%b %d", "months": "%b %Y", "years": "%Y"}
+"""How a `DatetimeTickFormatter` writes instants of minutes, and of any time."""
+
 LOW_PX = 90
 """A chart lower than that has room for three ticks only."""
-
-SHORT_NUMBER = """
-const a = Math.abs(tick), w = (x) => +x.toPrecision(3)
-return a >= 1e9 ? w(tick / 1e9) + "G" : a >= 1e6 ? w(tick / 1e6) + "M" : a >= 1e3 ? w(tick / 1e3) + "k" : "" + w(tick)
-"""
-SHORT_MS = (
-    'return tick >= 60000 ? tick / 60000 + " min" : tick >= 1000 ? tick / 1000 + " s" : +tick.toPrecision(3) + " ms"'
-)
-SHORT_SECONDS = """
-return tick >= 86400 ? +(tick / 86400).toFixed(1) + " d" : tick >= 3600 ? +(tick / 3600).toFixed(1) + " h"
-  : tick >= 60 ? +(tick / 60).toFixed(1) + " min" : tick + " s"
-"""
 
 
 def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
@@ -87,79 +74,94 @@ class TimeWindow:
             self.range.update(start=now + STEP_MS - shown, end=now + STEP_MS)
 
 
-class TimeChart:
-    """Lines over time.
+class TimeLines:
+    """Lines over processing time, as points that are not too close to each other.
 
     Args:
         paint, texts: give the colours, and write which line is which.
         window: the time that is shown.
         series: name of each line and its (colour, dash).
-        ticks: JavaScript that writes a tick of the y axis.
         label: for assistive technology.
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
         pixels: height.
-        top: where the y axis ends, for the greatest value that is shown.
+        kind: further arguments of the figure.
 
     Attributes:
         models: the key and the figure.
     """
 
     def __init__(
-        self,
-        paint: Paint,
-        texts: Texts,
-        window: TimeWindow,
-        series: Mapping[str, tuple[str, str]],
-        *,
-        ticks: str,
-        label: str,
-        unit: str,
-        pixels: int,
-        top: Callable[[float], float] = ceiling,
-    ) -> None:
-        self._names, self._top = tuple(series), top
-        self._parts = 4 if pixels >= LOW_PX else 2
+        self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, label: str,
+        unit: str, pixels: int, **kind: Any,
+    ) -> None:  # fmt: skip
+        self._names, self._unit = tuple(series), unit
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
-        self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
         self._height = Range1d(0, 1)
-        self.figure = figure(
-            height=pixels, sizing_mode="stretch_width", x_range=window.range, y_range=self._height, tools="",
-            x_axis_type="datetime", html_attributes={"role": "img", "aria-label": label},
-        )  # fmt: skip
-        lines = [
-            self.figure.line("t", name, source=self._points, line_width=1.75, line_dash=dash)
-            for name, (_, dash) in series.items()
-        ]
-        for line, (colour, _) in zip(lines, series.values(), strict=True):
+        self.figure = plot = paint.blank(
+            label, pixels, x_range=window.range, y_range=self._height, x_axis_type="datetime", **kind
+        )
+        lines = [plot.line("t", name, source=self._points, line_width=1.75) for name in series]
+        for line, (colour, dash) in zip(lines, series.values(), strict=True):
+            line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
         self._key = LineKey(texts, label, series)
-        self.models = (self._key.div, self.figure)
-        tips = [(name, f"@{{{name}}}{unit}") for name in self._names]
-        self._hover = HoverTool(mode="vline", renderers=lines[:1], tooltips=[("time (UTC)", "@t{%T}"), *tips])
-        self._hover.formatters = {"@t": "datetime"}
-        self.figure.add_tools(self._hover)
-        self._unit = unit
-        self._dress(paint, ticks)
-        paint.plot(self.figure)
+        self.models = (self._key.div, plot)
+        self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
+        plot.add_tools(self._hover)
+        plot.xaxis.ticker.desired_num_ticks = 4
+        plot.xaxis.formatter = DatetimeTickFormatter(**SHORT_TIMES)
+        plot.xgrid.visible = False
+        self.show({name: name for name in series})
+        paint.plot(plot)
 
     def show(self, labels: Mapping[str, str]) -> None:
         """Name the lines that are in use, by series; the others vanish from the key and the hover."""
         self._key.show(labels)
-        self._hover.tooltips = [("time (UTC)", "@t{%T}")] + [
-            (label, f"@{{{name}}}{self._unit}") for name, label in labels.items()
-        ]
+        tips = [(label, f"@{{{name}}}{self._unit}") for name, label in labels.items()]
+        self._hover.tooltips = [("time (UTC)", "@t{%T}"), *tips]
 
     def append(self, time_us: int, values: Mapping[str, float | None]) -> None:
         """One point per line, unless the last is too recent; a missing value leaves a gap."""
         t, times = time_us / 1000, self._points.data["t"]
         if len(times) and 0 <= t - times[-1] < SPACING_MS:
             return
-        point = {"t": [t]}
-        for name in self._names:
-            number = values.get(name)
-            point[name] = [math.nan if number is None else float(number)]
-        self._points.stream(point, rollover=WINDOW_MS // SPACING_MS + 20)
-        self._fit_height()
+        numbers = ((name, values.get(name)) for name in self._names)
+        point = {name: [math.nan if number is None else float(number)] for name, number in numbers}
+        self._points.stream({"t": [t], **point}, rollover=WINDOW_MS // SPACING_MS + 20)
+        visible = [index for index, time in enumerate(self._points.data["t"]) if time >= t - WINDOW_MS]
+        shown = (self._points.data[name][index] for name in self._names for index in visible)
+        self._fit([number for number in shown if not math.isnan(number)])
+
+    def _fit(self, shown: Sequence[float]) -> None:
+        """Let the height fit the numbers that are shown."""
+        raise NotImplementedError  # abstract
+
+
+class TimeChart(TimeLines):
+    """Lines from zero upwards, with a mark wherever someone tuned the job.
+
+    Args:
+        ticks: the function that writes a tick of the y axis.
+        top: where the y axis ends, for the greatest value that is shown.
+    """
+
+    def __init__(
+        self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, ticks: str,
+        label: str, unit: str, pixels: int, top: Callable[[float], float] = ceiling,
+    ) -> None:  # fmt: skip
+        super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels)
+        self._top, self._parts = top, 4 if pixels >= LOW_PX else 2
+        self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
+        plot = self.figure
+        plot.yaxis.formatter = formatter(ticks)
+        plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0, self._parts))
+        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
+        paint.set(span.glyph, line_color="violet")
+        text = paint.text(
+            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset=1,
+            text_baseline="top", background_fill_alpha=0.8,
+        )  # fmt: skip
+        paint.set(text, background_fill_color="card")
 
     def mark(self, events: Sequence[EventFrame]) -> None:
         """Show where the job was tuned."""
@@ -176,31 +178,7 @@ class TimeChart:
             },
         )
 
-    def _fit_height(self) -> None:
-        start = self._points.data["t"][-1] - WINDOW_MS
-        visible = [index for index, t in enumerate(self._points.data["t"]) if t >= start]
-        numbers = (self._points.data[name][index] for name in self._names for index in visible)
-        self._fit_to(max((number for number in numbers if not math.isnan(number)), default=0.0))
-
-    def _fit_to(self, greatest: float) -> None:
-        end = self._top(greatest)
+    def _fit(self, shown: Sequence[float]) -> None:
+        end = self._top(max(shown, default=0.0))
         if stretch(self._height, end):
             self._ticker.ticks = quarters(end, self._parts)
-
-    def _dress(self, paint: Paint, ticks: str) -> None:
-        plot = self.figure
-        plot.yaxis.formatter = CustomJSTickFormatter(code=ticks)
-        plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0, self._parts))
-        plot.xaxis.ticker.desired_num_ticks = 4
-        plot.xaxis.formatter = DatetimeTickFormatter(
-            **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
-            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"),
-        )
-        plot.xgrid.visible = False
-        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
-        text = plot.text(
-            "x", "y", "text", source=self._marks, text_align="align", x_offset="shift", y_offset=1,
-            text_font=value(FONT), text_font_size="11px", text_baseline="top", background_fill_alpha=0.8,
-        )  # fmt: skip
-        paint.set(span.glyph, line_color="violet")
-        paint.set(text.glyph, text_color="violet", background_fill_color="card")

@@ -7,10 +7,11 @@ from time import monotonic
 from typing import Any
 
 from bokeh.events import ValueSubmit
-from bokeh.models import Button, CustomJS, InlineStyleSheet, Row, Select, TextInput
+from bokeh.models import Button, Row, Select, TextInput
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.html import Texts, row
+from workbench.dashboard.charts.static import callback, sheet
 from workbench.dashboard.contract.errands import Errands
 from workbench.errors import WorkbenchError, sentence_of
 
@@ -26,7 +27,7 @@ class Answer:
     """
 
     def __init__(self, label: str, texts: Texts, errands: Errands) -> None:
-        self._piece = texts.piece(f"Answer to {label}", css=_ANSWER_CSS, role="alert")
+        self._piece = texts.piece(f"Answer to {label}", "answer", role="alert")
         self._errands = errands
         self._said_at = 0.0
         self.div = self._piece.div
@@ -56,9 +57,9 @@ class Answer:
                 then(result)
 
         if not self._errands.run(name, action, answered):
-            self.refuse("one is under way already: wait until it is done")
+            self.refuse("one is already running: wait until it finishes")
             return False
-        self._say("muted", "… under way")
+        self._say("muted", "… running")
         return True
 
     def refuse(self, sentence: str) -> None:
@@ -79,7 +80,7 @@ def button(label: str, press: Callable[[], object], hint: str, kind: str = "defa
     """A button; `hint` is shown when the pointer rests on it."""
     made = Button(
         label=label, button_type=kind, margin=0, height=28,
-        stylesheets=[InlineStyleSheet(css=_BUTTON_CSS)], html_attributes={"title": hint},
+        stylesheets=[sheet("button")], html_attributes={"title": hint},
     )  # fmt: skip
     made.on_click(lambda: press())
     return made
@@ -88,7 +89,7 @@ def button(label: str, press: Callable[[], object], hint: str, kind: str = "defa
 def choice(label: str, width: int = 140) -> Select:
     """A list to choose from, empty at first."""
     return Select(
-        title=label, options=[], value="", width=width, margin=0, stylesheets=[InlineStyleSheet(css=FIELD_CSS)],
+        title=label, options=[], value="", width=width, margin=0, stylesheets=[sheet("field")],
         html_attributes={"title": label},
     )  # fmt: skip
 
@@ -97,10 +98,9 @@ def field(label: str, placeholder: str, width: int = 110) -> TextInput:
     """A line of text, taken on Enter or where the field is left."""
     made = TextInput(
         title=label, value="", placeholder=placeholder, width=width, margin=0,
-        stylesheets=[InlineStyleSheet(css=FIELD_CSS)], html_attributes={"title": label},
+        stylesheets=[sheet("field")], html_attributes={"title": label},
     )  # fmt: skip
-    # In JupyterLab, Enter reaches the field as a key alone: the browser's event of a change does not follow it.
-    made.js_on_event(ValueSubmit, CustomJS(args={"field": made}, code="field.value = cb_obj.value"))
+    made.js_on_event(ValueSubmit, callback("takeTyped", field=made))
     return made
 
 
@@ -115,40 +115,4 @@ def offer(select: Select, options: Sequence[str], last: bool = False) -> None:
 
 def group(*children: Any) -> Row:
     """Controls that belong together, in a line that wraps."""
-    return Row(
-        children=list(children), sizing_mode="stretch_width", margin=0, css_classes=["wb-group"],
-        stylesheets=[InlineStyleSheet(css=_GROUP_CSS)],
-    )  # fmt: skip
-
-
-_GROUP_CSS = """
-:host { display: flex !important; flex-flow: row wrap; gap: 6px 8px; align-items: center; }
-.wb-answer { flex: 1 1 60px; width: auto; }
-"""
-
-_BUTTON_CSS = """
-.bk-btn { font-size: 12px; font-weight: 600; padding: 0 10px; height: 28px; line-height: 26px; white-space: nowrap;
-  color: var(--wb-ink) !important; background: var(--wb-box) !important; border: 1px solid var(--wb-line) !important;
-  box-shadow: none !important; }
-.bk-btn:hover:not(:disabled) { border-color: var(--wb-accent) !important; }
-.bk-btn:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 1px; }
-.bk-btn:disabled { opacity: .5; }
-.bk-btn-danger { color: var(--wb-bad) !important; border-color: var(--wb-bad) !important; }
-"""
-
-FIELD_CSS = """
-label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.bk-input { height: 28px; font-size: 12px; padding: 0 8px; color: var(--wb-ink); background-color: var(--wb-box);
-  border: 1px solid var(--wb-line); border-radius: 4px; }
-select.bk-input { background-image: none; appearance: auto; text-overflow: ellipsis; }
-.bk-input::placeholder { color: var(--wb-muted); opacity: 1; }
-.bk-input:focus-visible { outline: 2px solid var(--wb-accent); }
-.bk-input:disabled { background-color: var(--wb-box); color: var(--wb-muted); opacity: .6; }
-select.bk-input option { color: var(--wb-ink); background: var(--wb-card); }
-"""
-
-_ANSWER_CSS = """
-:host { font-size: 11.5px; font-weight: 600; min-height: 16px; min-width: 0; }
-span { overflow-wrap: anywhere; display: -webkit-box; -webkit-line-clamp: 3; -webkit-box-orient: vertical;
-  overflow: hidden; }
-"""
+    return row(children, "controls_group", css_classes=["wb-group"])

@@ -1,4 +1,4 @@
-"""What takes longer than a callback may: it is done on a thread of its own, and its result is shown with a frame."""
+"""Runs slow actions off the callback thread; their results are shown with the next frame."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from workbench.errors import sentence_of
 
 MOST = 4
-"""Errands of one view at the same time; a further one is refused."""
+"""Actions of one view at the same time; another one is refused."""
 
 
 class Errands:
-    """The errands of one view.
+    """The slow actions of one view.
 
     Attributes:
-        begun: called when one is started; its result has to be shown though the job may have ended long ago.
+        begun: called when an action starts; its result has to be shown even if the job ended long ago.
 
     Example:
         >>> errands = Errands()
@@ -31,10 +31,10 @@ class Errands:
         self._running: set[str] = set()
 
     def run(self, name: str, work: Callable[[], Any], then: Callable[[Any, str | None], None]) -> bool:
-        """Start `work`; whether it was: not while another of that name or too many others are under way.
+        """Start `work` and return True, or return False while one of that name or too many others are running.
 
         Args:
-            then: called by `settle` with the result and None, or with None and the sentence of what went wrong.
+            then: called by `settle` with the result and None, or with None and the error as a sentence.
         """
         if name in self._running or len(self._running) >= MOST:
             return False
@@ -55,16 +55,14 @@ class Errands:
 
     @property
     def are_settled(self) -> bool:
-        """Whether none is under way and every result has been shown."""
+        """Whether none is running and every result has been shown."""
         return not self._running and not self._done
 
     def is_running(self, name: str) -> bool:
-        """Whether an errand of that name is under way."""
+        """Whether an action of that name is running."""
         return name in self._running
 
     def settle(self) -> None:
-        """Show what has come of the errands that are over; called with the view's lock held, whether or not the job has
-        anything new to show.
-        """
+        """Show the results of finished actions; called with the view's lock held, even if the job has nothing new."""
         while self._done:
             self._done.popleft()()

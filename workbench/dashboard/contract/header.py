@@ -6,6 +6,7 @@ import math
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.sources import number_of
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
 
@@ -23,13 +24,15 @@ def late_records(frame: Frame) -> int:
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
     """The head's numbers: (label, value, unit)."""
-    metrics = frame.metrics
-    running = metrics.get("runningTime")
+    rate_in, rate_out, running, restarts = (
+        number_of(frame.metrics, name)
+        for name in ("numRecordsInPerSecond", "numRecordsOutPerSecond", "runningTime", "numRestarts")
+    )
     figures_ = [
-        ("records in", wording.short(_float(metrics.get("numRecordsInPerSecond"))), "/s"),
-        ("records out", wording.short(_float(metrics.get("numRecordsOutPerSecond"))), "/s"),
-        ("running", wording.NOTHING if running is None else wording.span(int(float(running) * 1000)), ""),
-        ("restarts", wording.count(_float(metrics.get("numRestarts"))), ""),
+        ("records in", wording.short(rate_in), "/s"),
+        ("records out", wording.short(rate_out), "/s"),
+        ("running", wording.span(None if running is None else int(running * 1000)), ""),
+        ("restarts", wording.count(restarts), ""),
         ("late records", wording.count(late_records(frame)), ""),
     ]
     figures_.extend((f"rows in {name}", wording.count(rows), "") for name, rows in list(frame.tables.items())[:3])
@@ -62,9 +65,14 @@ def failure_html(frame: Frame) -> str:
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
 
 
+def _state(frame: Frame) -> str:
+    colour, sign = BADGES[frame.state]
+    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    return f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}"
+
+
 def html(frame: Frame, name: str) -> str:
     """The whole head."""
-    colour, sign = BADGES[frame.state]
     numbers = "".join(
         f"<span class='fig'><b>{value}<i>{unit}</i></b><small>{wording.html_text(label)}</small></span>"
         for label, value, unit in figures(frame)
@@ -73,11 +81,9 @@ def html(frame: Frame, name: str) -> str:
     failure = failure_html(frame)
     if not failure and frame.failure:
         failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
-    pressure = wording.html_text(frame.backpressure)
-    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
-        f"<div class='top'><span class='who'><b title='{wording.html_text(name)}'>{wording.html_text(name)}</b>"
-        f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>"
+        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
@@ -87,25 +93,18 @@ def waiting_html(name: str) -> str:
     """The head before the first frame."""
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
-        "<span class='badge muted'>○ no data yet</span></span></div>"
-        "<div class='next'><span class='pressure'>The job has not sent its first frame; this view fills as soon as it "
+        "<span class='badge muted'>○ waiting for data</span></span></div>"
+        "<div class='next'><span class='pressure'>The job has not reported yet. This view updates when it "
         "does.</span></div>"
     )
 
 
-def _float(value: float | int | str | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def slim_html(frame: Frame, name: str) -> str:
     """The head of a part that stands alone: one line, and why the job has failed."""
-    colour, sign = BADGES[frame.state]
-    paused = "<b class='warn'>paused</b>" if frame.paused else ""
+    name = wording.html_text(name)
     return (
-        f"<div class='next'><b class='name' title='{wording.html_text(name)}'>{wording.html_text(name)}</b> "
-        f"<span class='badge {colour}'>{sign} {frame.state}</span>"
-        f"{paused}<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>"
-        f"{failure_html(frame)}"
+        f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
+        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>{failure_html(frame)}"
     )
 
 
@@ -114,35 +113,9 @@ class HeaderView:
 
     def __init__(self, name: str, texts: Texts, slim: bool = False) -> None:
         self._name, self._html = name, slim_html if slim else html
-        self._piece = texts.piece(f"State of job {name}", css=_CSS)
+        self._piece = texts.piece(f"State of job {name}", "header")
         self._piece.write(waiting_html(name))
         self.div = self._piece.div
 
     def update(self, frame: Frame) -> None:
         self._piece.write(self._html(frame, self._name))
-
-
-_CSS = """
-.top { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 22px; }
-.who { flex: 1 1 auto; display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px;
-  min-width: min(200px, 100%); }
-.who > b { font-size: 20px; font-weight: 650; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  max-width: min(420px, 100%); }
-.next > .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 100%; }
-.badge { font-size: 12px; font-weight: 650; letter-spacing: .02em; padding: 2px 10px; border-radius: 999px;
-  border: 1.5px solid currentColor; white-space: nowrap; }
-.figs { display: flex; flex-wrap: wrap; gap: 2px 22px; }
-.fig { display: flex; flex-direction: column; min-width: 74px; line-height: 1.15; }
-.fig b { font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.fig i { font-style: normal; font-size: 12px; font-weight: 400; color: var(--wb-muted); padding-left: 1px; }
-.fig small { font-size: 11px; color: var(--wb-muted); white-space: nowrap; max-width: 130px; overflow: hidden;
-  text-overflow: ellipsis; line-height: 1.4; }
-.next { display: flex; flex-wrap: wrap; gap: 2px 22px; align-items: center; margin-top: 5px; font-size: 13px;
-  min-height: 20px; }
-.pressure { flex: 1 1 320px; min-width: 0; overflow-wrap: anywhere; }
-.replay { color: var(--wb-muted); font-variant-numeric: tabular-nums; white-space: nowrap; }
-.replay b { color: var(--wb-ink); font-weight: 600; } .replay b.warn { color: var(--wb-warn); }
-.replay .bar { width: 120px; margin: 0 8px; }
-.failure { color: var(--wb-bad); font-weight: 600; margin-top: 3px; overflow-wrap: anywhere; }
-.past { color: var(--wb-muted); margin-top: 3px; overflow-wrap: anywhere; }
-"""

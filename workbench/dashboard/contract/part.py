@@ -45,15 +45,14 @@ class Part:
     """One part; its methods are called with the view's lock held.
 
     Attributes:
-        title, hint: what stands above it; the hint may be HTML, and both are ours.
+        hint: what stands above it beside its title; HTML, and ours.
         models: what it shows, from top to bottom.
         inputs: those of them that a person may change.
-        rest_us: it shows a newer frame of a running job no sooner than so long after the last one. Nobody reads numbers
-            that change more often, and to write and lay them out costs the kernel and the browser most.
-        follows_unseen: it shows frames even where it is not on the screen, as what a person acts on does.
+        rest_us: the shortest time between two frames of a running job that it shows. Nobody reads numbers that change
+            more often, and writing and laying them out costs the kernel and the browser most.
+        follows_unseen: it shows frames even where it is not on the screen, as controls do.
     """
 
-    title = ""
     hint = ""
     models: Sequence[Any] = ()
     inputs: tuple[Any, ...] = ()

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, get_args
 
-from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Row, Slider
+from bokeh.models import Slider
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.html import Texts, column, row
+from workbench.dashboard.charts.static import sheet, ticks
 from workbench.dashboard.contract.actions import Answer, field
 from workbench.durations import parse_duration, parse_speed
 from workbench.elements import CheckpointMode
@@ -63,7 +64,7 @@ SPEED = Knob(
     "Replay speed",
     ("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
     parse_speed,
-    "nothing is replayed",
+    "no replay source",
 )
 
 
@@ -86,7 +87,7 @@ RATE = Knob(
     "Source rate (records/s)",
     ("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
     number_scale,
-    "no source has a rate",
+    "no rate-limited source",
 )
 _MODES: tuple[str, ...] = get_args(CheckpointMode)
 
@@ -154,26 +155,17 @@ class StepSlider:
         self.slider = Slider(
             start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.setting, show_value=False, margin=0,
             sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
-            format=CustomJSTickFormatter(args={"steps": list(knob.steps)}, code="return steps[Math.round(tick)]"),
-            stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
+            format=ticks("wordAt", words=list(knob.steps)), stylesheets=[sheet("slider")],
             html_attributes={"role": "group", "aria-label": knob.title},
         )  # fmt: skip
         self.slider.on_change("value", self._moved)
         self.exact = field(f"{knob.title}: any value", "other value", 92)
         self.exact.on_change("value", self._typed)
-        self._note = texts.piece(f"{knob.title} in force", css=_NOTE_CSS, role="note")
-        below = Row(
-            children=[self._note.div, self.exact], sizing_mode="stretch_width", margin=0,
-            stylesheets=[InlineStyleSheet(css=_BELOW_CSS)],
-        )  # fmt: skip
-        name = texts.piece(f"Name of {knob.title}", css=_NAME_CSS, role="note")
+        self._note = texts.piece(f"{knob.title} in force", "knob_note", role="note")
+        below = row([self._note.div, self.exact], "knob_below")
+        name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
-        self.model = Column(
-            children=[name.div, self.slider, below, answer.div],
-            sizing_mode="stretch_width",
-            css_classes=["wb-knob"],
-            margin=0,
-        )
+        self.model = column([name.div, self.slider, below, answer.div], css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:
@@ -219,20 +211,3 @@ class StepSlider:
             return
         step = self._knob.steps[max(0, min(len(self._knob.steps) - 1, round(new)))]
         self._request(step)
-
-
-SLIDER_CSS = """
-.bk-slider-title { color: var(--wb-ink); font-size: 12px; margin-bottom: 6px; }
-.bk-slider-value { font-weight: 650; }
-.noUi-target { background: var(--wb-track); border-color: var(--wb-line); box-shadow: none; }
-.noUi-connect { background: var(--wb-accent) !important; }
-.noUi-handle { background: var(--wb-card); border: 2px solid var(--wb-accent); box-shadow: none; border-radius: 50%; }
-.noUi-handle:focus-visible { outline: 3px solid var(--wb-accent); outline-offset: 2px; }
-"""
-
-_NAME_CSS = ":host { margin-bottom: 6px; }"
-_NOTE_CSS = """
-:host { font-size: 11px; color: var(--wb-muted); flex: 1 1 60px; width: auto; min-width: 0; }
-b { color: var(--wb-ink); overflow-wrap: anywhere; }
-"""
-_BELOW_CSS = ":host { display: flex !important; align-items: center; gap: 6px; margin-top: 5px; }"

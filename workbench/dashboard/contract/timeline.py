@@ -6,14 +6,14 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Slider
+from bokeh.models import Slider
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import column
+from workbench.dashboard.charts.static import sheet, ticks
 from workbench.dashboard.contract.actions import Answer
-from workbench.dashboard.contract.steps import PATIENCE_S, SLIDER_CSS
+from workbench.dashboard.contract.steps import PATIENCE_S
 from workbench.telemetry.frames import ReplayFrame
-
-_INSTANT = 'return new Date(tick * 1000).toISOString().slice(0, 16).replace("T", " ")'
 
 
 class Timeline:
@@ -32,14 +32,12 @@ class Timeline:
         self._place: float = 0
         self.slider = Slider(
             start=0, end=1, step=1, value=0, title="History: seek", sizing_mode="stretch_width", margin=0,
-            format=CustomJSTickFormatter(code=_INSTANT), stylesheets=[InlineStyleSheet(css=SLIDER_CSS)],
+            format=ticks("instant"), stylesheets=[sheet("slider")],
             html_attributes={"role": "group", "aria-label": "Place in the history"},
         )  # fmt: skip
         self.slider.on_change("value", self._touched)
         self.slider.on_change("value_throttled", self._let_go)
-        self.model: Any = Column(
-            children=[self.slider, answer.div], sizing_mode="stretch_width", margin=0, visible=False
-        )
+        self.model: Any = column([self.slider, answer.div], visible=False)
 
     def update(self, replay: ReplayFrame | None, over: bool) -> None:
         """Show where the replay is."""

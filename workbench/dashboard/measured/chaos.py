@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from bokeh.embed import file_html
 from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Range1d, Span
+from bokeh.models import ColumnDataSource, HoverTool, Range1d, Span
 from bokeh.plotting import figure
 from bokeh.resources import INLINE
 
-from workbench.dashboard.charts.theme import ON_WHITE, Paint
-from workbench.dashboard.charts.time_chart import SHORT_NUMBER
+from workbench.dashboard.charts.static import page, ticks
+from workbench.dashboard.charts.theme import Paint
 
 WIDTH, HEIGHT = 720, 230
 LINES = (("good", "solid"), ("bad", "dashed"))
@@ -53,7 +53,7 @@ def chaos_figures(runs: Sequence[ChaosRun]) -> list[figure]:
         paint.set(line.glyph, line_color=colour)
     alerts.select_one(HoverTool).tooltips = [("second", "@seconds{0.0}"), ("false alerts", "@alerts{0,0}")]
     alerts.legend.location = "top_left"
-    alerts.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
+    alerts.yaxis.formatter = ticks("shortNumber")
     return [paint.plot(plot) for plot in (*figures, alerts)]
 
 
@@ -72,11 +72,10 @@ def _throughput(run: ChaosRun, paint: Paint) -> figure:
     highest = max((*run.throughput, *run.generated), default=1.0)
     plot.y_range = Range1d(0, 1.5 * highest)  # room for the legend
     plot.legend.location = "top_right"
-    plot.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
+    plot.yaxis.formatter = ticks("shortNumber")
     return plot
 
 
 def chaos_page(runs: Sequence[ChaosRun]) -> str:
     """An HTML page with the figures that needs no network."""
-    page: str = file_html(column(*chaos_figures(runs)), INLINE, title="Failures", template=ON_WHITE)
-    return page
+    return str(file_html(column(*chaos_figures(runs)), INLINE, title="Failures", template=page("white")))

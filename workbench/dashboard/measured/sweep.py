@@ -8,12 +8,12 @@ from html import escape
 
 from bokeh.embed import file_html
 from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
+from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.plotting import figure
 from bokeh.resources import INLINE
 
-from workbench.dashboard.charts.theme import ON_WHITE, Paint
-from workbench.dashboard.charts.time_chart import SHORT_MS, SHORT_NUMBER
+from workbench.dashboard.charts.static import page, ticks
+from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.views.latency import PERCENTILES
 
 WIDTH, HEIGHT = 720, 260
@@ -68,7 +68,7 @@ def sweep_figures(points: Sequence[SweepPoint], rate: int) -> list[figure]:
             HoverTool(renderers=[dots], tooltips=[("timeout", "@timeout"), (name, f"@{name}{{0.00}} ms")])
         )
     latency.legend.location = "top_left"
-    latency.yaxis.formatter = CustomJSTickFormatter(code=SHORT_MS)
+    latency.yaxis.formatter = ticks("shortMilliseconds")
     speed = figure(
         x_range=latency.x_range,
         y_range=(0, 1.1 * max((point.eps for point in points), default=1.0)),
@@ -80,14 +80,13 @@ def sweep_figures(points: Sequence[SweepPoint], rate: int) -> list[figure]:
     bars = speed.vbar("timeout", top="eps", width=0.6, source=source)
     paint.set(bars.glyph, fill_color="accent", line_color="accent")
     speed.add_tools(HoverTool(tooltips=[("timeout", "@timeout"), ("events/s", "@eps{0,0}")]))
-    speed.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
+    speed.yaxis.formatter = ticks("shortNumber")
     return [paint.plot(latency), paint.plot(speed)]
 
 
 def sweep_page(points: Sequence[SweepPoint], rate: int) -> str:
     """An HTML page with the figures that needs no network."""
-    page: str = file_html(column(*sweep_figures(points, rate)), INLINE, title="Buffer timeout", template=ON_WHITE)
-    return page
+    return str(file_html(column(*sweep_figures(points, rate)), INLINE, title="Buffer timeout", template=page("white")))
 
 
 def framed(page: str) -> str:

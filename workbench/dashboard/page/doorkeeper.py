@@ -1,7 +1,7 @@
 """Who gets a served page, and what a browser may do with it: checked before any handler of Bokeh's server.
 
-A page is served only under one of our host names (a foreign name is a DNS rebinding attack), to a browser that has
-the cookie, which is given once for the token in the printed address, and a connection only to our own pages.
+A page is served only under our own host names (any other name that leads here is DNS rebinding), to anyone with the
+cookie, which is exchanged for the token in the printed URL; only our own pages may connect.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PAGES_MAX = 64
 MESSAGE_BYTES_MAX = 1 << 20
 """Of one message of a page: it sends what a person clicks and types."""
 
-NEEDS_TOKEN = "This page needs its token: open the address that was printed when it was served."
-_OTHER_NAME = "This page is not served under this name: use the printed address, or serve it with this name as a host."
-_OTHER_ORIGIN = "A page of another origin cannot use this one."
+NEEDS_TOKEN = "This page needs its token: open the URL that was printed when the server started."
+_OTHER_NAME = "This page is not served under this host name: use the printed URL, or add the name to hosts."
+_OTHER_ORIGIN = "A page from another origin cannot connect to this one."
 _OTHER_METHOD = "Only GET is served."
 _NO_PAGE = "There is no such page."
-_TOO_MANY = f"{PAGES_MAX} pages are open, and no more are served: close some."
+_TOO_MANY = f"{PAGES_MAX} pages are open, which is the limit: close some."
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,252})(?::[0-9]{1,5})?")
 _SERVED = re.compile(r"/|/ws|/favicon\.ico|/static/(?!.*\.\.)[\w./@+^-]+")
@@ -170,7 +170,7 @@ class _Exchange(RequestHandler):
         # A browser that comes by a link on another site sends the cookie only when our own page leads on.
         self.set_header("Refresh", f"0; url={self._to}")
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish("The page opens.")
+        self.finish("Opening the page.")
 
 
 class _Headers(OutputTransform):

@@ -17,6 +17,7 @@ What a page says is a mapping with its own name for the view (``view``) and what
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 from collections.abc import Callable
 from functools import cache
@@ -29,9 +30,10 @@ import panel
 import traitlets
 from anywidget import AnyWidget
 from ipywidgets import Widget
+from panel.io.notebook import PYVIZ_PROXY
 
+from workbench.dashboard.charts.static import script
 from workbench.dashboard.page.transport import Bundle, Line
-from workbench.dashboard.page.widget_page import PAGE
 from workbench.raised import described
 
 VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
@@ -42,7 +44,7 @@ SCRIPTS = (
 )
 """What Panel's models need, and these, in the order in which a page runs it."""
 
-CLOSED = "This dashboard was closed: run the cell again to see the job live."
+CLOSED = "This dashboard was closed: run the cell again to see the live job."
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +78,13 @@ SUBSHELL = Subshell()
 """Of this kernel, made when the first page speaks that needs it."""
 
 
+_PAGE = (
+    f"{script('widget')}\n"
+    f"export default {{render: renderWith({json.dumps(bokeh.__version__)}, () => {{\n{PYVIZ_PROXY}\n}})}}"
+)
+"""The page's side: a module as anywidget takes it."""
+
+
 class Face(AnyWidget):  # type: ignore[misc]
     """The widget that a page renders, and on which the kernel sends frames.
 
@@ -83,7 +92,7 @@ class Face(AnyWidget):  # type: ignore[misc]
         control: the id of the widget on which the page sends.
     """
 
-    _esm = PAGE
+    _esm = _PAGE
     control = traitlets.Unicode().tag(sync=True)
 
 
@@ -207,7 +216,7 @@ class WidgetCarrier:
             document = line.document()
         except Exception as error:  # noqa: BLE001 - whatever it is, the person who looks must hear of it
             _log.exception("a view of the dashboard could not be made")
-            return {"problem": f"The dashboard could not be made ({described(error)})."}
+            return {"problem": f"The dashboard could not be created ({described(error)})."}
         self._lines[view] = line, channels.control
         return document
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Protocol
 
-from bokeh.models import CustomJSTickFormatter, InlineStyleSheet, Slider
+from bokeh.models import Slider
 
-from workbench.dashboard.contract.steps import SLIDER_CSS
-from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
+from workbench.dashboard.charts.static import sheet, ticks
+from workbench.dashboard.contract.view_table import recorded_views
 from workbench.dashboard.page.transport import Line
+from workbench.dashboard.shown.bundle import Shown
 from workbench.dashboard.shown.view import View
 from workbench.telemetry.frames import Frame
-
-SHOWN = ("graph", "watermarks", "latency", "buffers", "checkpoints", "events", "subtasks")
-"""The parts that a recording has facts for: it holds no records, and nothing can be asked of it."""
-
-WITHOUT_WIDGETS = "No widgets are shown here: recording.report('run.html') writes a page that needs none."
-"""Below the text that takes the place of a widget."""
-
-_SLIDER_CSS = f"""{SLIDER_CSS}
-:host {{ width: 100%; padding: 2px 14px 6px; box-sizing: border-box; color: var(--wb-ink); font-size: 12px; }}
-"""
 
 
 class Recorded(Protocol):
@@ -68,8 +58,8 @@ def moment_slider(moments: tuple[Frame, ...], what: str) -> Slider:
     words = [f"{seconds[place]:,.1f} s, {frame.state.lower()}" for place, frame in enumerate(moments)]
     return Slider(
         start=0, end=max(1, len(moments) - 1), step=1, value=len(moments) - 1, title=what, margin=0,
-        sizing_mode="stretch_width", disabled=len(moments) < 2, stylesheets=[InlineStyleSheet(css=_SLIDER_CSS)],
-        format=CustomJSTickFormatter(args={"words": words}, code="return words[tick]"),
+        sizing_mode="stretch_width", disabled=len(moments) < 2, stylesheets=[sheet("slider", "moment_slider")],
+        format=ticks("wordAt", words=words),
         html_attributes={"aria-label": what},
     )  # fmt: skip
 
@@ -88,7 +78,7 @@ class PlaybackView(View):
 
     def __init__(self, recording: Recorded, moments: tuple[Frame, ...] | None = None, *, hears: bool = True) -> None:
         past: Any = PastJob(recording)
-        super().__init__(past, recording.frames, parts=SHOWN, hears=hears)
+        super().__init__(past, recording.frames, views=recorded_views(), hears=hears)
         self.moments = recording.frames if moments is None else moments
         self.slider = moment_slider(self.moments, "Moment of the run")
         grid = self.root.children[0]
@@ -103,24 +93,22 @@ class PlaybackView(View):
         self._show(self.moments[place])
 
 
-class Playback:
+class Playback(Shown):
     """A recording as an object that a notebook shows.
 
     Args:
         recording: what is shown.
-        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
-
-    Raises:
-        SettingError: no such carrier.
+        carrier: as for `Shown`.
 
     Example:
         ``wb.Recording.open("run.recording").dashboard()`` at the end of a cell.
     """
 
+    without_widgets = "No widgets are shown here: recording.report('run.html') writes a page that needs none."
+
     def __init__(self, recording: Recorded, carrier: str | None = None) -> None:
+        super().__init__(carrier)
         self._recording = recording
-        self._carrier = choose(carrier)
-        self._held: list[Any] = []  # what a page talks to must live as long as this
 
     def __repr__(self) -> str:
         return f"<Playback of job {self._recording.name!r}: {len(self._recording.frames)} frames>"
@@ -129,22 +117,8 @@ class Playback:
         """A fresh set of figures at the last moment."""
         return PlaybackView(self._recording)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
-        if self._carrier == WIDGET:
-            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
-            self._held.append(widget)
-            return widget.render(f"{self!r}\n{WITHOUT_WIDGETS}")
-        data, metadata = self._connect().render()
-        return {**data, "text/plain": repr(self)}, metadata
-
     def _connect(self, comms: Any = None) -> Line:
-        """A line to a page, with a fresh set of figures."""
         view = self.view()
         line = Line(view.document(), view.script, view.inputs, lambda: view.pulse.beat(over=True), comms)
         self._held.append(line)
         return line
-
-
-def playback(recording: Recorded, carrier: str | None = None) -> Playback:
-    """The views of a recording with a slider."""
-    return Playback(recording, carrier)

@@ -4,43 +4,21 @@ run."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from bokeh.embed import file_html
-from bokeh.models import CustomJS
-from bokeh.resources import INLINE
+from bokeh.document import Document
 from panel.io.model import diff
 
 from workbench.api.pictures.status import Table
-from workbench.dashboard.charts.theme import PAGE_STYLE
+from workbench.dashboard.charts.static import callback
 from workbench.dashboard.shown.playback import PlaybackView
-from workbench.dashboard.shown.show import PANELS_SCRIPT
+from workbench.dashboard.shown.saved_page import write_page
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
-from workbench.telemetry.whole_file import replaced
 
 MOMENTS = 40
-"""So many moments can be looked at in a report; a recording has all frames."""
-
-_STYLE = """<style>
-body{font:14px/1.5 system-ui,sans-serif;max-width:1500px;margin:0 auto;padding:0 12px}
-section{overflow-x:auto} section table{border-collapse:collapse;font-size:13px}
-section td,section th{text-align:left;padding:2px 14px 2px 0;border-bottom:1px solid #8884}
-</style>"""
-
-_TEMPLATE = """
-{% block preamble %}{{ ground | safe }}{% endblock %}
-{% block contents %}{{ about | safe }}{{ super() }}{{ tables | safe }}{% endblock %}
-"""
-
-_SCRUB = """
-if (state.at === undefined) state.at = forth.length - 1
-const apply = (patch) => { if (patch) root.document.apply_json_patch(JSON.parse(patch)) }
-while (state.at > cb_obj.value) { apply(back[state.at]); state.at -= 1 }
-while (state.at < cb_obj.value) { state.at += 1; apply(forth[state.at]) }
-"""
+"""A report shows at most so many moments; a recording has all frames."""
 
 
 class _Recorded:
@@ -62,27 +40,9 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
     moments = chosen(frames)
     view = PlaybackView(_Recorded(name, tuple(frames)), moments, hears=False)
     view.show_moment(len(moments) - 1)
-    document = view.document()
-    back, forth = _patches(view, document)
-    view.slider.js_on_change(
-        "value", CustomJS(args={"root": view.root, "back": back, "forth": forth, "state": {}}, code=_SCRUB)
-    )
-    document.js_on_event("document_ready", view.script)
-    html = file_html(
-        document,
-        INLINE,
-        title=f"Job {name}",
-        template=_TEMPLATE,
-        template_variables={
-            "ground": PAGE_STYLE,
-            "about": f"{_STYLE}<h1>Job {escape(name)}</h1>",
-            "tables": _tables(frames),
-        },
-        suppress_callback_warning=True,
-    )
-    with replaced(path) as draft:
-        draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
-    return path
+    back, forth = _patches(view, view.document())
+    view.slider.js_on_change("value", callback("showMoment", root=view.root, back=back, forth=forth, state={}))
+    return write_page(path, view, f"Job {name}", "report", job=name, tables=_tables(frames))
 
 
 def chosen(frames: Sequence[Frame], most: int = MOMENTS) -> tuple[Frame, ...]:
@@ -92,7 +52,7 @@ def chosen(frames: Sequence[Frame], most: int = MOMENTS) -> tuple[Frame, ...]:
     return tuple(frames[place * (len(frames) - 1) // (most - 1)] for place in range(most))
 
 
-def _patches(view: PlaybackView, document: Any) -> tuple[list[str], list[str]]:
+def _patches(view: PlaybackView, document: Document) -> tuple[list[str], list[str]]:
     """What changes on the page from each moment to the one before it, and to each from the one before it.
 
     The view is drawn backwards and forwards once, so that the page can go both ways without a kernel.
@@ -110,13 +70,13 @@ def _patches(view: PlaybackView, document: Any) -> tuple[list[str], list[str]]:
     return back, forth
 
 
-def _taken(document: Any) -> str:
+def _taken(document: Document) -> str:
     """The changes that have gathered, as a page reads them."""
     message = diff(document, binary=False)
     return "" if message is None else str(message.content_json)
 
 
-def _tables(frames: Sequence[Frame]) -> str:
+def _tables(frames: Sequence[Frame]) -> dict[str, str]:
     """Settings, checkpoints, tasks and events as plain tables: what a search finds and a screen reader reads."""
     last = frames[-1]
     events = {event: None for frame in frames for event in frame.events}
@@ -164,7 +124,4 @@ def _tables(frames: Sequence[Frame]) -> str:
         ],
         "Events": [{"time": format_instant(one.time_us), "kind": one.kind, "what": one.text} for one in events],
     }
-    return "".join(
-        f"<section><h2>{title}</h2>{Table(rows)._repr_html_() if rows else '<p>none</p>'}</section>"
-        for title, rows in parts.items()
-    )
+    return {title: Table(rows)._repr_html_() if rows else "<p>none</p>" for title, rows in parts.items()}

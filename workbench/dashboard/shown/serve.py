@@ -25,14 +25,15 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from workbench.arguments import whole_number
-from workbench.dashboard.charts.theme import PAGE_TEMPLATE
+from workbench.dashboard.charts.static import page
 from workbench.dashboard.contract.job_port import Watched
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
 from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.shown.served_line import ServedLine
-from workbench.dashboard.shown.view import PARTS, View
+from workbench.dashboard.shown.view import View
 from workbench.errors import SettingError, unknown
 
 Jobs = Callable[[], Mapping[str, Watched]]
@@ -114,16 +115,16 @@ class ServedPages:
         self._loop.close(all_fds=True)
 
     def _page(self, document: Document) -> None:
-        document.template = PAGE_TEMPLATE
+        document.template = page("ground")
         jobs = self._jobs()
         arguments = document.session_context.request.arguments
         name, view = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in ("job", "view"))
         if not name and len(jobs) == 1:
             name = next(iter(jobs))
-        if name in jobs and view in ("", *PARTS):
+        if name in jobs and view in ("", *VIEWS):
             _show(document, jobs[name], self._share, view or None)
         elif name in jobs:
-            _list(document, jobs, unknown("view", view, PARTS))
+            _list(document, jobs, unknown("view", view, VIEWS))
         else:
             _list(document, jobs, f"There is no job {name!r}." if name else "")
 
@@ -157,7 +158,7 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
         f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
         for name, job in jobs.items()
     ]
-    lines += [] if jobs else ["<p>No job runs in this process yet.</p>"]
+    lines += [] if jobs else ["<p>No job has been started in this process yet.</p>"]
     text = "<h1>Streaming Workbench</h1>" + "".join(lines)
     document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
 

@@ -11,16 +11,11 @@ from collections.abc import Callable
 from threading import RLock
 
 from bokeh.document import Document
-from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.models import ColumnDataSource
 from panel.io.model import diff
 
+from workbench.dashboard.charts.static import callback
 from workbench.dashboard.shown.view import View
-
-_APPLY = """
-const apply = () => root.document.apply_json_patch(JSON.parse(patches.get_column("patch")[0]))
-patches.properties.data.change.connect(apply)
-start.execute(root)
-"""
 
 
 class ServedLine:
@@ -41,7 +36,7 @@ class ServedLine:
         self.lock = RLock()
         self._document = document
         self._patches = ColumnDataSource({"patch": [""]})
-        self.script = CustomJS(args={"root": view.root, "patches": self._patches, "start": view.script}, code=_APPLY)
+        self.script = callback("applyPatches", root=view.root, patches=self._patches, start=view.script)
         view.root.tags = [*view.root.tags, self.script]
 
     def push(self, change: Callable[[], None]) -> int:

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bokeh.embed import file_html
-from bokeh.resources import INLINE
-
 from workbench.arguments import path_of
-from workbench.dashboard.charts.theme import PAGE_TEMPLATE
 from workbench.dashboard.contract.job_port import Watched
-from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
+from workbench.dashboard.contract.view_table import view_named
 from workbench.dashboard.page.transport import Line
+from workbench.dashboard.shown.bundle import Shown
 from workbench.dashboard.shown.display import Display
 from workbench.dashboard.shown.pump import Pump
-from workbench.dashboard.shown.view import View, check_part
-from workbench.telemetry.whole_file import replaced
-
-PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
-"""Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
-
-WITHOUT_WIDGETS = (
-    "It is not shown live here, or not any more: run the cell again. Where no widgets are shown, job.status(), "
-    "job.metrics() and job.graph() tell the same in text, and job.tune() and its like act on the job."
-)
-"""Below the text that takes the place of a widget: in VS Code also once the window was loaded again."""
+from workbench.dashboard.shown.saved_page import write_page
+from workbench.dashboard.shown.view import View
 
 PUMP = Pump()
 """Feeds every display of every job in this process."""
 
 
-class Dashboard:
+class Dashboard(Shown):
     """The live dashboard of a job: the last expression of a cell, or ``display(job.dashboard())``, shows it.
 
     Every time that it is shown, a fresh set of figures is made, so that several displays of one job all live. They
@@ -52,15 +38,19 @@ class Dashboard:
         ``job.dashboard()`` at the end of a cell.
     """
 
+    without_widgets = (
+        "The live dashboard is not shown here, or no longer: run the cell again. Where no widgets are shown, "
+        "job.status(), job.metrics() and job.graph() give the same as text, and job.tune() and the like act on the job."
+    )
+
     def __init__(
         self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None
     ) -> None:
-        self._carrier = choose(carrier)
+        super().__init__(carrier)
         self._job = job
-        self._part = None if part is None else check_part(part)
+        self._part = None if part is None else view_named(part).name
         self._pump = PUMP if pump is None else pump
         self._displays: list[Display] = []
-        self._widgets: list[Any] = []
 
     def __repr__(self) -> str:
         frame = self._job.recorder.latest()
@@ -70,14 +60,6 @@ class Dashboard:
     def view(self, hears: bool = True) -> View:
         """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
         return View(self._job, self._job.recorder.frames(), self._part, hears=hears)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
-        if self._carrier == WIDGET:
-            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
-            self._widgets.append(widget)
-            return widget.render(f"{self!r}\n{WITHOUT_WIDGETS}")
-        data, metadata = self._connect().render()
-        return {**data, "text/plain": repr(self)}, metadata
 
     def _connect(self, comms: Any = None) -> Line:
         """A line to a page, with a fresh set of figures that is fed from now on."""
@@ -98,14 +80,7 @@ class Dashboard:
         """
         view = self.view(hears=False)
         view.pulse.beat(over=True)
-        title = f"{self._job.name}: dashboard"
-        document = view.document()
-        document.js_on_event("document_ready", view.script)
-        html = file_html(document, INLINE, title=title, template=PAGE_TEMPLATE, suppress_callback_warning=True)
-        target = path_of(path, "path")
-        with replaced(target) as draft:
-            draft.write_text(PANELS_SCRIPT.sub("", html), encoding="utf-8")
-        return target
+        return write_page(path_of(path, "path"), view, f"{self._job.name}: dashboard")
 
     def _follow(self, display: Display, job: Watched) -> None:
         """The display shows another job of the same name from now on: the one that goes on from a savepoint."""
@@ -119,11 +94,6 @@ class Dashboard:
             self._pump.remove(display)
             display.line.close()
         self._displays.clear()
-        for widget in self._widgets:
+        for widget in self._held:
             widget.close()
-        self._widgets.clear()
-
-
-def dashboard(job: Watched, part: str | None = None, carrier: str | None = None) -> Dashboard:
-    """The dashboard of a job, or one part of it."""
-    return Dashboard(job, part, carrier=carrier)
+        self._held.clear()

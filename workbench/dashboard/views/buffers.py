@@ -1,17 +1,15 @@
-"""Buffers: how full the pools of every task are, and every channel on both of its sides (F2-3, F2-4)."""
+"""Buffers: how full the pools of every task are, and every channel on both of its sides."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, Range1d
-from bokeh.plotting import figure
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import KEY_BUFFERS, bar, scrolled
-from workbench.dashboard.charts.sources import refresh
-from workbench.dashboard.charts.theme import FONT, Paint
+from workbench.dashboard.charts.html import KEY_BUFFERS, bar, none, scrolled, table
+from workbench.dashboard.charts.sources import by_column, number_of, refresh
+from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.telemetry.diagnosis import level
 from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
@@ -20,7 +18,7 @@ ROW = 17
 MANY = 40
 FULLEST = 6
 
-_SENDER_LEFT, _SENDER_RIGHT, _RECEIVER_LEFT, _RECEIVER_RIGHT = 0.22, 0.39, 0.4, 0.63
+_SENDER, _RECEIVER = (0.22, 0.39), (0.4, 0.63)
 """Of the width, which may be no more than 300 pixels: subtasks have their place before the bars, and a note behind."""
 
 _NAMES = (
@@ -38,27 +36,18 @@ def rows(frame: Frame) -> list[dict[str, Any]]:
     """
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     listed: list[dict[str, Any]] = []
+    blank = {"heading": False, "note": "", "sent": 0, "received": 0, "capacity": 0, "held": False}
     for edge in frame.edges:
         channels = [channel for channel in frame.channels if channel.edge == edge.id]
-        listed.append(
-            {
-                "label": f"{names.get(edge.source, edge.source)} → {names.get(edge.target, edge.target)}",
-                "heading": True,
-                "note": f"{edge.queued_buffers}/{edge.capacity_buffers} · {wording.percent(edge.usage)}",
-                "sent": 0,
-                "received": 0,
-                "capacity": 0,
-                "held": False,
-            }
-        )
+        label = f"{names.get(edge.source, edge.source)} → {names.get(edge.target, edge.target)}"
+        note = f"{edge.queued_buffers}/{edge.capacity_buffers} · {wording.percent(edge.usage)}"
+        listed.append({**blank, "label": label, "heading": True, "note": note})
         shown = channels
         if len(frame.channels) > MANY and len(channels) > FULLEST:
             shown = sorted(channels, key=lambda c: -(c.inputQueueLength + c.outputQueueLength))[:FULLEST]
         listed.extend(_channel_row(channel) for channel in shown)
         if len(shown) < len(channels):
-            text = f"and {len(channels) - len(shown)} emptier channels"
-            blank = {"sent": 0, "received": 0, "capacity": 0, "held": False}
-            listed.append({"label": text, "heading": False, "note": "", **blank})
+            listed.append({**blank, "label": f"and {len(channels) - len(shown)} emptier channels"})
     return listed
 
 
@@ -89,28 +78,25 @@ def columns(frame: Frame) -> dict[str, list[Any]]:
     """The rows as places in the drawing: x as a share of the width, y in pixels from the bottom."""
     listed = rows(frame)
     widest = max((row["capacity"] for row in listed), default=0) or 1
-    made: dict[str, list[Any]] = {name: [] for name in _NAMES}
+    receiver, sender = ((right - left) / widest for left, right in (_RECEIVER, _SENDER))
+    places = []
     for index, row in enumerate(listed):
         y = (len(listed) - index - 0.5) * ROW
-        receiver = (_RECEIVER_RIGHT - _RECEIVER_LEFT) / widest
-        sender = (_SENDER_RIGHT - _SENDER_LEFT) / widest
-        received = _RECEIVER_LEFT + receiver * min(row["received"], widest)
-        place = {
+        received = _RECEIVER[0] + receiver * min(row["received"], widest)
+        places.append({
             "y": y, "label": "" if row["heading"] else row["label"],
             "bold": wording.fit(row["label"], 220, 11) if row["heading"] else "", "note": row["note"],
-            "send_left": _SENDER_RIGHT - sender * min(row["sent"], widest), "send_right": _SENDER_RIGHT,
-            "receive_right": received, "granted_right": _RECEIVER_LEFT + receiver * row["capacity"],
-            "held_right": received if row["held"] else _RECEIVER_LEFT, "top": y + 5, "bottom": y - 5,
-        }  # fmt: skip
-        for name in _NAMES:
-            made[name].append(place[name])
-    return made
+            "send_left": _SENDER[1] - sender * min(row["sent"], widest), "send_right": _SENDER[1],
+            "receive_right": received, "granted_right": _RECEIVER[0] + receiver * row["capacity"],
+            "held_right": received if row["held"] else _RECEIVER[0], "top": y + 5, "bottom": y - 5,
+        })  # fmt: skip
+    return by_column(places, _NAMES)
 
 
 def pools_html(frame: Frame) -> str:
     """A row per task: usage of its input and output pools and how much of its time it is back-pressured."""
     if not frame.tasks:
-        return "<p class='none'>No task runs.</p>"
+        return none("No tasks are running.")
     lines = []
     for task in frame.tasks:
         name = wording.html_text(task.name)
@@ -122,49 +108,40 @@ def pools_html(frame: Frame) -> str:
             f"<td>{_output(task)}</td>"
             f"<td class='{colour}'>{word} {pressed / 10:.0f} %</td></tr>"
         )
-    head = "<tr class='head'><th>task</th><th>inPoolUsage</th><th>outPoolUsage</th><th>back-pressured</th></tr>"
-    return f"<table>{head}{''.join(lines)}</table>"
+    return table(("task", "inPoolUsage", "outPoolUsage", "back-pressured"), lines)
 
 
 def _output(task: TaskFrame) -> str:
     if not task.metrics.get("totalMemorySegments"):
-        return f"<span class='muted'>{wording.NOTHING}</span>"  # nothing follows it
+        return _NOTHING  # nothing follows it
     used, total = _whole(task, "usedMemorySegments"), _whole(task, "totalMemorySegments")
     return f"{_pool(task, 'outPoolUsage', 'pressed')} <span class='muted'>{used}/{total}</span>"
 
 
+_NOTHING = f"<span class='muted'>{wording.NOTHING}</span>"
+
+
 def _pool(task: TaskFrame, metric: str, colour: str) -> str:
-    usage = task.metrics.get(metric)
-    if usage is None:
-        return f"<span class='muted'>{wording.NOTHING}</span>"
-    return f"{bar(float(usage), colour)} {wording.percent(float(usage))}"
+    usage = number_of(task.metrics, metric)
+    return _NOTHING if usage is None else f"{bar(usage, colour)} {wording.percent(usage)}"
 
 
 def _whole(task: TaskFrame, metric: str) -> str:
-    number = task.metrics.get(metric)
-    return wording.count(None if number is None else float(number))
+    return wording.count(number_of(task.metrics, metric))
 
 
 class BuffersPart(Part):
     """Pools as a table, then a row of bars per channel: what waits at the sender grows to the left, what the receiver
     holds to the right."""
 
-    title = "Buffers"
     hint = KEY_BUFFERS
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._pools = easel.texts.piece("Buffer pools of every task", css=_CSS)
+        self._pools = easel.texts.piece("Buffer pools of every task", "buffers")
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._rows = Range1d(0, 4 * ROW)
-        self.figure = figure(
-            height=4 * ROW, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
-            x_axis_type=None, y_axis_type=None,
-            html_attributes={"role": "img", "aria-label": "Buffers queued on every channel"},
-        )  # fmt: skip
-        easel.paint.plot(self.figure)
-        self.figure.min_border = 0
-        self.figure.grid.visible = False
+        self.figure = easel.paint.drawing("Buffers queued on every channel", self._rows)
         self._draw(easel.paint)
         rooms = (320, 420) if easel.alone else (112, 150)
         self.models = [scrolled(self._pools.div, rooms[0]), scrolled(self.figure, rooms[1])]
@@ -179,13 +156,13 @@ class BuffersPart(Part):
 
     def _draw(self, paint: Paint) -> None:
         plot, source = self.figure, self._source
-        granted = plot.quad(_RECEIVER_LEFT, "granted_right", "top", "bottom", source=source)
+        granted = plot.quad(_RECEIVER[0], "granted_right", "top", "bottom", source=source)
         paint.set(granted.glyph, fill_color="track", line_color="line")
         sent = plot.quad("send_left", "send_right", "top", "bottom", source=source, line_color=None)
         paint.set(sent.glyph, fill_color="pressed", hatch_color="hatch")
-        received = plot.quad(_RECEIVER_LEFT, "receive_right", "top", "bottom", source=source, line_color=None)
+        received = plot.quad(_RECEIVER[0], "receive_right", "top", "bottom", source=source, line_color=None)
         paint.set(received.glyph, fill_color="accent")
-        held = plot.quad(_RECEIVER_LEFT, "held_right", "top", "bottom", source=source, line_color=None)
+        held = plot.quad(_RECEIVER[0], "held_right", "top", "bottom", source=source, line_color=None)
         paint.set(held.glyph, fill_color="warn", hatch_color="hatch")
         for hatched in (sent, held):
             hatched.glyph.hatch_pattern = "right_diagonal_line"
@@ -195,14 +172,4 @@ class BuffersPart(Part):
             (0.0, "label", "muted", "normal", "left"),
             (1.0, "note", "muted", "normal", "right"),
         ):
-            glyph = plot.text(
-                x, "y", text, source=source, text_font=value(FONT), text_font_size="11px", text_font_style=style,
-                text_align=align, text_baseline="middle",
-            ).glyph  # fmt: skip
-            paint.set(glyph, text_color=colour)
-
-
-_CSS = """
-table { font-size: 11.5px; margin-bottom: 4px; } .bar { width: 30px; } th, td { padding-right: 4px; }
-th { max-width: 130px; overflow: hidden; text-overflow: ellipsis; }
-"""
+            paint.text(plot, source, x, "y", text, colour, 11, text_font_style=style, text_align=align)

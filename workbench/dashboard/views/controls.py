@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bokeh.models import Button, Column, InlineStyleSheet, Row
+from bokeh.models import Button
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
@@ -17,14 +18,13 @@ from workbench.dashboard.contract.timeline import Timeline
 from workbench.telemetry.frames import Frame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
-STALL, LET_GO = "Stall", "Let go"
+STALL, RELEASE = "Stall", "Release"
 
 
 class ControlsPart(Part):
     """Sliders, fields and buttons for a job."""
 
-    title = "Controls"
-    hint = "act while the job runs"
+    hint = "changes apply to the running job"
     follows_unseen = True
 
     def __init__(self, easel: Easel) -> None:
@@ -37,32 +37,33 @@ class ControlsPart(Part):
         }
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
-        self.pause = self._button(PAUSE, self._pause_or_resume, "Stop reading; what is in flight is still processed")
+        self.pause = self._button(
+            PAUSE, self._pause_or_resume, "Pause the sources; records in flight are still processed"
+        )
         self._make_checkpoints()
         self._make_failures()
         self._make_slowness()
-        self._in_force = easel.texts.piece("Slowed down and stalled", css=_IN_FORCE_CSS, role="note")
-        sliders = Row(
-            children=[slider.model for slider in self.knobs.values()], sizing_mode="stretch_width", margin=0,
-            stylesheets=[InlineStyleSheet(css=_SLIDERS_CSS)],
-        )  # fmt: skip
-        actions = Row(
-            children=[
+        self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
+        sliders = row([slider.model for slider in self.knobs.values()], "controls_sliders")
+        actions = row(
+            [
                 group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
                 group(self.savepoint_name, self.savepoint, self.savepoints, self.restore, self.answers["save"].div),
                 group(
-                    self.task, self.fail, self.taskmanager, self.fail_taskmanager, self.fail_coordinator,
+                    self.task,
+                    self.fail,
+                    self.taskmanager,
+                    self.fail_taskmanager,
+                    self.fail_coordinator,
                     self.answers["fail"].div,
                 ),
                 group(
                     self.operator, self.rest, self.slow_down, self.stall, self._in_force.div, self.answers["slow"].div
                 ),
             ],
-            sizing_mode="stretch_width", margin=0, stylesheets=[InlineStyleSheet(css=_ACTIONS_CSS)],
-        )  # fmt: skip
-        self.models = [
-            Column(children=[sliders, self.timeline.model, actions], sizing_mode="stretch_width", margin=0, spacing=8)
-        ]
+            "controls_actions",
+        )
+        self.models = [column([sliders, self.timeline.model, actions], spacing=8)]
         self.inputs = (
             *(item for slider in self.knobs.values() for item in slider.inputs), self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
@@ -91,41 +92,46 @@ class ControlsPart(Part):
     def _make_checkpoints(self) -> None:
         self.answers = {name: self._answer(name) for name in ("run", "save", "fail", "slow")}
         self.checkpoint = self._button(
-            "Checkpoint now", self._asks("run", lambda: self.easel.job.checkpoint(), "asked: checkpoint now"),
-            "Trigger a checkpoint at once",
+            "Checkpoint now", self._asks("run", lambda: self.easel.job.checkpoint(), "checkpoint requested"),
+            "Trigger a checkpoint",
         )  # fmt: skip
         self.stop = self._button(
-            "■ Stop job", self._asks("run", lambda: self.easel.job.stop(wait=False), "asked: stop job"),
-            "Take a last checkpoint and end the job for good", kind="danger",
+            "■ Stop job", self._asks("run", lambda: self.easel.job.stop(wait=False), "stop requested"),
+            "Take a final checkpoint and end the job", kind="danger",
         )  # fmt: skip
         self.savepoint_name = field("Name of the savepoint", "savepoint name", 130)
-        self.savepoint = self._button("Savepoint", self._take_savepoint, "Take a checkpoint that is kept")
+        self.savepoint = self._button(
+            "Savepoint", self._take_savepoint, "Take a savepoint: a checkpoint that is kept until you delete it"
+        )
         self.savepoints = choice("Savepoint to restore")
-        self.restore = self._button("Restore", self._restore, "End the job and run its pipeline from the savepoint")
+        self.restore = self._button("Restore", self._restore, "Restart the pipeline from the savepoint")
 
     def _make_failures(self) -> None:
         self.task, self.taskmanager = choice("Task to fail"), choice("TaskManager to fail", 80)
         self.fail = self._button(
-            "Fail task", self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "asked: fail task"),
-            "Crash the task; the job recovers from its last checkpoint",
+            "Fail task",
+            self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "task failure requested"),
+            "Fail the task; the job recovers from its latest checkpoint",
         )  # fmt: skip
         self.fail_taskmanager = self._button(
             "Fail TaskManager",
             self._asks(
-                "fail", lambda: self.easel.job.fail(taskmanager=self.taskmanager.value), "asked: fail TaskManager"
+                "fail", lambda: self.easel.job.fail(taskmanager=self.taskmanager.value), "TaskManager failure requested"
             ),
-            "Crash all tasks of the TaskManager",
+            "Fail all tasks of the TaskManager",
         )  # fmt: skip
         self.fail_coordinator = self._button(
             "Fail coordinator",
-            self._asks("fail", lambda: self.easel.job.fail(coordinator=True), "asked: fail coordinator"),
-            "Throw the job's master away; another one takes over",
+            self._asks("fail", lambda: self.easel.job.fail(coordinator=True), "coordinator failure requested"),
+            "Discard the job's coordinator; another one takes over",
         )  # fmt: skip
 
     def _make_slowness(self) -> None:
         self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", "5ms", 70)
-        self.slow_down = self._button("Slow down", self._slow, "Rest after every buffer; 0ms ends it")
-        self.stall = self._button(STALL, self._stall_or_let_go, "Take no records until it is let go")
+        self.slow_down = self._button("Slow down", self._slow, "Pause the operator after each buffer; 0ms turns it off")
+        self.stall = self._button(
+            STALL, self._stall_or_release, "Stop the operator from taking records until you release it"
+        )
         self.operator.on_change("value", lambda _attribute, _old, _new: self._name_stall())
 
     def _answer(self, label: str) -> Answer:
@@ -142,23 +148,25 @@ class ControlsPart(Part):
     # asked -------------------------------------------------------------------------------------------------------
 
     def _tune(self, knob: Knob, value: str) -> bool:
-        answer, done = self.knobs[knob.setting].answer, f"asked: {knob.title.lower()} {value}"
+        answer, done = self.knobs[knob.setting].answer, f"requested: {knob.title.lower()} {value}"
         job = self.easel.job
         if knob is PARALLELISM:  # it waits for a checkpoint
             return answer.ask_slowly("rescale", lambda: job.tune(**{knob.setting: value}), f"parallelism is {value}")
         return answer.ask(lambda: job.tune(**{knob.setting: value}), done)
 
     def _seek(self, instant: str) -> bool:
-        return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"asked: seek {instant}")
+        return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"requested: seek to {instant}")
 
     def _pause_or_resume(self) -> None:
         job, paused = self.easel.job, self._paused
-        self.answers["run"].ask(job.resume if paused else job.pause, "asked: resume" if paused else "asked: pause")
+        self.answers["run"].ask(
+            job.resume if paused else job.pause, "resume requested" if paused else "pause requested"
+        )
 
     def _take_savepoint(self) -> None:
         job, name = self.easel.job, self.savepoint_name.value.strip()
         if not name:
-            self.answers["save"].refuse("a savepoint needs a name: write one beside the button")
+            self.answers["save"].refuse("a savepoint needs a name: enter one in the field beside the button")
             return
         self.answers["save"].ask_slowly("savepoint", lambda: job.savepoint(name), f"savepoint {name} is complete")
 
@@ -168,17 +176,17 @@ class ControlsPart(Part):
             self.answers["save"].refuse("there is no savepoint yet: take one first")
             return
         self.answers["save"].ask_slowly(
-            "restore", lambda: self.easel.follow(job.restore(name)), f"runs again from savepoint {name}"
+            "restore", lambda: self.easel.follow(job.restore(name)), f"restored from savepoint {name}"
         )
 
     def _slow(self) -> None:
         job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or "5ms"
-        self.answers["slow"].ask(lambda: job.slow_down(uid, rest), f"asked: slow down {uid} by {rest}")
+        self.answers["slow"].ask(lambda: job.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
 
-    def _stall_or_let_go(self) -> None:
+    def _stall_or_release(self) -> None:
         job, uid = self.easel.job, self.operator.value
         stall = uid not in self._stalled
-        self.answers["slow"].ask(lambda: job.stall(uid, stall), f"asked: {'stall' if stall else 'let go'} {uid}")
+        self.answers["slow"].ask(lambda: job.stall(uid, stall), f"requested: {'stall' if stall else 'release'} {uid}")
 
     # shown -------------------------------------------------------------------------------------------------------
 
@@ -204,27 +212,9 @@ class ControlsPart(Part):
         self._stalled = frozenset(str(stalled).split(", ")) if stalled else frozenset()
         told = [f"slowed down: <b>{wording.html_text(slowed)}</b>"] if slowed else []
         told += [f"stalled: <b>{wording.html_text(stalled)}</b>"] if stalled else []
-        said = "; ".join(told) or "none is slowed down or stalled"
+        said = "; ".join(told) or "no operator is slowed down or stalled"
         self._in_force.write(f"<p>in force: {said}</p>")
         self._name_stall()
 
     def _name_stall(self) -> None:
-        self.stall.label = LET_GO if self.operator.value in self._stalled else STALL
-
-
-_SLIDERS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 8px 22px;
-  align-items: start; }
-@container (min-width: 900px) { :host { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
-.wb-knob { min-width: 0; }
-"""
-_ACTIONS_CSS = """
-:host { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(430px, 100%), 1fr)); gap: 8px 22px;
-  align-items: start; }
-@container (min-width: 900px) { :host { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
-.wb-group { min-width: 0; }
-"""
-_IN_FORCE_CSS = """
-p { min-width: 150px; }
-:host { font-size: 11px; color: var(--wb-muted); width: auto; } b { color: var(--wb-ink); overflow-wrap: anywhere; }
-"""
+        self.stall.label = RELEASE if self.operator.value in self._stalled else STALL

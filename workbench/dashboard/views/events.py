@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import scrolled
+from workbench.dashboard.charts.html import none, scrolled
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.telemetry.frames import Frame
 
@@ -23,7 +23,7 @@ SIGNS = {
 def html(frame: Frame, most: int = SHOWN) -> str:
     """The last events as a list, newest first."""
     if not frame.events:
-        return "<p class='none'>Nothing has happened yet.</p>"
+        return none("No events yet.")
     lines = []
     for event in reversed(frame.events[-most:]):
         colour, sign = SIGNS[event.kind]
@@ -38,23 +38,13 @@ def html(frame: Frame, most: int = SHOWN) -> str:
 class EventsPart(Part):
     """The list of the last events."""
 
-    title = "Events"
     hint = "newest first, UTC"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
         self._most = SHOWN_ALONE if easel.alone else SHOWN
-        self._piece = easel.texts.piece("Events of the job", css=_CSS, role="log")
+        self._piece = easel.texts.piece("Events of the job", "events", role="log")
         self.models = [scrolled(self._piece.div, 600 if easel.alone else 220)]
 
     def update(self, frame: Frame) -> None:
         self._piece.write(html(frame, self._most))
-
-
-_CSS = """
-ul { list-style: none; margin: 0; padding: 0; }
-li { display: flex; gap: 8px; white-space: nowrap; overflow: hidden; line-height: 18px; }
-li time { color: var(--wb-muted); font-variant-numeric: tabular-nums; }
-li b { font-weight: 600; flex: 0 0 86px; }
-li span { overflow: hidden; text-overflow: ellipsis; }
-"""

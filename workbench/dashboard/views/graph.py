@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.sources import by_column, number_of, whole_of
 from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
@@ -121,12 +122,11 @@ def details(vertex: VertexFrame) -> str:
     """Every metric of a vertex, a line each, for the hover."""
     lines = [f"{uid} ({kind}) {description}".rstrip() for uid, kind, description in vertex.operators]
     for title, name, unit in _WORST:
-        if (value := vertex.metrics.get(name)) is not None:
-            lines.append(f"{title}: {wording.percent(float(value) / unit)}")
+        if (value := number_of(vertex.metrics, name)) is not None:
+            lines.append(f"{title}: {wording.percent(value / unit)}")
     for title, name in (*_MARKS, *((name, name) for name in vertex.metrics if _INPUT.fullmatch(name))):
         if name in vertex.metrics:
-            mark = vertex.metrics[name]
-            lines.append(f"{title}: {wording.instant(None if mark is None else int(mark))}")
+            lines.append(f"{title}: {wording.instant(whole_of(vertex.metrics, name))}")
     for name in _DETAILS:
         value = vertex.metrics.get(name)
         if value is not None:
@@ -162,7 +162,7 @@ def box_columns(frame: Frame) -> Columns:
     """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
     half, centres = half_width(frame), places(frame)
     room = 2 * half * width(frame) - 20
-    made: Columns = {name: [] for name in BOX_NAMES}
+    boxes = []
     for vertex in frame.vertices:
         x, y = centres[vertex.id]
         left, top = x - half, y + BOX_HEIGHT / 2
@@ -170,7 +170,7 @@ def box_columns(frame: Frame) -> Columns:
         bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
         first, second = operator_lines(vertex, room)
         title = wording.fit(vertex.name, room - 30, 13)
-        row = {
+        boxes.append({
             "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - BOX_HEIGHT,
             "id": vertex.id, "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}",
             "right_x": bar_left + bar, "first": first, "second": second, "rates": rates(vertex),
@@ -179,10 +179,8 @@ def box_columns(frame: Frame) -> Columns:
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
             "pressed_1": bar_left + bar * (idle + busy + pressed),
             "shares": told_shares(idle, busy, pressed, room),
-        }  # fmt: skip
-        for name in BOX_NAMES:
-            made[name].append(row[name])
-    return made
+        })  # fmt: skip
+    return by_column(boxes, BOX_NAMES)
 
 
 BOX_NAMES = (
@@ -201,7 +199,7 @@ def edge_columns(frame: Frame) -> Columns:
     for edge in frame.edges:
         if edge.source in centres and edge.target in centres:
             levels.setdefault(_between(edge, centres), []).append(_level(edge, centres))
-    made: Columns = {name: [] for name in EDGE_NAMES}
+    curves = []
     for edge in frame.edges:
         if edge.source not in centres or edge.target not in centres:
             continue
@@ -211,7 +209,7 @@ def edge_columns(frame: Frame) -> Columns:
         others = levels[_between(edge, centres)]
         crowded = len(others) > CROWDED or sum(abs(other - level) < CLOSE for other in others) > 1
         gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
-        row = {
+        curves.append({
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
             "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": "" if crowded else edge.exchange,
@@ -223,10 +221,8 @@ def edge_columns(frame: Frame) -> Columns:
             "gauge_top": level - 19, "gauge_bottom": level - 25,
             "buffers": "" if crowded or not edge.capacity_buffers else _buffers(edge), "buffers_y": level - 33,
             "usage": f"{_buffers(edge)} ({wording.percent(edge.usage)})" if edge.capacity_buffers else "chained: none",
-        }  # fmt: skip
-        for name in EDGE_NAMES:
-            made[name].append(row[name])
-    return made
+        })  # fmt: skip
+    return by_column(curves, EDGE_NAMES)
 
 
 EDGE_NAMES = (

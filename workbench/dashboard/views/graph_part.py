@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from bokeh.core.properties import value
 from bokeh.models import (
     ColumnDataSource,
-    CustomJS,
     HoverTool,
-    InlineStyleSheet,
     PanTool,
-    RadioButtonGroup,
     Range1d,
     ResetTool,
-    Row,
     TapTool,
     WheelZoomTool,
     ZoomInTool,
     ZoomOutTool,
 )
-from bokeh.plotting import figure
 
-from workbench.dashboard.charts.html import KEY_IDLE_BUSY, Choice, scrolled
+from workbench.dashboard.charts.html import KEY_IDLE_BUSY, Choice, row, scrolled
 from workbench.dashboard.charts.sources import refresh
-from workbench.dashboard.charts.theme import FONT, GROUP_CSS, Paint
+from workbench.dashboard.charts.static import callback
+from workbench.dashboard.charts.tabs import button_group
+from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.views.graph import (
     BOX_NAMES,
@@ -44,8 +38,7 @@ from workbench.telemetry.frames import Frame
 class GraphPart(Part):
     """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
 
-    title = "Dataflow"
-    hint = f"{KEY_IDLE_BUSY} · as tables, subtask by subtask: the view <i>subtasks</i>"
+    hint = f"{KEY_IDLE_BUSY} · for tables, open the view <i>subtasks</i>"
     rest_us = 0
 
     def __init__(self, easel: Easel) -> None:
@@ -57,36 +50,22 @@ class GraphPart(Part):
         self._edges = ColumnDataSource({name: [] for name in EDGE_NAMES})
         self._details_us = 0
         self._rows = Range1d(0, LOWEST)
-        self.modes = RadioButtonGroup(
-            labels=list(MODES), active=MODES.index("Physical"), margin=0, height=24,
-            stylesheets=[InlineStyleSheet(css=GROUP_CSS)],
-            html_attributes={"role": "group", "aria-label": "Look of the graph"},
-        )  # fmt: skip
+        self.modes = button_group("Level of detail of the graph", MODES, MODES.index("Physical"))
         self.modes.on_change("active", lambda _attribute, _old, _new: self._draw())
         self._tap = Choice(self._tapped)
-        self.figure = figure(
-            height=LOWEST, sizing_mode="stretch_width", x_range=Range1d(0, 1), y_range=self._rows, tools="",
-            x_axis_type=None, y_axis_type=None, min_width=WIDTHS[0],
-            html_attributes={"role": "img", "aria-label": "Dataflow graph: operators, rates, load and buffers"},
-        )  # fmt: skip
-        paint.plot(self.figure)
-        self.figure.min_border = 0
-        self.figure.grid.visible = False
+        self.figure = paint.drawing(
+            "Dataflow graph: operators, rates, load and buffers", self._rows, min_width=WIDTHS[0]
+        )
         self._add_tools()
         self._draw_edges(paint)
         self._draw_boxes(paint)
         for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
             renderer.selection_glyph = renderer.nonselection_glyph = None
-        hint = easel.texts.piece("How to read the graph", css=_HINT_CSS, role="note")
-        taps = "click a box to take it apart into its subtasks; " if easel.hears else ""
+        hint = easel.texts.piece("How to read the graph", "graph_hint", role="note")
+        taps = "click a box to show its subtasks; " if easel.hears else ""
         hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
-        bar = Row(
-            children=[self.modes, hint.div], sizing_mode="stretch_width", margin=0,
-            stylesheets=[InlineStyleSheet(css=_BAR_CSS)],
-        )  # fmt: skip
-        drawing = scrolled(self.figure, 640 if easel.alone else 330)
-        drawing.stylesheets.append(InlineStyleSheet(css=_DRAWING_CSS))
-        self.models = [bar, drawing]
+        bar = row([self.modes, hint.div], "graph_bar")
+        self.models = [bar, scrolled(self.figure, 640 if easel.alone else 330, "graph_drawing")]
         self.inputs = (self.modes, self._tap.source)
 
     def update(self, frame: Frame) -> None:
@@ -121,8 +100,7 @@ class GraphPart(Part):
 
     def _add_tools(self) -> None:
         pan, wheel = PanTool(), WheelZoomTool(modifiers={"ctrl": True})
-        tap = TapTool(visible=False)
-        tap.callback = CustomJS(args={"boxes": self._boxes, "choice": self._tap.source}, code=_TAPPED)
+        tap = TapTool(visible=False, callback=callback("chooseBox", boxes=self._boxes, choice=self._tap.source))
         self.figure.add_tools(pan, wheel, ZoomInTool(), ZoomOutTool(), ResetTool(), tap)
         self.figure.toolbar.active_drag = pan
         self.figure.toolbar.active_scroll = wheel
@@ -140,12 +118,14 @@ class GraphPart(Part):
         fill = plot.quad("gauge_left", "gauge_fill", "gauge_top", "gauge_bottom", source=edges, line_color=None)
         paint.set(fill.glyph, fill_color="accent")
         for text, y, size, colour, style in (
-            ("exchange", "exchange_y", "11px", "muted", "italic"),
-            ("rate", "rate_y", "11px", "ink", "bold"),
-            ("buffers", "buffers_y", "10px", "muted", "normal"),
+            ("exchange", "exchange_y", 11, "muted", "italic"),
+            ("rate", "rate_y", 11, "ink", "bold"),
+            ("buffers", "buffers_y", 10, "muted", "normal"),
         ):
-            written = self._write(paint, edges, "middle", y, text, size, colour, style, "center")
-            written.background_fill_alpha = 0.8
+            written = paint.text(
+                plot, edges, "middle", y, text, colour, size, text_font_style=style, text_align="center",
+                background_fill_alpha=0.8,
+            )  # fmt: skip
             paint.set(written, background_fill_color="card")
         tips = [("edge", "@name"), ("exchange", "@tip"), ("buffers", "@usage")]
         plot.add_tools(HoverTool(renderers=[track, head], tooltips=tips, visible=False))
@@ -164,40 +144,16 @@ class GraphPart(Part):
                 part.glyph.hatch_weight = 1.5
                 paint.set(part.glyph, hatch_color="hatch")
         for text, x, y, size, colour, style, align in (
-            ("title", "text_x", "title_y", "13px", "ink", "bold", "left"),
-            ("parallelism", "right_x", "title_y", "13px", "muted", "bold", "right"),
-            ("first", "text_x", "first_y", "11px", "muted", "normal", "left"),
-            ("second", "text_x", "second_y", "11px", "muted", "normal", "left"),
-            ("rates", "text_x", "rates_y", "13px", "ink", "normal", "left"),
-            ("shares", "text_x", "shares_y", "10px", "muted", "normal", "left"),
+            ("title", "text_x", "title_y", 13, "ink", "bold", "left"),
+            ("parallelism", "right_x", "title_y", 13, "muted", "bold", "right"),
+            ("first", "text_x", "first_y", 11, "muted", "normal", "left"),
+            ("second", "text_x", "second_y", 11, "muted", "normal", "left"),
+            ("rates", "text_x", "rates_y", 13, "ink", "normal", "left"),
+            ("shares", "text_x", "shares_y", 10, "muted", "normal", "left"),
         ):
-            self._write(paint, boxes, x, y, text, size, colour, style, align)
+            paint.text(plot, boxes, x, y, text, colour, size, text_font_style=style, text_align=align)
         tip = (
             "<div style='font-weight:600'>@name @parallelism</div>"
             "<div style='white-space:pre;font-size:11px;line-height:1.3'>@details</div>"
         )
         plot.add_tools(HoverTool(renderers=[box], tooltips=tip, visible=False))
-
-    def _write(
-        self, paint: Paint, source: Any, x: str, y: str, text: str, size: str, colour: str, style: str, align: str
-    ) -> Any:
-        glyph = self.figure.text(
-            x, y, text, source=source, text_font=value(FONT), text_font_size=size, text_font_style=style,
-            text_align=align, text_baseline="middle",
-        ).glyph  # fmt: skip
-        return paint.set(glyph, text_color=colour)
-
-
-_TAPPED = """
-if (cb_data.source === boxes) {
-  const [place] = boxes.selected.indices
-  boxes.selected.indices = []
-  if (place !== undefined)
-    choice.data = {row: [boxes.get_column("id")[place]], times: [choice.get_column("times")[0] + 1]}
-}
-"""
-"""A box is chosen by its name: by the time that the kernel hears of it, another one may be in its place."""
-
-_BAR_CSS = ":host { display: flex !important; gap: 14px; align-items: center; }"
-_DRAWING_CSS = ":host { margin-block: auto !important; }"
-_HINT_CSS = ":host { font-size: 11px; color: var(--wb-muted); flex: 1 1 auto; width: auto; }"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.dashboard.charts.sources import number_of
 from workbench.telemetry.frames import EventFrame, Frame
 
 PERCENTILES = {
@@ -43,13 +44,9 @@ def percentiles(frame: Frame) -> dict[str, float | None]:
 def throughput(frame: Frame) -> dict[str, float | None]:
     """Records per second that the sources read and the sinks received."""
     return {
-        name: _number(frame.metrics.get(metric))
+        name: number_of(frame.metrics, metric)
         for name, metric in zip(RATES, ("numRecordsInPerSecond", "numRecordsOutPerSecond"), strict=True)
     }
-
-
-def _number(value: float | int | str | None) -> float | None:
-    return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,15 @@ from datetime import datetime, timedelta
 from time import monotonic
 
 import pyarrow as pa
-from bokeh.models import (
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    DataRange1d,
-    DatetimeTickFormatter,
-    HoverTool,
-)
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, DataRange1d, DatetimeTickFormatter, HoverTool
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import scrolled
+from workbench.dashboard.charts.html import none, scrolled
+from workbench.dashboard.charts.html import table as html_table
 from workbench.dashboard.charts.line_key import LineKey
 from workbench.dashboard.charts.sources import refresh
-from workbench.dashboard.charts.time_chart import SHORT_NUMBER
+from workbench.dashboard.charts.static import ticks
+from workbench.dashboard.charts.time_chart import LONG_TIMES
 from workbench.dashboard.contract.actions import choice, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
@@ -115,9 +110,9 @@ def _series(name: str, x: list[float], y: list[float]) -> Series:
 def html(latest: Latest, most: int) -> str:
     """The latest rows, newest first."""
     if not latest.rows:
-        return "<p class='none'>No row is committed yet.</p>"
+        return none("No rows have been committed yet.")
     table = latest.table.slice(max(0, latest.table.num_rows - most))
-    head = "".join(f"<th>{wording.html_text(wording.plain(name, 40))}</th>" for name in table.column_names)
+    heads = [wording.html_text(wording.plain(name, 40)) for name in table.column_names]
     lines = []
     for row in reversed(python_rows(table)):
         cells = "".join(
@@ -126,7 +121,7 @@ def html(latest: Latest, most: int) -> str:
             for value in row.values()
         )
         lines.append(f"<tr>{cells}</tr>")
-    return f"<table><tr class='head'>{head}</tr>{''.join(lines)}</table>"
+    return html_table(heads, lines)
 
 
 def _missing(value: object) -> str:
@@ -161,7 +156,6 @@ def _milliseconds(column: pa.ChunkedArray) -> list[float | None]:
 class SinkPart(Part):
     """One table at a time; its latest rows are read off the pump: every second, and once more when nothing moves."""
 
-    title = "Results"
     hint = "committed rows, newest first"
 
     def __init__(self, easel: Easel) -> None:
@@ -172,15 +166,14 @@ class SinkPart(Part):
         self._latest: Latest | None = None
         self._most = ROWS_ALONE if easel.alone else ROWS
         self.table, self.column = choice("Table"), choice("Column to plot", 120)
-        self._count = easel.texts.piece("Number of rows", css=":host { width: auto; font-size: 12px; }")
-        self._html = easel.texts.piece("Latest rows", css=_CSS)
+        self._count = easel.texts.piece("Number of rows", "row_count")
+        self._html = easel.texts.piece("Latest rows", "sink")
         self.table.on_change("value", lambda _attribute, _old, _new: self._forget())
         self.column.on_change("value", lambda _attribute, _old, _new: self._show())
         self._lines = [ColumnDataSource({"x": [], "y": []}) for _ in COLOURS]
-        self.figure = figure(
-            height=260 if easel.alone else 110, sizing_mode="stretch_width", tools="", x_axis_type="datetime",
+        self.figure = easel.paint.blank(
+            "The latest results over time", 260 if easel.alone else 110, x_axis_type="datetime",
             x_range=DataRange1d(range_padding=0.02), y_range=DataRange1d(range_padding=0.1),
-            html_attributes={"role": "img", "aria-label": "The latest results over time"},
         )  # fmt: skip
         for source, (colour, dash) in zip(self._lines, COLOURS, strict=True):
             line = self.figure.line("x", "y", source=source, line_width=1.5, line_dash=dash)
@@ -189,14 +182,10 @@ class SinkPart(Part):
             easel.paint.set(dots.glyph, fill_color=colour)
         self._key = LineKey(easel.texts, "the latest results", _LINES)
         self._key.show({})
-        self.figure.yaxis.formatter = CustomJSTickFormatter(code=SHORT_NUMBER)
+        self.figure.yaxis.formatter = ticks("shortNumber")
         self.figure.yaxis.ticker.desired_num_ticks = 3
         self.figure.xaxis.ticker.desired_num_ticks = 4
-        self._times = DatetimeTickFormatter(
-            **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
-            **dict.fromkeys(("minutes", "hourmin", "hours"), "%H:%M"), days="%b %d", months="%b %Y", years="%Y",
-        )  # fmt: skip
-        self._places = CustomJSTickFormatter(code=SHORT_NUMBER)
+        self._times, self._places = DatetimeTickFormatter(**LONG_TIMES), ticks("shortNumber")
         self.figure.add_tools(HoverTool(tooltips=[("value", "@y{0,0.[000]}")], mode="mouse"))
         easel.paint.plot(self.figure)
         self.models = [
@@ -209,7 +198,7 @@ class SinkPart(Part):
         self._frame = frame
         offer(self.table, list(frame.tables))
         if not frame.tables:
-            self._html.write("<p class='none'>This job has no TableSink: its results go elsewhere.</p>")
+            self._html.write(none("This job has no TableSink."))
             return
         self._catch_up()
 
@@ -236,7 +225,7 @@ class SinkPart(Part):
             if name == self.table.value:
                 if latest is None:
                     self._latest = None
-                    self._html.write(f"<p class='none'>{wording.html_text(problem)}</p>")
+                    self._html.write(none("{wording.html_text(problem)}"))
                 elif latest != self._latest:
                     self._latest = latest
                     self._show()
@@ -267,8 +256,3 @@ class SinkPart(Part):
         for place, source in enumerate(self._lines):
             one = drawn[place] if place < len(drawn) else Series("", (), ())
             refresh(source, {"x": list(one.x), "y": list(one.y)})
-
-
-_CSS = """
-table { font-size: 11.5px; } th, td { max-width: 170px; overflow: hidden; text-overflow: ellipsis; }
-"""

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import scrolled
+from workbench.dashboard.charts.html import none, scrolled, table
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
@@ -69,7 +69,7 @@ def sizes(frame: Frame, operator: str) -> list[tuple[str, int]]:
 def html(held: Held, by: str, most: int) -> str:
     """The top keys as a table."""
     if not held.items:
-        return "<p class='none'>No key is held.</p>"
+        return none("The operator holds no keys.")
     lines = []
     for key, value in top(held, by)[:most]:
         number = figures(value).get(by)
@@ -79,7 +79,7 @@ def html(held: Held, by: str, most: int) -> str:
             f"<td title='{wording.html_text(written(value, 600))}'>{wording.html_text(written(value, 120))}</td></tr>"
         )
     rank = wording.html_text(wording.plain(by, 40) if by else "")
-    return f"<table><tr class='head'><th>key</th><th class='n'>{rank}</th><th>value</th></tr>{''.join(lines)}</table>"
+    return table(("key", rank, "value"), lines, (rank,))
 
 
 def summary(frame: Frame, operator: str, held: Held) -> str:
@@ -88,8 +88,8 @@ def summary(frame: Frame, operator: str, held: Held) -> str:
     total = sum(size for _, size in told)
     parts = ", ".join(f"{wording.html_text(task)} {wording.size(size)}" for task, size in told[:6])
     more = f" and {len(told) - 6} more" if len(told) > 6 else ""
-    looked = f" (ranked among {len(held.items):,} of them)" if len(held.items) < held.size else ""
-    checkpointed = f" · {wording.size(total)} checkpointed: {parts}{more}" if told else " · not checkpointed yet"
+    looked = f" ({len(held.items):,} of them ranked)" if len(held.items) < held.size else ""
+    checkpointed = f" · {wording.size(total)} checkpointed: {parts}{more}" if told else " · no checkpoint yet"
     return f"<p><b>{held.size:,}</b> keys{looked}{checkpointed}</p>"
 
 
@@ -122,8 +122,7 @@ def _key(key: Value) -> object:
 class StatePart(Part):
     """One operator at a time; it asks the running operator every two seconds, off the pump."""
 
-    title = "State"
-    hint = "what an operator holds by key, asked while it runs"
+    hint = "keyed state, queried while the job runs"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
@@ -133,11 +132,11 @@ class StatePart(Part):
         self._most = LISTED_ALONE if easel.alone else LISTED
         self.operator, self.by = choice("Operator", 110), choice("Rank keys by", 90)
         self.key = field("Key to look up", "key", 70)
-        self.look = button("Value of key", self._look_up, "What the operator holds for this key now")
+        self.look = button("Value of key", self._look_up, "Look up the current value of this key")
         self._answer = Answer("the look-up", easel.texts, easel.errands)
-        self._summary = easel.texts.piece("Keys and sizes", css=_CSS)
-        self._table = easel.texts.piece("Top keys", css=_CSS)
-        self._value = easel.texts.piece("Value of the key", css=_VALUE_CSS)
+        self._summary = easel.texts.piece("Keys and sizes", "state")
+        self._table = easel.texts.piece("Top keys", "state")
+        self._value = easel.texts.piece("Value of the key", "state_value")
         self.operator.on_change("value", lambda _attribute, _old, _new: self._forget())
         self.by.on_change("value", lambda _attribute, _old, _new: self._show())
         self.models = [
@@ -152,10 +151,10 @@ class StatePart(Part):
         self._answer.update()
         offer(self.operator, keyed(frame))
         if not self.operator.options:
-            self._summary.write("<p class='none'>No operator of this job keeps state by key.</p>")
+            self._summary.write(none("No operator of this job keeps keyed state."))
             return
         if frame.state in OVER and self._held is None:
-            self._summary.write("<p class='none'>The job is over: what its operators held cannot be asked now.</p>")
+            self._summary.write(none("The job has ended, so its state can no longer be queried."))
         if frame.state == "RUNNING" and monotonic() - self._asked_at >= EVERY_S and self.easel.runs_live():
             self._ask()
 
@@ -171,7 +170,7 @@ class StatePart(Part):
             if uid != self.operator.value:
                 return
             if result is None:
-                self._summary.write(f"<p class='none'>{wording.html_text(problem)}</p>")
+                self._summary.write(none("{wording.html_text(problem)}"))
                 return
             self._held = result
             self._show()
@@ -185,14 +184,16 @@ class StatePart(Part):
         except ValueError:
             words = [text]
         if not words or not uid:
-            self._answer.refuse("write a key beside the button; one of several columns in quotes if it has blanks")
+            self._answer.refuse(
+                "enter a key in the field beside the button, and put a value that contains spaces in quotes"
+            )
             return
 
         def found(value: Value | None) -> None:
-            shown = "nothing is held for this key" if value is None else written(value, 4000)
+            shown = "no value for this key" if value is None else written(value, 4000)
             self._value.write(f"<p><b>{wording.html_text(wording.plain(text, 80))}</b> {wording.html_text(shown)}</p>")
 
-        self._answer.ask_slowly("look-up", lambda: job.operator_state(uid).get(*words), "looked up", found)
+        self._answer.ask_slowly("look-up", lambda: job.operator_state(uid).get(*words), "found", found)
 
     def _forget(self) -> None:
         self._held, self._asked_at = None, -EVERY_S
@@ -205,10 +206,3 @@ class StatePart(Part):
         offer(self.by, names)
         self._summary.write(summary(self._frame, self.operator.value, self._held))
         self._table.write(html(self._held, self.by.value, self._most))
-
-
-_CSS = """
-p { font-size: 12px; } table { font-size: 11.5px; }
-th, td { max-width: 190px; overflow: hidden; text-overflow: ellipsis; }
-"""
-_VALUE_CSS = "p { font-size: 11.5px; overflow-wrap: anywhere; }"

@@ -1,9 +1,9 @@
-"""The stepper: a job that stands still between steps, every record a marble, and buttons to go on, back and aside (F2-5
-to F2-15)."""
+"""The stepper: a job that stands still between steps, every record a marble, and buttons to go on, back and aside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from workbench.dashboard.charts import wording
@@ -15,49 +15,45 @@ from workbench.telemetry.frames import Frame
 _LIVE = (
     "<p class='none'>This job runs live. Run its pipeline with driver=\"stepping\" to go through it step by step.</p>"
 )
-_CSS = """
-.wb-words { font-size: 13px; line-height: 1.5; min-height: 40px; padding: 4px 0; white-space: normal; }
-.wb-picture { overflow-x: auto; }
-"""
+
+_VERBS = (
+    ("◀◀ 10", "back", (10,), "Ten steps back", "default"),
+    ("◀ back", "back", (), "One step back", "default"),
+    ("step ▶", "step", (), "The next step", "primary"),
+    ("10 ▶▶", "step", (10,), "Ten steps", "default"),
+    ("record", "next_record", (), "Step until a task receives a record", "default"),
+    ("buffer", "next_buffer", (), "Step until a buffer is taken from a channel", "default"),
+    ("barrier", "next_barrier", (), "Step until a checkpoint barrier moves", "default"),
+    ("watermark", "next_watermark", (), "Step until event time advances in a task", "default"),
+    ("aligned", "until_aligned", (), "Step until a task has received all its barriers", "default"),
+    ("checkpoint", "until_checkpoint", (), "Step until a checkpoint completes", "default"),
+    ("window", "until_window_fires", (), "Step until a window fires", "default"),
+)
+"""What each button says, the method of the job that it calls and with what, its hint and its kind."""
 
 
 class StepperPart(Part):
     """The picture of a stepping job and its verbs; see `Part`."""
 
-    title = "Stepper"
-    hint = "the next record to be received lies nearest to its receiver · ▲ barrier · W watermark · ‖ held back"
+    hint = "the record nearest to its receiver is received next · ▲ barrier · W watermark · ‖ held back"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._picture = easel.texts.piece("Records, barriers and state", css=_CSS)
+        self._picture = easel.texts.piece("Records, barriers and state", "stepper")
         self._answer = Answer("steps", easel.texts, easel.errands)
         self._shown: tuple[object, int, str] | None = None
         job = self._job
-        on = [
-            button("◀◀ 10", lambda: self._go(lambda: job().back(10)), "Ten steps back"),
-            button("◀ back", lambda: self._go(lambda: job().back()), "One step back"),
-            button("step ▶", lambda: self._go(lambda: job().step()), "The next step", "primary"),
-            button("10 ▶▶", lambda: self._go(lambda: job().step(10)), "Ten steps"),
-            button("record", lambda: self._go(lambda: job().next_record()), "Until a task takes in a record"),
-            button("buffer", lambda: self._go(lambda: job().next_buffer()), "Until a buffer is taken from a channel"),
-            button("barrier", lambda: self._go(lambda: job().next_barrier()), "Until a checkpoint barrier moves"),
-            button(
-                "watermark", lambda: self._go(lambda: job().next_watermark()), "Until event time advances in a task"
-            ),
-            button("aligned", lambda: self._go(lambda: job().until_aligned()), "Until a task has all its barriers"),
-            button("checkpoint", lambda: self._go(lambda: job().until_checkpoint()), "Until one is complete"),
-            button("window", lambda: self._go(lambda: job().until_window_fires()), "Until a window fires"),
-        ]
+        on = [button(label, partial(self._verb, name, *by), hint, kind) for label, name, by, hint, kind in _VERBS]
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
-        self._operator = field("Operator whose records are asked", "operator", 90)
+        self._operator = field("Operator whose records are tested", "operator", 90)
         self._setting = field("Settings of the other job", "buffer_timeout=5ms", 150)
         more = [
             self._condition,
             self._operator,
-            button("until", self._until, "Until the operator emits a record for which the condition is true"),
-            button("trigger checkpoint", lambda: self._go(lambda: job().checkpoint()), "Ask for a checkpoint now"),
+            button("until", self._until, "Step until the operator emits a record that meets the condition"),
+            button("trigger checkpoint", lambda: self._go(lambda: job().checkpoint()), "Trigger a checkpoint"),
             self._setting,
-            button("fork here", self._fork, "Another job that goes on from this step with other settings"),
+            button("fork here", self._fork, "Start another job from this step with other settings"),
         ]
         self.inputs = (self._condition, self._operator, self._setting)
         rows = group(*on), group(*more, self._answer.div)
@@ -83,13 +79,16 @@ class StepperPart(Part):
         view = self._job().scene()
         self._picture.write(f"<p class='wb-words'>{view.headline()}</p><div class='wb-picture'>{view.svg}</div>")
 
+    def _verb(self, name: str, *arguments: int) -> None:
+        self._go(lambda: getattr(self._job(), name)(*arguments))
+
     def _go(self, verb: Callable[[], object]) -> None:
         """Take steps, and say so when what was waited for did not happen."""
         reached: list[object] = []
         if not self._answer.ask(lambda: reached.append(verb()), "done"):
             return
         if reached[0] is not None and not reached[0]:
-            self._answer.refuse("that did not happen: the job is over, or stands still")
+            self._answer.refuse("this did not happen: the job has ended or makes no progress")
         self._draw()
 
     def _until(self) -> None:
@@ -104,7 +103,7 @@ class StepperPart(Part):
 
         if self._answer.ask(fork, ""):
             name = self._forked
-            self._answer.ask(lambda: None, f"{name} goes on from here: wb.job({wording.fit(repr(name), 300, 11)})")
+            self._answer.ask(lambda: None, f"{name} starts from here: wb.job({wording.fit(repr(name), 300, 11)})")
 
 
 def _settings(text: str) -> dict[str, str]:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import CLASS_NUMBER, none, table
+from workbench.dashboard.charts.sources import number_of, whole_of
 from workbench.telemetry.diagnosis import level
 from workbench.telemetry.frames import Frame, TaskFrame, VertexFrame
 
@@ -68,7 +70,7 @@ def duration_us(tasks: Sequence[TaskFrame], now_us: int) -> int | None:
 def vertices_html(frame: Frame) -> str:
     """A row per vertex, in the order of the graph."""
     if not frame.vertices:
-        return "<p class='none'>The job has no vertices yet.</p>"
+        return none("The job has no vertices yet.")
     rows = [_vertex(vertex, _tasks_of(frame, vertex), frame.time_us) for vertex in frame.vertices]
     return _table(_VERTEX_HEADS, rows)
 
@@ -79,11 +81,11 @@ def subtasks_html(frame: Frame, vertex: str = EVERY, order: str = IN_ORDER) -> s
     ids = {one.id for one in frame.vertices if vertex in (EVERY, one.name)}
     tasks = [task for task in frame.tasks if task.vertex in ids]
     if not tasks:
-        return "<p class='none'>No task runs.</p>"
+        return none("No tasks are running.")
     if (metric := ORDERS.get(order)) is not None:
-        tasks.sort(key=lambda task: -(_number(task.metrics, metric) or 0.0))
+        tasks.sort(key=lambda task: -(number_of(task.metrics, metric) or 0.0))
     left = len(tasks) - LISTED
-    rest = f"<p class='muted'>and {left} more: choose a vertex, or another order</p>" if left > 0 else ""
+    rest = f"<p class='muted'>and {left} more: choose a vertex or another order</p>" if left > 0 else ""
     return _table(_TASK_HEADS, [_task(task, frame.time_us) for task in tasks[:LISTED]]) + rest
 
 
@@ -95,8 +97,8 @@ def _vertex(vertex: VertexFrame, tasks: Sequence[TaskFrame], now_us: int) -> lis
     metrics = vertex.metrics
     started = min((task.started_us for task in tasks if task.started_us is not None), default=None)
     counts = Counter(task.state for task in tasks)
-    pressed = _number(metrics, "maxBackPressuredTimeMsPerSecond")
-    skew = _number(metrics, "dataSkew")
+    pressed = number_of(metrics, "maxBackPressuredTimeMsPerSecond")
+    skew = number_of(metrics, "dataSkew")
     return [
         _name(vertex.name),
         _word(status([task.state for task in tasks])),
@@ -113,7 +115,7 @@ def _vertex(vertex: VertexFrame, tasks: Sequence[TaskFrame], now_us: int) -> lis
 
 
 def _task(task: TaskFrame, now_us: int) -> list[str]:
-    pressed = _number(task.metrics, BACKPRESSURED)
+    pressed = number_of(task.metrics, BACKPRESSURED)
     return [
         _name(task.name),
         _word(task.state),
@@ -129,7 +131,7 @@ def _task(task: TaskFrame, now_us: int) -> list[str]:
 
 
 def _io(metrics: dict[str, float | int | bool | None]) -> list[str]:
-    return [_written(_number(metrics, name), write) for name, write in _IO]
+    return [_written(number_of(metrics, name), write) for name, write in _IO]
 
 
 def _written(value: float | None, write: Callable[[float | None], str]) -> str:
@@ -137,19 +139,13 @@ def _written(value: float | None, write: Callable[[float | None], str]) -> str:
     return f"<span title='{wording.count(value)}'>{write(value)}</span>"
 
 
-def _number(metrics: dict[str, float | int | bool | None], name: str) -> float | None:
-    value = metrics.get(name)
-    return None if value is None else float(value)
-
-
 def _share(metrics: dict[str, float | int | bool | None], name: str) -> str:
-    value = _number(metrics, name)
+    value = number_of(metrics, name)
     return wording.NOTHING if value is None else wording.percent(value / 1000)
 
 
 def _watermark(metrics: dict[str, float | int | bool | None]) -> str:
-    value = metrics.get("currentInputWatermark")
-    return wording.instant(None if value is None else int(value))
+    return wording.instant(whole_of(metrics, "currentInputWatermark"))
 
 
 def _start(us: int | None) -> str:
@@ -167,10 +163,9 @@ def _word(word: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    right = [" class='n'" if head in _RIGHT else "" for head in heads]
+    right = [CLASS_NUMBER if head in _RIGHT else "" for head in heads]
     lines = []
     for first, *cells in rows:
         written = "".join(f"<td{side}>{cell}</td>" for side, cell in zip(right[1:], cells, strict=True))
         lines.append(f"<tr><th scope='row'>{first}</th>{written}</tr>")
-    head = "".join(f"<th scope='col'{side}>{name}</th>" for side, name in zip(right, heads, strict=True))
-    return f"<table><tr class='head'>{head}</tr>{''.join(lines)}</table>"
+    return table(heads, lines, _RIGHT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bokeh.models import Column, InlineStyleSheet
+from bokeh.models import Column
 
 from workbench.dashboard.charts.html import Piece, scrolled
 from workbench.dashboard.contract.actions import choice, group, offer
@@ -14,14 +14,13 @@ from workbench.telemetry.frames import Frame
 class SubtasksPart(Part):
     """The table of vertices, then that of their subtasks, which can be narrowed to one vertex and ordered."""
 
-    title = "Vertices and subtasks"
-    hint = "bytes: of what goes through channels; chained operators hand batches on without any"
+    hint = "bytes count what passes through channels; chained operators exchange none"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
         self._frame: Frame | None = None
-        self._vertices = easel.texts.piece("Vertices of the job graph", css=_CSS)
-        self._subtasks = easel.texts.piece("Subtasks", css=_CSS)
+        self._vertices = easel.texts.piece("Vertices of the job graph", "subtasks")
+        self._subtasks = easel.texts.piece("Subtasks", "subtasks")
         self.vertex, self.order = choice("Subtasks of", 200), choice("Order of the subtasks", 180)
         offer(self.vertex, [EVERY])
         offer(self.order, [IN_ORDER, *ORDERS])
@@ -47,18 +46,4 @@ class SubtasksPart(Part):
 
 def _wide(piece: Piece, pixels: int) -> Column:
     """A table that scrolls in both directions, by the keyboard, too."""
-    column = scrolled(piece.div, pixels)
-    column.html_attributes = {"tabindex": "0"}
-    column.stylesheets = [*column.stylesheets, InlineStyleSheet(css=_FOCUS_CSS)]
-    return column
-
-
-_CSS = """
-table { font-size: 11.5px; margin: 2px 0 6px; } th, td { padding: 1px 12px 1px 0; }
-tr.head th { white-space: normal; vertical-align: bottom; line-height: 1.2; }
-tr:not(.head) th { font-weight: 600; }
-tr:not(.head):hover > * { background: var(--wb-box); }
-.n { padding-right: 12px; }
-.name { display: inline-block; max-width: 150px; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
-"""
-_FOCUS_CSS = ":host(:focus-visible) { outline: 2px solid var(--wb-accent); outline-offset: -2px; }"
+    return scrolled(piece.div, pixels, "focus", html_attributes={"tabindex": "0"})

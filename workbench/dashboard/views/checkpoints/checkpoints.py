@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import bar
+from workbench.dashboard.charts.sources import by_column, number_of
 from workbench.dashboard.contract.job_port import OVER
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import Frame
@@ -22,28 +23,25 @@ def missing(checkpoint: CheckpointFrame) -> tuple[str, ...]:
 
 def chart_columns(frame: Frame) -> dict[str, list[Any]]:
     """One row per checkpoint that is over: its end-to-end duration, or how long it took to fail, and its size."""
-    columns: dict[str, list[Any]] = {name: [] for name in CHART_NAMES}
+    rows = []
     over = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state != "IN_PROGRESS"][-SHOWN:]
     for checkpoint in over:
         done = checkpoint.state == "COMPLETED"
         took_ms = (checkpoint.end_to_end_ms or 0.0) if done else checkpoint.duration_ms
-        row = {
+        rows.append({
             "id": checkpoint.id, "done_ms": took_ms if done else 0.0, "failed_ms": 0.0 if done else took_ms,
             "size": checkpoint.size_bytes, "state": f"{checkpoint.kind}, {checkpoint.state.lower()}",
             "took": wording.milliseconds(took_ms), "bytes": wording.size(checkpoint.size_bytes),
-        }  # fmt: skip
-        for name in CHART_NAMES:
-            columns[name].append(row[name])
-    return columns
+        })  # fmt: skip
+    return by_column(rows, CHART_NAMES)
 
 
 def progress_html(frame: Frame) -> str:
     """The checkpoint in progress as a bar with the tasks still missing, or how the last one went."""
     running = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state == "IN_PROGRESS"]
-    counts = (
-        f"<span class='muted'>{wording.count(_number(frame, 'numberOfCompletedCheckpoints'))} completed · "
-        f"{wording.count(_number(frame, 'numberOfFailedCheckpoints'))} failed</span>"
-    )
+    counted = [number_of(frame.metrics, f"numberOf{how}Checkpoints") or 0 for how in ("Completed", "Failed")]
+    completed, failed = map(wording.count, counted)
+    counts = f"<span class='muted'>{completed} completed · {failed} failed</span>"
     if running:
         newest = running[-1]
         share = newest.acknowledged / newest.total if newest.total else 0.0
@@ -57,11 +55,11 @@ def progress_html(frame: Frame) -> str:
         )
     over = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state != "IN_PROGRESS"]
     if not over and frame.state in OVER:
-        return "<p class='line'>None was taken.</p><p class='wait'></p>"
+        return "<p class='line'>No checkpoint was taken.</p><p class='wait'></p>"
     if not over:
         interval = str(frame.settings.get("checkpoint_interval") or "disabled")
         hint = "checkpoints are disabled" if interval == "disabled" else f"every {wording.html_text(interval)}"
-        return f"<p class='line'>None yet: {hint}.</p><p class='wait'></p>"
+        return f"<p class='line'>No checkpoint yet: {hint}.</p><p class='wait'></p>"
     last = over[-1]
     if last.state == "FAILED":
         reason = wording.html_text(last.reason or "no reason given")
@@ -73,8 +71,3 @@ def progress_html(frame: Frame) -> str:
         f"</p><p class='wait'>{wording.milliseconds(last.end_to_end_ms)}, {wording.size(last.size_bytes)}, "
         f"triggered {when}</p>"
     )
-
-
-def _number(frame: Frame, name: str) -> float:
-    value = frame.metrics.get(name)
-    return 0.0 if value is None else float(value)

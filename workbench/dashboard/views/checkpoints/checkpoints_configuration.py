@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import table
 from workbench.telemetry.frames import Frame
 
 MODES = {"at-least-once": "At Least Once"}
@@ -39,10 +40,10 @@ def options(frame: Frame) -> list[tuple[str, str]]:
 
 def html(frame: Frame) -> str:
     """The options as a table."""
-    rows = "".join(
+    rows = (
         f"<tr><th scope='row'>{option}</th><td>{wording.html_text(value)}</td></tr>" for option, value in options(frame)
     )
-    return f"<table><tr class='head'><th scope='col'>Option</th><th scope='col'>Value</th></tr>{rows}</table>"
+    return table(("Option", "Value"), rows)
 
 
 def _setting(frame: Frame, name: str) -> str:
@@ -83,9 +84,3 @@ def _tolerable(frame: Frame) -> str:
 
 def _incremental(incremental: bool) -> str:
     return "Enabled (large tables of state)" if incremental else "Disabled"
-
-
-CSS = """
-table { font-size: 11.5px; width: auto; } th { color: var(--wb-muted); padding-right: 14px; white-space: normal; }
-td { white-space: normal; overflow-wrap: anywhere; }
-"""

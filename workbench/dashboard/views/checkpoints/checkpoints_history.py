@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import none, table
 from workbench.dashboard.views.checkpoints import checkpoints_overview as overview
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import Frame
@@ -28,13 +29,13 @@ def html(frame: Frame, chosen: int | None, *, inside: bool = False, choosable: b
         choosable: a click on a row, or its button, chooses it.
     """
     if not frame.checkpoints:
-        return "<p class='none'>No checkpoint yet.</p>"
+        return none("No checkpoint yet.")
     rows = []
     for checkpoint in reversed(frame.checkpoints):
         rows.append(_row(checkpoint, checkpoint.id == chosen, choosable))
         if inside and checkpoint.id == chosen:
             rows.append(f"<tr class='inside'><td colspan='{len(HEADS)}'>{details_html(checkpoint)}</td></tr>")
-    return f"<table>{_head(HEADS)}{''.join(rows)}</table>"
+    return table(HEADS, rows, _NUMBERS)
 
 
 def _row(checkpoint: CheckpointFrame, chosen: bool, choosable: bool) -> str:
@@ -93,6 +94,7 @@ COLUMNS = (
     Column("Start Delay", (lambda task: task.start_delay_ms,), wording.milliseconds),
 )  # fmt: skip
 SUBTASK_HEADS = ("ID", "Acknowledged", "Latest Acknowledgement", *(column.head for column in COLUMNS), "Unaligned")
+_NUMBERS = (*HEADS[5:], *(column.head for column in COLUMNS))
 SUMMARIES: tuple[tuple[str, Callable[[Sequence[float]], float]], ...] = (
     ("Minimum", min), ("Average", lambda numbers: sum(numbers) / len(numbers)), ("Maximum", max),
 )  # fmt: skip
@@ -109,7 +111,7 @@ def by_operator(checkpoint: CheckpointFrame) -> dict[str, list[SubtaskCheckpoint
 def details_html(checkpoint: CheckpointFrame | None) -> str:
     """What is known of one checkpoint, and of its subtasks by operator."""
     if checkpoint is None:
-        return "<p class='none'>No subtask has taken a snapshot yet.</p>"
+        return none("No subtask has taken a snapshot yet.")
     whole = "" if checkpoint.state != "COMPLETED" else _yes(checkpoint.size_bytes == checkpoint.full_size_bytes)
     where = overview.path(checkpoint.path) if checkpoint.state == "COMPLETED" else wording.NOTHING
     facts = [
@@ -119,8 +121,8 @@ def details_html(checkpoint: CheckpointFrame | None) -> str:
     if checkpoint.reason:
         facts.append(("Failure Message", f"<span class='bad'>{wording.html_text(checkpoint.reason)}</span>"))
     told = " · ".join(f"<span class='muted'>{name}</span> {value}" for name, value in facts)
-    rows = "".join(_operator(name, tasks, checkpoint) for name, tasks in by_operator(checkpoint).items())
-    return f"<p class='facts'><b>#{checkpoint.id}</b> {told}</p><table>{_head(SUBTASK_HEADS)}{rows}</table>"
+    rows = (_operator(name, tasks, checkpoint) for name, tasks in by_operator(checkpoint).items())
+    return f"<p class='facts'><b>#{checkpoint.id}</b> {told}</p>{table(SUBTASK_HEADS, rows, _NUMBERS)}"
 
 
 def _operator(name: str, tasks: Sequence[SubtaskCheckpointFrame], checkpoint: CheckpointFrame) -> str:
@@ -186,28 +188,3 @@ def _time(us: int | None) -> str:
 
 def _yes(is_so: bool) -> str:
     return "yes" if is_so else "no"
-
-
-def _head(heads: Sequence[str]) -> str:
-    """Numbers stand at the right, and so do their heads."""
-    cells = (f"<th class='{'' if head in _AT_THE_LEFT else 'n'}' scope='col'>{head}</th>" for head in heads)
-    return f"<tr class='head'>{''.join(cells)}</tr>"
-
-
-_AT_THE_LEFT = {"ID", "Status", "Acknowledged", "Trigger Time", "Latest Acknowledgement", "Unaligned"}
-
-
-DETAILS_CSS = """
-table { font-size: 11.5px; } td, tr.head th { padding-right: 9px; }
-tr.head th { white-space: normal; vertical-align: bottom; line-height: 1.2; min-width: 52px; }
-tr.task > * { font-weight: 600; padding-top: 4px; } tr.task th { max-width: 150px; overflow: hidden;
-  text-overflow: ellipsis; }
-tr.sum td { color: var(--wb-muted); font-style: italic; }
-p.facts { font-size: 11.5px; white-space: normal; overflow-wrap: anywhere; padding-bottom: 3px; }
-"""
-CSS = f"""
-{DETAILS_CSS}
-tr[data-choose] {{ cursor: pointer; }} tr.chosen > td {{ background: var(--wb-box); }}
-tr.inside > td {{ padding: 2px 0 6px 10px; border-left: 3px solid var(--wb-accent); }}
-{overview.BUTTON_CSS}
-"""

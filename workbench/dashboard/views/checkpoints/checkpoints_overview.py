@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.sources import whole_of
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import Frame
 
@@ -30,12 +31,12 @@ def html(frame: Frame, *, choosable: bool = True) -> str:
 def counts(frame: Frame) -> list[Fact]:
     """How many there were since the job, or the master that took over, began."""
     names = ("InProgress", "Completed", "Failed")
-    running, completed, failed = (_metric(frame, f"numberOf{name}Checkpoints") for name in names)
+    running, completed, failed = (whole_of(frame.metrics, f"numberOf{name}Checkpoints") for name in names)
     told = [number for number in (running, completed, failed) if number is not None]
     return [
         ("Triggered", wording.count(sum(told) if told else None)), ("In Progress", wording.count(running)),
         ("Completed", wording.count(completed)), ("Failed", wording.count(failed)),
-        ("Restored", wording.count(_metric(frame, "numberOfRestores"))),
+        ("Restored", wording.count(whole_of(frame.metrics, "numberOfRestores"))),
     ]  # fmt: skip
 
 
@@ -100,30 +101,6 @@ def _number(checkpoint: CheckpointFrame, choosable: bool) -> str:
     return f"<span data-choose='{checkpoint.id}'>{chooser(checkpoint)}</span>"
 
 
-def _metric(frame: Frame, name: str) -> int | None:
-    value = frame.metrics.get(name)
-    return None if value is None else int(value)
-
-
 def _group(title: str, facts: Sequence[Fact]) -> str:
     told = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     return f"<section><h4>{title}</h4>{f'<dl>{told}</dl>' if told else '<p>None</p>'}</section>"
-
-
-BUTTON_CSS = """
-button { font: inherit; color: var(--wb-accent); background: none; border: 1px solid var(--wb-line); border-radius: 3px;
-  padding: 0 5px; cursor: pointer; }
-button[aria-pressed=true] { background: var(--wb-accent); color: var(--wb-card); border-color: var(--wb-accent); }
-button:focus-visible { outline: 2px solid var(--wb-accent); outline-offset: 1px; }
-"""
-CSS = f"""
-section {{ padding: 1px 0 5px; }} section + section {{ border-top: 1px solid var(--wb-grid); padding-top: 3px; }}
-h4 {{ margin: 0; font-size: 11.5px; font-weight: 600; }}
-section > p {{ color: var(--wb-muted); font-size: 11.5px; }}
-dl {{ margin: 0; display: flex; flex-flow: row wrap; gap: 0 14px; font-size: 11.5px;
-  font-variant-numeric: tabular-nums; }}
-dl > div {{ display: flex; gap: 5px; min-width: 0; }}
-dt {{ color: var(--wb-muted); white-space: nowrap; }}
-dd {{ margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; min-width: 0; }}
-{BUTTON_CSS}
-"""

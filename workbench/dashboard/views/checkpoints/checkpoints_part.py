@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FixedTicker, HoverTool, LinearAxis, Range1d
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LinearAxis, Range1d
 
 from workbench.dashboard.charts.html import Choice, scrolled
 from workbench.dashboard.charts.sources import ceiling, refresh, stretch
+from workbench.dashboard.charts.static import ticks
 from workbench.dashboard.charts.tabs import Tabs
 from workbench.dashboard.charts.theme import Paint
-from workbench.dashboard.charts.time_chart import SHORT_MS, quarters
+from workbench.dashboard.charts.time_chart import quarters
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.views.checkpoints import (
     checkpoints_configuration,
@@ -22,11 +22,6 @@ from workbench.dashboard.views.checkpoints import (
 from workbench.dashboard.views.checkpoints.checkpoints import CHART_NAMES, SHOWN, chart_columns, progress_html
 from workbench.telemetry.frames import Frame
 
-SHORT_BYTES = """
-return tick >= 1e9 ? tick / 1e9 + " GB"
-  : tick >= 1e6 ? tick / 1e6 + " MB" : tick >= 1e3 ? tick / 1e3 + " kB" : tick + " B"
-"""
-
 HISTORY_REST_US = 1_500_000
 """From one writing of the history of a running job to the next, unless somebody chooses a row."""
 
@@ -35,7 +30,6 @@ class CheckpointsPart(Part):
     """Progress and the cut through the channels; what each subtask did for the chosen checkpoint, or for the newest;
     and the tabs that Flink has, which the page turns by itself."""
 
-    title = "Checkpoints"
     hint = "UTC"
 
     def __init__(self, easel: Easel) -> None:
@@ -45,22 +39,23 @@ class CheckpointsPart(Part):
         self._wanted: int | None = None
         self._behind, self._history_us = True, 0
         self._choice = Choice(self._choose)
-        self._cut = texts.piece("Where the barrier is on every channel", css=inflight.CSS)
-        self._words = texts.piece("What every subtask did", css=gantt.CSS)
+        self._cut = texts.piece("Where the barrier is on every channel", "inflight")
+        self._words = texts.piece("What every subtask did", "gantt")
         self._gantt = gantt.Gantt(paint)
-        self._progress = texts.piece("Checkpoint in progress", css=_CSS)
-        self._overview = texts.piece("The latest checkpoints", css=checkpoints_overview.CSS, choice=self._choice)
-        self._history = texts.piece("History of checkpoints", css=checkpoints_history.CSS, choice=self._choice)
-        self._details = texts.piece("Subtasks of a checkpoint", css=checkpoints_history.DETAILS_CSS) if alone else None
-        self._summary = texts.piece("Summary of checkpoints", css=checkpoints_summary.CSS)
-        self._options = texts.piece("Configuration of checkpoints", css=checkpoints_configuration.CSS)
+        self._progress = texts.piece("Checkpoint in progress", "checkpoints")
+        self._overview = texts.piece("The latest checkpoints", "checkpoints_overview", "chooser", choice=self._choice)
+        self._history = texts.piece(
+            "History of checkpoints", "checkpoint_details", "checkpoints_history", "chooser", choice=self._choice
+        )
+        self._details = texts.piece("Subtasks of a checkpoint", "checkpoint_details") if alone else None
+        self._summary = texts.piece("Summary of checkpoints", "checkpoints_summary")
+        self._options = texts.piece("Configuration of checkpoints", "checkpoints_configuration")
         self._source = ColumnDataSource({name: [] for name in CHART_NAMES})
         self._ids = Range1d(0.4, SHOWN + 0.6)
         self._durations, self._sizes = Range1d(0, 1), Range1d(0, 1)
-        self.figure = figure(
-            height=150 if alone else 74, sizing_mode="stretch_width", x_range=self._ids, y_range=self._durations,
-            tools="", extra_y_ranges={"size": self._sizes},
-            html_attributes={"role": "img", "aria-label": "Duration and size of the latest checkpoints"},
+        self.figure = paint.blank(
+            "Duration and size of the latest checkpoints", 150 if alone else 74, x_range=self._ids,
+            y_range=self._durations, extra_y_ranges={"size": self._sizes},
         )  # fmt: skip
         self._draw(paint)
         whole, listed, rest = (600, 300, 300) if alone else _ROOMS
@@ -143,8 +138,8 @@ class CheckpointsPart(Part):
         dots = plot.scatter("id", "size", source=source, marker="diamond", size=8, y_range_name="size")
         paint.set(dots.glyph, fill_color="violet", line_color="card")
         plot.xgrid.visible = False
-        plot.yaxis[0].formatter = CustomJSTickFormatter(code=SHORT_MS)
-        plot.yaxis[1].formatter = CustomJSTickFormatter(code=SHORT_BYTES)
+        plot.yaxis[0].formatter = ticks("shortMilliseconds")
+        plot.yaxis[1].formatter = ticks("shortBytes")
         for axis in plot.yaxis:
             axis.ticker = FixedTicker(ticks=quarters(1.0, 2))
         plot.xaxis.ticker.min_interval = 1
@@ -156,11 +151,3 @@ class CheckpointsPart(Part):
 
 _ROOMS = (174, 174, 98)
 """Pixels of what scrolls in the whole dashboard: a tab, the history, what is below the chart."""
-
-_CSS = """
-p.line { display: flex; align-items: center; gap: 6px; white-space: nowrap; overflow: hidden; }
-p.line .bar { flex: 0 1 80px; min-width: 20px; } p.line .muted { margin-left: auto; padding-left: 8px; }
-p.wait { color: var(--wb-muted); font-size: 11px; min-height: 16px; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }
-p.wait.bad { color: var(--wb-bad); }
-"""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import KEY_CHECKPOINTS
+from workbench.dashboard.charts.html import KEY_CHECKPOINTS, none, table
 from workbench.telemetry.frames import Frame
 
 HEADS = (
@@ -35,8 +35,12 @@ def html(frame: Frame) -> str:
     done = [checkpoint for checkpoint in frame.checkpoints if checkpoint.state == "COMPLETED"]
     if not done:
         is_any = any(checkpoint.state == "COMPLETED" for checkpoint in frame.earlier)
-        told = "None of the history is complete; an earlier one is." if is_any else "No checkpoint is complete yet."
-        return f"<p class='none'>{told}</p>"
+        told = (
+            "The history contains no completed checkpoint, though an earlier one completed."
+            if is_any
+            else "No checkpoint has completed yet."
+        )
+        return none(told)
     durations = [checkpoint.end_to_end_ms for checkpoint in done if checkpoint.end_to_end_ms is not None]
     processed = [checkpoint.processed_bytes for checkpoint in done if checkpoint.processed_bytes is not None]
     columns = (
@@ -46,21 +50,13 @@ def html(frame: Frame) -> str:
         map(wording.size, summary(processed)),
         map(wording.size, summary([checkpoint.persisted_bytes for checkpoint in done])),
     )
-    rows = "".join(
+    rows = (
         f"<tr><th scope='row'>{title}</th><td class='n'>{duration}</td><td class='n'>{size}</td>"
         f"<td class='n'>{full}</td><td class='n'>{taken_in} ({kept})</td></tr>"
         for title, duration, size, full, taken_in, kept in zip(ROWS, *columns, strict=True)
     )
-    heads = "".join(f"<th class='n' scope='col'>{head}</th>" for head in HEADS)
     many = f"{len(done)} complete checkpoint{'s' if len(done) > 1 else ''}"
     return (
-        f"<table><tr class='head'><th class='key'>{KEY_CHECKPOINTS}</th>{heads}</tr>{rows}</table>"
-        f"<p class='muted'>over the {many} of the history, savepoints among them</p>"
+        table((f"<span class='key'>{KEY_CHECKPOINTS}</span>", *HEADS), rows, HEADS)
+        + f"<p class='muted'>over the {many} in the history, including savepoints</p>"
     )
-
-
-CSS = """
-table { font-size: 11.5px; } p { font-size: 11px; }
-th.key b { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 3px; }
-tr.head th { white-space: normal; vertical-align: bottom; line-height: 1.2; }
-"""

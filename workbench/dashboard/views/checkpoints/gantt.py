@@ -6,14 +6,14 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FixedTicker, HoverTool, Range1d
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.sources import ceiling, refresh, stretch
-from workbench.dashboard.charts.theme import FONT, Paint
-from workbench.dashboard.charts.time_chart import SHORT_MS, quarters
+from workbench.dashboard.charts.html import none
+from workbench.dashboard.charts.sources import by_column, ceiling, refresh, stretch
+from workbench.dashboard.charts.static import ticks
+from workbench.dashboard.charts.theme import Paint
+from workbench.dashboard.charts.time_chart import quarters
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.frames import Frame
 
@@ -45,11 +45,11 @@ def chosen(frame: Frame, wanted: int | None = None) -> CheckpointFrame | None:
 
 def columns(checkpoint: CheckpointFrame | None) -> dict[str, list[Any]]:
     """One row per subtask, at most `BARS`: where each of its pieces ends, in milliseconds since the trigger."""
-    made: dict[str, list[Any]] = {name: [] for name in _NAMES}
     tasks = () if checkpoint is None else checkpoint.subtasks
     if len(tasks) > BARS:
         longest = {task.task for task in sorted(tasks, key=lambda task: -(task.end_to_end_ms or 0.0))[:BARS]}
         tasks = tuple(task for task in tasks if task.task in longest)
+    rows = []
     for index, task in enumerate(tasks):
         y = len(tasks) - index - 0.5
         ends, at = [], 0.0
@@ -63,14 +63,12 @@ def columns(checkpoint: CheckpointFrame | None) -> dict[str, list[Any]]:
                 ("async", task.async_ms), ("end to end", task.end_to_end_ms),
             )
         )  # fmt: skip
-        row = {
+        rows.append({
             "y": y, "task": wording.fit(task.task, 105, 10), "top": y + 0.36, "bottom": y - 0.36, "zero": 0.0,
             **dict(zip(_ENDS, ends, strict=True)),
             "told": f"{task.task}: {told}, {wording.size(task.size_bytes)}, {in_flight(task)}",
-        }  # fmt: skip
-        for name in _NAMES:
-            made[name].append(row[name])
-    return made
+        })  # fmt: skip
+    return by_column(rows, _NAMES)
 
 
 def in_flight(task: SubtaskCheckpointFrame) -> str:
@@ -95,7 +93,7 @@ def straggler(checkpoint: CheckpointFrame) -> tuple[str, float, float] | None:
 def words(checkpoint: CheckpointFrame | None) -> str:
     """Which checkpoint the bars show and who was the slowest, in HTML."""
     if checkpoint is None:
-        return "<p class='none'>No subtask has taken a snapshot yet.</p>"
+        return none("No subtask has taken a snapshot yet.")
     found = straggler(checkpoint)
     text = f"<b>#{checkpoint.id}</b> by subtask"
     if found is not None:
@@ -117,10 +115,9 @@ class Gantt:
         self._shown: CheckpointFrame | None = None
         self._source = ColumnDataSource({name: [] for name in _NAMES})
         self._rows, self._time = Range1d(0, 1), Range1d(0, 1)
-        self.figure = figure(
-            height=ROW + AXIS, sizing_mode="stretch_width", x_range=self._time, y_range=self._rows, tools="",
-            x_axis_location="above",
-            html_attributes={"role": "img", "aria-label": "What every subtask did for the checkpoint, over time"},
+        self.figure = paint.blank(
+            "What every subtask did for the checkpoint, over time", ROW + AXIS, x_range=self._time,
+            y_range=self._rows, x_axis_location="above",
         )  # fmt: skip
         starts = ("zero", *_ENDS)
         bars = []
@@ -133,14 +130,10 @@ class Gantt:
         bars[1].glyph.hatch_pattern = "right_diagonal_line"
         bars[1].glyph.hatch_scale = 6
         paint.set(bars[1].glyph, hatch_color="hatch")
-        text = self.figure.text(
-            "zero", "y", "task", source=self._source, x_offset=-4, text_font=value(FONT), text_font_size="10px",
-            text_align="right", text_baseline="middle",
-        ).glyph  # fmt: skip
-        paint.set(text, text_color="muted")
+        paint.text(self.figure, self._source, "zero", "y", "task", "muted", 10, x_offset=-4, text_align="right")
         self.figure.yaxis.visible = False
         self.figure.ygrid.visible = False
-        self.figure.xaxis.formatter = CustomJSTickFormatter(code=SHORT_MS)
+        self.figure.xaxis.formatter = ticks("shortMilliseconds")
         self.figure.xaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0))
         self.figure.add_tools(HoverTool(renderers=bars, tooltips="@told"))
         paint.plot(self.figure)
@@ -159,10 +152,3 @@ class Gantt:
             if stretch(self._time, end):
                 self._time.start = -LABELS * end
                 self._ticker.ticks = quarters(end)
-
-
-CSS = """
-p { font-size: 11.5px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-p.key { color: var(--wb-muted); font-size: 11px; }
-p.key i { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin: 0 3px 0 6px; }
-"""

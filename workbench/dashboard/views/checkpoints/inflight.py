@@ -1,11 +1,11 @@
-"""A checkpoint on its way: where its barrier is on every channel, what is before and behind it, and who is held back
-(F2-9 to F2-15)."""
+"""A checkpoint in progress: where its barrier is on every channel, what is before and behind it, what is held back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import none, table
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import ChannelFrame, Frame
 
@@ -71,7 +71,7 @@ def html(frame: Frame, most: int = LISTED) -> str:
     """The cut as a table: before the barrier, the barrier, behind it; held channels and full ones first."""
     checkpoint = in_progress(frame)
     if not frame.channels:
-        return "<p class='none'>This job has no channels that a barrier could pass.</p>"
+        return none("This job has no channels for barriers to pass through.")
     if checkpoint is None:
         return _waiting_html(frame, most)
     found = sorted(cuts(frame), key=lambda cut: (cut.held_us is None, not cut.on_channel, -(cut.before + cut.behind)))
@@ -85,7 +85,7 @@ def html(frame: Frame, most: int = LISTED) -> str:
             f"<td class='n'>{wording.short(cut.before)} | {wording.short(cut.behind)}</td>"
             f"<td title='{wording.html_text(cut.words)}'>{wording.html_text(cut.words)}</td></tr>"
         )
-    return _table(f"<th>#{checkpoint.id}</th><th class='n'>pre | post</th>", lines, len(found) - most)
+    return _table(f"#{checkpoint.id}", "pre | post", lines, len(found) - most)
 
 
 def _waiting_html(frame: Frame, most: int) -> str:
@@ -94,16 +94,15 @@ def _waiting_html(frame: Frame, most: int) -> str:
     lines = [
         f"<tr><td>{_channel(channel.source, channel.target)}</td>"
         f"<td class='cut'><span class='queue'><i style='width:{100 * channel.queued_records / widest:.0f}%'></i></span>"
-        f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none under way</td></tr>"
+        f"</td><td class='n'>{wording.short(channel.queued_records)}</td><td class='muted'>none in progress</td></tr>"
         for channel in frame.channels[:most]
     ]
-    return _table("<th>queue</th><th class='n'>records</th>", lines, len(frame.channels) - most)
+    return _table("queue", "records", lines, len(frame.channels) - most)
 
 
-def _table(heads: str, lines: list[str], left: int) -> str:
-    head = f"<tr class='head'><th>channel</th>{heads}<th>barrier</th></tr>"
+def _table(cut: str, records: str, lines: list[str], left: int) -> str:
     rest = f"<p class='muted'>and {left} more channels</p>" if left > 0 else ""
-    return f"<table>{head}{''.join(lines)}</table>{rest}"
+    return table(("channel", cut, records, "barrier"), lines, (records,)) + rest
 
 
 def _channel(source: str, target: str) -> str:
@@ -124,18 +123,3 @@ def _bar(cut: Cut, widest: int) -> str:
         f"<span class='queue'><i class='behind' style='width:{behind:.0f}%'></i>"
         f"{'<b>▮</b>' if gate else ''}<i class='before' style='width:{before:.0f}%'></i></span>"
     )
-
-
-CSS = """
-table { font-size: 11px; } td { max-width: 146px; padding-right: 5px; overflow: hidden; text-overflow: ellipsis; }
-.channel { display: flex; white-space: pre; }
-.channel i { font-style: normal; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
-td:last-child { max-width: 96px; padding-right: 0; }
-tr.held td { color: var(--wb-warn); font-weight: 600; }
-td.cut { width: 62px; }
-.queue { display: flex; width: 60px; justify-content: flex-end; align-items: center; height: 9px;
-  background: var(--wb-track); border-radius: 2px; overflow: hidden; }
-.queue i { height: 100%; background: var(--wb-muted); } .queue i.before { background: var(--wb-accent); }
-.queue i.behind { background: repeating-linear-gradient(135deg, var(--wb-violet) 0 3px, var(--wb-track) 3px 5px); }
-.queue b { color: var(--wb-warn); line-height: 9px; font-size: 10px; }
-"""

@@ -1,8 +1,9 @@
-"""What holds event time back: from the last task up through the channels to the split of a source (F2-6)."""
+"""Who holds event time back: from the last task up through the channels to the split of a source."""
 
 from __future__ import annotations
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.sources import whole_of
 from workbench.dashboard.views.event_time.late import line
 from workbench.dashboard.views.event_time.watermarks import furthest, lag
 from workbench.durations import MAX_TIME
@@ -17,7 +18,8 @@ def chain(frame: Frame) -> tuple[str, ...]:
     tasks = {task.name: task for task in frame.tasks}
     senders = {channel.source for channel in frame.channels}
     last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
-    known = [(int(mark), task.name) for task in last if (mark := task.metrics.get("currentInputWatermark")) is not None]
+    marks = ((whole_of(task.metrics, "currentInputWatermark"), task.name) for task in last)
+    known = [(mark, name) for mark, name in marks if mark is not None]
     if not known or min(known)[0] == MAX_TIME:
         return ()
     names = [min(known)[1]]
@@ -54,8 +56,7 @@ def html(frame: Frame) -> str:
     if names:
         tasks = {task.name: task for task in frame.tasks}
         steps = " ◀ ".join(f"<b>{wording.html_text(name)}</b>" for name in names)
-        mark = tasks[names[0]].metrics.get("currentInputWatermark")
-        behind = lag(None if mark is None else int(mark), front)
+        behind = lag(whole_of(tasks[names[0]].metrics, "currentInputWatermark"), front)
         lines.append(f"<p>held back by: {steps}</p>")
         told.append(f"behind by <b>{wording.span(behind)}</b>")
     skews = skews_us(frame)

@@ -1,8 +1,9 @@
-"""Late records that were dropped: the last few of them, with how far event time was ahead and who sent them (F2-5)."""
+"""Late records that were dropped: the last few of them, with how far event time was ahead and who sent them."""
 
 from __future__ import annotations
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import none, table
 from workbench.telemetry.frames import Frame, LateFrame
 
 LISTED = 20
@@ -32,7 +33,7 @@ def html(frame: Frame) -> str:
     """The last ones as a table."""
     found = latest(frame)
     if not found:
-        return "<p class='none'>No record was late.</p>"
+        return none("No late records.")
     lines = [
         f"<tr><th>{wording.html_text(wording.plain(late.key, 40))}</th><td>{wording.instant(late.event_time_us)}</td>"
         f"<td>{wording.instant(late.watermark_us)}</td><td class='n'>{wording.span(late.behind_us)}</td>"
@@ -40,20 +41,9 @@ def html(frame: Frame) -> str:
         f"<td class='record' title='{wording.html_text(late.record)}'>{wording.html_text(late.record)}</td></tr>"
         for task, late in found
     ]
-    head = (
-        "<tr class='head'><th>key</th><th>event time (UTC)</th><th>watermark</th><th class='n'>behind</th>"
-        "<th>channel</th><th>record</th></tr>"
-    )
-    return f"<table>{head}{''.join(lines)}</table>"
+    return table(("key", "event time (UTC)", "watermark", "behind", "channel", "record"), lines, ("behind",))
 
 
 def _channel(task: str, late: LateFrame) -> str:
     here = wording.html_text(task)
     return here if late.source is None else f"{wording.html_text(late.source)} → {here}"
-
-
-CSS = """
-table { font-size: 11.5px; } th, td { padding-right: 10px; }
-th { max-width: 110px; overflow: hidden; text-overflow: ellipsis; }
-td.record { max-width: 240px; overflow: hidden; text-overflow: ellipsis; color: var(--wb-muted); }
-"""

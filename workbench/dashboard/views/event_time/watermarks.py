@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import bar
+from workbench.dashboard.charts.html import bar, none
+from workbench.dashboard.charts.html import table as html_table
+from workbench.dashboard.charts.sources import whole_of
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
 
@@ -54,7 +56,7 @@ def furthest(frame: Frame) -> int | None:
     marks = [channel.currentChannelWatermark for channel in frame.channels]
     for task in frame.tasks:
         marks.extend(task.splits.values())
-        marks.extend(_metric(task, name) for name in ("currentInputWatermark", "currentOutputWatermark"))
+        marks.extend(whole_of(task.metrics, name) for name in ("currentInputWatermark", "currentOutputWatermark"))
     return max((mark for mark in marks if mark is not None and NO_TIME < mark < MAX_TIME), default=None)
 
 
@@ -94,7 +96,7 @@ def table(frame: Frame) -> tuple[TaskMarks, ...]:
             )
             for split, mark in task.splits.items()
         )
-        own = _metric(task, "currentInputWatermark" if channels else "currentOutputWatermark")
+        own = whole_of(task.metrics, "currentInputWatermark" if channels else "currentOutputWatermark")
         found.append(TaskMarks(task.name, own, lag(own, front), sentence(task, inputs), tuple(inputs)))
     return tuple(found)
 
@@ -105,7 +107,7 @@ def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
         return "finished"
     if inputs and all(mark.note for mark in inputs):
         return f"all inputs {'finished' if all(mark.note == 'finished' for mark in inputs) else 'idle'}"
-    if _metric(task, "currentInputWatermark") == MAX_TIME:
+    if whole_of(task.metrics, "currentInputWatermark") == MAX_TIME:
         return "all inputs ended"
     if task.watermarkHolder is not None:
         return f"waits for {task.watermarkHolder}"
@@ -120,8 +122,8 @@ def vertex_lags(frame: Frame) -> dict[str, float]:
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     lags: dict[str, float] = {}
     for task in frame.tasks:
-        mark = _metric(task, "currentInputWatermark")
-        behind = lag(_metric(task, "currentOutputWatermark") if mark is None else mark, front)
+        mark = whole_of(task.metrics, "currentInputWatermark")
+        behind = lag(whole_of(task.metrics, "currentOutputWatermark") if mark is None else mark, front)
         if behind is not None:
             name = names.get(task.vertex, task.vertex)
             lags[name] = max(lags.get(name, 0.0), behind / 1e6)
@@ -132,7 +134,7 @@ def html(frame: Frame) -> str:
     """The table as HTML: a line per task, and one per input below it."""
     tasks = table(frame)
     if not any(task.inputs or task.watermark_us is not None for task in tasks):
-        return "<p class='none'>No watermark yet.</p>"
+        return none("No watermark yet.")
     worst = max((mark.lag_us or 0 for task in tasks for mark in task.inputs), default=0)
     lines: list[str] = []
     left = MANY
@@ -153,15 +155,9 @@ def html(frame: Frame) -> str:
                 f"</td><td class='n'>{_lag_text(mark.lag_us)}</td><td class='w'>{gauge} {state}</td></tr>"
             )
         left = max(0, left - len(task.inputs))
-    head = "<tr class='head'><th>input</th><th>Low Watermark</th><th class='n'>behind</th><th>held by</th></tr>"
     rest = f"<p class='muted'>and {len(tasks) - MANY} more tasks, none further behind</p>" if len(tasks) > MANY else ""
-    return f"<table>{head}{''.join(lines)}</table>{rest}"
+    return html_table(("input", "Low Watermark", "behind", "held by"), lines, ("behind",)) + rest
 
 
 def _lag_text(us: int | None) -> str:
     return wording.NOTHING if us is None else "0" if us < 1000 else wording.span(us)
-
-
-def _metric(task: TaskFrame, name: str) -> int | None:
-    value = task.metrics.get(name)
-    return None if value is None else int(value)

@@ -15,7 +15,7 @@ from workbench.lab.bench.looking.chromium import Chromium
 from workbench.lab.bench.looking.lab_server import jupyter_server, runtime_folder
 from workbench.lab.bench.looking.notebook_kernel import JoinedKernel
 from workbench.lab.bench.looking.shown_job import NAME
-from workbench.lab.bench.looking.watching import COUNT
+from workbench.lab.bench.looking.watching import call
 
 NOTEBOOK = "bench.ipynb"
 START = """%load_ext workbench
@@ -23,46 +23,6 @@ from workbench.lab.bench.looking.shown_job import ShownJob
 shown = ShownJob(served=False)"""
 COLUMNS = (("graph", "state", "events"), ("watermarks", "buffers", "sink"), ("latency", "checkpoints", "controls"))
 """What is docked, column by column, all of it on the screen."""
-
-_OPEN = """(async () => {
-  while (window.jupyterapp === undefined) await new Promise((then) => setTimeout(then, 50))
-  const {commands, restored, shell} = jupyterapp
-  await restored
-  await commands.execute("workbench:show-jobs")
-  window.notebook = await commands.execute("docmanager:open", {path: PATH, kernel: {name: "python3"}})
-  await notebook.context.ready
-  await notebook.sessionContext.ready
-  await notebook.sessionContext.session.kernel.info
-  shell.activateById(notebook.id)
-  return notebook.sessionContext.session.kernel.id
-})()"""
-_RUN = """(async () => {
-  const begin = performance.now()
-  notebook.content.activeCellIndex = INDEX
-  await jupyterapp.commands.execute("notebook:run-cell")
-  const took = performance.now() - begin
-  const {outputs, executionCount} = notebook.content.activeCell.model
-  const failed = outputs.toJSON().find((output) => output.output_type === "error")
-  if (failed !== undefined || executionCount === null)
-    throw new Error(`cell INDEX: ${failed?.evalue ?? "it was not run"}`)
-  return [took, outputs.toJSON().map((output) => output.data?.["text/plain"] ?? "").join("")]
-})()"""
-_VIEWS = """(async () => {
-  const {commands, shell} = jupyterapp
-  const opened = VIEWS.flat().map((view) => commands.execute("workbench:open-view", {job: JOB, view}))
-  await Promise.all(opened)
-  const panels = [...shell.widgets("main")].filter((widget) => widget.hasClass("wb-Dashboard"))
-  const [first, middle, last] = VIEWS.map((column) => column.map((view) => panels.find((one) => one.view === view)))
-  shell.add(middle[0], "main", {mode: "split-right", ref: notebook.id})
-  shell.add(first[0], "main", {mode: "split-right", ref: notebook.id})
-  shell.add(last[0], "main", {mode: "split-right", ref: middle[0].id})
-  for (const column of [first, middle, last])
-    for (const panel of column.slice(1)) shell.add(panel, "main", {mode: "split-bottom", ref: column[0].id})
-  shell.activateById(notebook.id)
-})()"""
-_DASHBOARD = """jupyterapp.commands.execute("workbench:open-dashboard", {job: JOB})"""
-_CLOSE = """[...jupyterapp.shell.widgets("main")].filter((widget) => widget.hasClass("wb-Dashboard"))
-  .forEach((panel) => panel.close())"""
 
 
 class LabPlace:
@@ -78,7 +38,7 @@ class LabPlace:
     screen = (3200, 2300)
     """The sidebar, the notebook and the whole dashboard, half of the page wide, are seen at once."""
     views = 1
-    _dock = _DASHBOARD
+    _dock = call("dockDashboard", NAME)
 
     def __init__(self, program: str) -> None:
         if lacking := [check for check in lab_extension() if not check.ok]:
@@ -93,8 +53,8 @@ class LabPlace:
             token = secrets.token_urlsafe(16)
             url = stack.enter_context(jupyter_server(home, root, token))
             self._browser = stack.enter_context(Chromium(self._program, self.screen))
-            self._browser.open(f"{url}/lab?token={token}&reset", COUNT)
-            kernel = self._browser.ask(_OPEN.replace("PATH", json.dumps(NOTEBOOK)))
+            self._browser.open(f"{url}/lab?token={token}&reset", call("countBytes"))
+            kernel = self._browser.ask(call("openNotebook", NOTEBOOK))
             self.kernel = JoinedKernel(runtime_folder(home) / f"kernel-{kernel}.json")
             stack.callback(self.kernel.close)
             self._run(0)
@@ -108,12 +68,12 @@ class LabPlace:
 
     def open(self) -> Chromium:
         """Dock what is looked at."""
-        self._browser.ask(self._dock.replace("JOB", json.dumps(NAME)))
+        self._browser.ask(self._dock)
         return self._browser
 
     def close(self) -> None:
         """Close what is docked; the notebook stays open."""
-        self._browser.ask(_CLOSE)
+        self._browser.ask(call("closePanels"))
 
     def cell_seconds(self) -> float:
         """From running a cell of the notebook until the page has its result."""
@@ -123,7 +83,7 @@ class LabPlace:
         return took
 
     def _run(self, index: int) -> tuple[float, str]:
-        took_ms, shown = self._browser.ask(_RUN.replace("INDEX", str(index)))
+        took_ms, shown = self._browser.ask(call("runCell", index))
         return took_ms / 1e3, shown
 
 
@@ -133,7 +93,7 @@ class LabViews(LabPlace):
     screen = (2400, 1400)
     """The sidebar, the notebook and nine views are seen at once."""
     views = sum(len(column) for column in COLUMNS)
-    _dock = _VIEWS.replace("VIEWS", json.dumps(COLUMNS))
+    _dock = call("dockViews", NAME, COLUMNS)
 
 
 def _notebook(*cells: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ from workbench.lab.bench.looking.lab_place import LabPlace, LabViews
 from workbench.lab.bench.looking.looked import Looked, Phase, compare
 from workbench.lab.bench.looking.notebook_kernel import Cells
 from workbench.lab.bench.looking.served_place import ServedPlace
-from workbench.lab.bench.looking.watching import WATCH, WATCHED, tuning
+from workbench.lab.bench.looking.watching import call
 
 SECONDS = 8.0
 """Of each of the three measurements."""
@@ -89,9 +89,9 @@ def look(
         _await_frames(browser, place.views)
         time.sleep(SETTLING_S)
         on_phase("with the dashboard")
-        browser_s, begun = browser.cpu_seconds(), browser.ask(WATCHED)
+        browser_s, begun = browser.cpu_seconds(), browser.ask(call("counted"))
         seen = _measure(place, seconds)
-        ended, browser_s = browser.ask(WATCHED), browser.cpu_seconds() - browser_s
+        ended, browser_s = browser.ask(call("counted")), browser.cpu_seconds() - browser_s
         on_phase("the slider is moved")
         tuned = [_tune(place.kernel, browser, value) for value in TUNINGS]
         place.close()
@@ -131,7 +131,7 @@ def _measure(place: Place, seconds: float) -> Phase:
 def _await_frames(browser: Chromium, views: int) -> None:
     """Wait until each view shows frames."""
     until = time.perf_counter() + OPENING_PATIENCE_S
-    while (showing := browser.ask(WATCH)) < views:
+    while (showing := browser.ask(call("watchViews"))) < views:
         if time.perf_counter() > until:
             raise SettingError(
                 f"{showing} of {views} views show frames after {OPENING_PATIENCE_S:g} s: is the machine very busy?"
@@ -141,7 +141,7 @@ def _await_frames(browser: Chromium, views: int) -> None:
 
 def _tune(kernel: Cells, browser: Chromium, value: str) -> tuple[float, float]:
     """Milliseconds from moving the slider until the setting is in force, and until the page shows it."""
-    begin_ms, shown_ms = browser.ask(tuning(value, TUNING_PATIENCE_S))
+    begin_ms, shown_ms = browser.ask(call("tune", value, TUNING_PATIENCE_S * 1e3))
     told: list[int] = kernel.ask("shown.tunings()")
     force_ms = min((at / 1e3 - begin_ms for at in told if at / 1e3 >= begin_ms - 2), default=TUNING_PATIENCE_S * 1e3)
     return force_ms, shown_ms if shown_ms >= 0 else TUNING_PATIENCE_S * 1e3

@@ -6,7 +6,7 @@ from types import TracebackType
 
 from workbench.lab.bench.looking.chromium import Chromium
 from workbench.lab.bench.looking.notebook_kernel import NotebookKernel
-from workbench.lab.bench.looking.watching import COUNT
+from workbench.lab.bench.looking.watching import call
 
 
 class ServedPlace:
@@ -39,7 +39,7 @@ class ServedPlace:
     def open(self) -> Chromium:
         """Open the page in a browser of its own."""
         self._browser = Chromium(self._program, self.screen)
-        self._browser.open(self.kernel.ask("shown.url"), COUNT)
+        self._browser.open(self.kernel.ask("shown.url"), call("countBytes"))
         return self._browser
 
     def close(self) -> None:

@@ -1,0 +1,132 @@
+"""The views of a job: one table, from which the dashboard's grid, completion, menus, recordings and served pages come.
+
+A view is one module with a `Part`, and one entry here. A view of your own is added by `add_view`:
+
+    add_view(ViewSpec("rates", "Rates", "Records per second of every vertex", "my_views:RatesPart"))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from workbench.errors import SettingError, unknown
+
+Needs = Literal["frames", "job", "stepping"]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSpec:
+    """A view.
+
+    Attributes:
+        name: what ``job.view`` and ``%stream show`` take.
+        title: what stands above it, and in menus.
+        help: what it shows, in one sentence.
+        part: its `Part` as ``"module:Class"``, imported when it is first shown.
+        needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
+            on the stepping driver.
+        wide, medium: how many of twelve columns it takes in the dashboard, from 1160 and from 760 pixels on; all below.
+        in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
+    """
+
+    name: str
+    title: str
+    help: str
+    part: str
+    needs: Needs = "frames"
+    wide: int = 12
+    medium: int = 12
+    in_dashboard: bool = True
+
+    def load(self) -> Any:
+        """The class of its part."""
+        module, _, name = self.part.partition(":")
+        return getattr(import_module(module), name)
+
+
+_HERE = "workbench.dashboard.views"
+VIEWS: dict[str, ViewSpec] = {}
+"""By name, in the order of the dashboard."""
+
+
+def add_view(view: ViewSpec) -> None:
+    """Add a view behind the others.
+
+    Raises:
+        SettingError: the name is taken.
+    """
+    if view.name in VIEWS:
+        raise SettingError(f"there is a view {view.name!r} already: choose another name")
+    VIEWS[view.name] = view
+
+
+def view_named(name: str) -> ViewSpec:
+    """The view of that name.
+
+    Raises:
+        SettingError: there is none; the sentence lists them.
+    """
+    if name not in VIEWS:
+        raise SettingError(unknown("view", name, VIEWS))
+    return VIEWS[name]
+
+
+def dashboard_views(live: bool) -> list[ViewSpec]:
+    """Those in the dashboard of a job that runs by itself, or of one on the stepping driver."""
+    return [view for view in VIEWS.values() if view.in_dashboard and not (live and view.needs == "stepping")]
+
+
+def recorded_views() -> list[ViewSpec]:
+    """Those that a recording has facts for: it holds no records, and nothing can be asked of it."""
+    return [view for view in VIEWS.values() if view.needs == "frames"]
+
+
+for _view in (
+    ViewSpec(
+        "stepper", "Stepper", "A stepping job, record by record, and buttons to go on, back and aside",
+        f"{_HERE}.stepper_part:StepperPart", "stepping",
+    ),
+    ViewSpec(
+        "graph", "Dataflow", "The dataflow graph with rates, load and buffers",
+        f"{_HERE}.graph_part:GraphPart", wide=8,
+    ),
+    ViewSpec(
+        "watermarks", "Watermarks", "The watermark of every channel, what holds event time back, and late records",
+        f"{_HERE}.event_time.watermarks_part:WatermarksPart", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
+        f"{_HERE}.latency_part:LatencyPart", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "buffers", "Buffers", "The buffer pools of every task and the queue of every channel",
+        f"{_HERE}.buffers:BuffersPart", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "checkpoints", "Checkpoints", "The checkpoint in progress, the history, and what each subtask did",
+        f"{_HERE}.checkpoints.checkpoints_part:CheckpointsPart", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "state", "State", "The keyed state of an operator, queried while it runs",
+        f"{_HERE}.state_part:StatePart", "job", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "sink", "Results", "The latest committed rows of a TableSink",
+        f"{_HERE}.sink_part:SinkPart", "job", wide=4, medium=6,
+    ),
+    ViewSpec(
+        "events", "Events", "State changes, failures, recoveries, tunings and failed checkpoints",
+        f"{_HERE}.events:EventsPart", wide=4,
+    ),
+    ViewSpec(
+        "controls", "Controls", "Settings, checkpoints, savepoints and failures of the running job",
+        f"{_HERE}.controls:ControlsPart", "job",
+    ),
+    ViewSpec(
+        "subtasks", "Vertices and subtasks", "Every vertex and every subtask with its figures",
+        f"{_HERE}.subtasks_part:SubtasksPart", in_dashboard=False,
+    ),
+):  # fmt: skip
+    add_view(_view)

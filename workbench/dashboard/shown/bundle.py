@@ -1,0 +1,41 @@
+"""What a notebook shows of an object with views: a fresh set of figures, by comms of its own or as a widget."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
+from workbench.dashboard.page.transport import Line
+
+
+class Shown:
+    """An object that a notebook shows, each time with figures of its own.
+
+    Args:
+        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
+
+    Attributes:
+        without_widgets: the line below the text that takes the place of a widget.
+
+    Raises:
+        SettingError: no such carrier.
+    """
+
+    without_widgets = ""
+
+    def __init__(self, carrier: str | None) -> None:
+        self._carrier = choose(carrier)
+        self._held: list[Any] = []  # what a page talks to must live as long as this
+
+    def _connect(self, comms: Any = None) -> Line:
+        """A line to a page, with a fresh set of figures."""
+        raise NotImplementedError  # abstract
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        if self._carrier == WIDGET:
+            widget = import_module(WIDGETS).WidgetCarrier(self._connect)
+            self._held.append(widget)
+            return widget.render(f"{self!r}\n{self.without_widgets}")
+        data, metadata = self._connect().render()
+        return {**data, "text/plain": repr(self)}, metadata

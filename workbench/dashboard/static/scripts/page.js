@@ -1,0 +1,219 @@
+/** What a page does while it shows a view: writes texts, follows the theme, answers the kernel's pulse. */
+
+import { patchPlot } from "./patched_plots.js"
+import { become, isAimedAt, offer } from "./rows.js"
+
+const SILENT_MS = 6000
+
+const isDark = () => {
+  const { jpThemeLight: light, vscodeThemeKind: kind } = document.body.dataset
+  if (kind !== undefined) return !kind.endsWith("light")
+  return light === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : light === "false"
+}
+
+/**
+ * @param {ParentNode} root
+ * @returns {HTMLElement[]} all elements, those of the shadow trees included
+ */
+const within = (root) =>
+  [...root.querySelectorAll("*")].flatMap((one) =>
+    one.shadowRoot === null ? [/** @type {HTMLElement} */ (one)] : [/** @type {HTMLElement} */ (one), ...within(one.shadowRoot)]
+  )
+
+/**
+ * A plot takes no key, so the tab key does not stop at it; a button beside it gets its role and its name.
+ *
+ * @param {View} plot
+ */
+const nameStops = (plot) => {
+  for (const one of within(/** @type {ShadowRoot} */ (plot.el.shadowRoot))) {
+    if (one.classList.contains("bk-events")) one.tabIndex = -1
+    else if (one.tabIndex === 0 && one.title) {
+      one.setAttribute("role", "button")
+      one.setAttribute("aria-label", one.title)
+    }
+  }
+}
+
+/**
+ * Runs when the document is ready.
+ *
+ * @param {object} args
+ * @param {Model} args.root of the view
+ * @param {Source} args.pulse column `beat` counts frames, `live` is 1 while more are to come
+ * @param {Source} args.echo gets the beat whose frame was painted, and how long painting took
+ * @param {Source} args.seen gets the names of the parts that are on the screen
+ * @param {Source} args.texts the HTML of each piece, in a column of its own
+ * @param {[string, Model, Source | null][]} args.pieces the column, the Div, and what hears of chosen rows
+ * @param {Model[]} args.sliders
+ * @param {[Model, string, string, string][]} args.painted a property of a model, in light and in dark
+ * @param {[string, Model, Model[]][]} args.cards the name of each part, its card, and its plots
+ * @param {number} args.answer_ms the page answers the kernel no more often
+ * @param {{context: Context}} call
+ */
+export const watchPage = (
+  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, answer_ms },
+  { context }
+) => {
+  /** @type {boolean | null} */
+  let dark = null
+  let quiet = false
+  let heard = Date.now()
+  const classes = () => {
+    const css_classes = ["wb-root", ...(dark ? ["wb-dark"] : []), ...(quiet ? ["wb-quiet"] : [])]
+    root.setv({ css_classes }, { sync: false })
+  }
+  const follow = () => {
+    if (isDark() === dark) return
+    dark = isDark()
+    for (const [model, attribute, inLight, inDark] of painted)
+      model.setv({ [attribute]: dark ? inDark : inLight }, { sync: false })
+    classes()
+  }
+
+  // Parts that are not on the screen are not painted, and the kernel is told: it does not send what is new in them.
+  /** @type {Set<string>} */
+  const inSight = new Set()
+  /** @type {string | null} */
+  let told = null
+  const tell = () => {
+    const part = document.hidden ? [] : [...inSight].sort()
+    if (root.document == null || String(part) === told) return
+    told = String(part)
+    for (const [name, , plots] of cards)
+      for (const plot of plots) plot.setv({ hold_render: !part.includes(name) }, { sync: false })
+    seen.data = { part }
+  }
+  /** @type {Map<Element, string>} */
+  const named = new Map()
+  const sight = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const name = /** @type {string} */ (named.get(target))
+        if (isIntersecting) inSight.add(name)
+        else inSight.delete(name)
+      }
+      tell()
+    },
+    { rootMargin: "150px" }
+  )
+
+  /** @type {Set<Model>} */
+  const known = new Set()
+  /** @type {View[]} */
+  const drawn = []
+  const knowNewViews = () => {
+    for (const [name, card, plots] of cards) {
+      for (const model of [card, ...plots]) {
+        const view = known.has(model) ? null : context.index.find_one(model)
+        if (view == null) continue
+        known.add(model)
+        if (model !== card) {
+          patchPlot(view)
+          nameStops(view)
+          drawn.push(view)
+        } else {
+          named.set(view.el, name)
+          sight.observe(view.el)
+        }
+      }
+    }
+  }
+  // A plot that was measured in the moment of a change of the theme, in which the page has no layout, takes itself for
+  // hidden; as its size is the same before and after, nothing tells it that it is not.
+  const uncover = () => {
+    for (const view of drawn) if (!view.is_displayed && view.el.offsetParent !== null) view.after_resize()
+  }
+
+  /** @type {Map<string, View | null>} */
+  const views = new Map()
+  /** @type {Map<string, string>} */
+  const written = new Map()
+  const draft = document.createElement("template")
+  const write = () => {
+    for (const [name, div, choice] of pieces) {
+      const text = texts.get_column(name)[0]
+      if (written.get(name) === text) continue
+      if (!views.has(name)) views.set(name, context.index.find_one(div))
+      const view = views.get(name)
+      if (view?.markup_el == null) {
+        views.delete(name)
+        continue
+      }
+      offer(view.el, choice)
+      if (isAimedAt(view.el)) continue
+      draft.innerHTML = text
+      become(view.markup_el, draft.content)
+      written.set(name, text)
+    }
+  }
+  // Texts are written once a frame and after the plots were painted, so that these find nothing to lay out anew.
+  let due = false
+  const writeSoon = () => {
+    if (due) return
+    due = true
+    queueMicrotask(() =>
+      requestAnimationFrame(() => {
+        due = false
+        write()
+      })
+    )
+  }
+  // The handle is what gets the focus, and BokehJS names only what is around it.
+  const nameHandles = () => {
+    for (const slider of sliders) {
+      const el = context.index.find_one(slider)?.el
+      const handle = el?.shadowRoot?.querySelector(".noUi-handle")
+      handle?.setAttribute("aria-label", el?.getAttribute("aria-label") ?? "")
+    }
+  }
+
+  let answeredAt = -Infinity
+  let paintedMs = 0
+  let frames = 0
+  const listen = () => {
+    heard = Date.now()
+    knowNewViews()
+    uncover()
+    const beat = [...pulse.get_column("beat")]
+    const begin = performance.now()
+    let answered = false
+    const answer = () => {
+      if (answered || root.document == null) return
+      answered = true
+      const end = performance.now()
+      const sync = end - answeredAt >= answer_ms
+      paintedMs += end - begin
+      frames += 1
+      echo.setv({ data: { beat, painting_ms: [paintedMs / frames] } }, { sync })
+      if (sync) [answeredAt, paintedMs, frames] = [end, 0, 0]
+    }
+    queueMicrotask(() => requestAnimationFrame(() => setTimeout(answer, 0)))
+    setTimeout(answer, 500)
+  }
+
+  follow()
+  const theme = new MutationObserver(follow)
+  theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] })
+  document.addEventListener("visibilitychange", tell)
+  pulse.properties.data.change.connect(listen)
+  write()
+  texts.properties.data.change.connect(writeSoon)
+  texts.patching.connect(writeSoon)
+  const timer = setInterval(() => {
+    if (root.document == null) {
+      clearInterval(timer)
+      theme.disconnect()
+      sight.disconnect()
+      document.removeEventListener("visibilitychange", tell)
+      return
+    }
+    const silent = pulse.get_column("live")[0] === 1 && Date.now() - heard > SILENT_MS
+    if (silent !== quiet) {
+      quiet = silent
+      classes()
+    }
+    nameHandles()
+    writeSoon() // what a pointer has kept waiting
+  }, 1000)
+}
