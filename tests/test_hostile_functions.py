@@ -318,7 +318,7 @@ def test_a_stepped_job_fails_likewise_and_the_program_goes_on() -> None:
         job = numbers().sink_to(wb.CallbackSink(hostile)).run("stepped", driver="stepping", restart=wb.no_restart())
         with contextlib.suppress(wb.JobError):
             for _ in range(200):
-                job.step()
+                job.stepper.step()
         assert job.state == "FAILED"
 
 

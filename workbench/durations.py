@@ -22,11 +22,26 @@ _UNITS_US = {
     "ms": 1_000,
     "s": 1_000_000,
     "min": 60_000_000,
-    "m": 60_000_000,
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
-_PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|m|h|d)\s*")
+_NAMES = {
+    "us": ("µs", "microsecond"),
+    "ms": ("millisecond",),
+    "s": ("sec", "second"),
+    "min": ("m", "minute"),
+    "h": ("hr", "hour"),
+    "d": ("day",),
+}
+_WRITTEN_US = {
+    name: _UNITS_US[unit]
+    for unit, names in _NAMES.items()
+    for name in (unit, *names, *(f"{long}s" for long in names if len(long) > 2))
+}
+"""Units as people write them: ``h``, ``hour`` and ``hours``."""
+_PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)\s*")
+Duration = str | timedelta
+"""A duration as people write it; see `parse_duration`."""
 LONGEST_US = 2**61
 """The longest duration, 73,000 years."""
 
@@ -60,8 +75,8 @@ def time_of_timer(us: int) -> int:
     return min(max(us, EARLIEST_TIME), MAX_TIME)
 
 
-def parse_duration(value: str | timedelta, name: str) -> int:
-    """Microseconds in a duration such as ``"50ms"``, ``"5s"``, ``"2h"``, ``"1d"`` or a timedelta.
+def parse_duration(value: Duration, name: str) -> int:
+    """Microseconds in a duration such as ``"50ms"``, ``"90 s"``, ``"1 hour"``, ``"1d"`` or a timedelta.
 
     Args:
         value: the duration; not negative.
@@ -73,6 +88,8 @@ def parse_duration(value: str | timedelta, name: str) -> int:
     Example:
         >>> parse_duration("50ms", "buffer_timeout")
         50000
+        >>> [parse_duration(same, "size") for same in ("1h", "1 hour", "60 minutes", timedelta(hours=1))]
+        [3600000000, 3600000000, 3600000000, 3600000000]
     """
     if isinstance(value, timedelta):
         us = value // timedelta(microseconds=1)
@@ -88,13 +105,14 @@ def parse_duration(value: str | timedelta, name: str) -> int:
     if value.strip() == "0":
         return 0
     match = _PATTERN.fullmatch(value)
-    if match is None:
+    unit_us = None if match is None else _WRITTEN_US.get(match[2])
+    if match is None or unit_us is None:
         if value.strip().startswith("-"):
             raise SettingError(f"{name} is {value!r}: a duration cannot be negative")
         raise SettingError(
             f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'"
         )
-    counted = float(match[1]) * _UNITS_US[match[2]]  # infinite where a float cannot hold so many digits
+    counted = float(match[1]) * unit_us  # infinite where a float cannot hold so many digits
     if counted > LONGEST_US:
         raise SettingError(f"{name} is {value!r}: longer than time can be counted, which ends after 73,000 years")
     return round(counted)

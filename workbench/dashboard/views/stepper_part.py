@@ -4,7 +4,7 @@ to F2-15)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.contract.actions import Answer, button, field, group
@@ -32,21 +32,21 @@ class StepperPart(Part):
         self._picture = easel.texts.piece("Records, barriers and state", css=_CSS)
         self._answer = Answer("steps", easel.texts, easel.errands)
         self._shown: tuple[object, int, str] | None = None
-        job = self._job
         on = [
-            button("◀◀ 10", lambda: self._go(lambda: job().back(10)), "Ten steps back"),
-            button("◀ back", lambda: self._go(lambda: job().back()), "One step back"),
-            button("step ▶", lambda: self._go(lambda: job().step()), "The next step", "primary"),
-            button("10 ▶▶", lambda: self._go(lambda: job().step(10)), "Ten steps"),
-            button("record", lambda: self._go(lambda: job().next_record()), "Until a task takes in a record"),
-            button("buffer", lambda: self._go(lambda: job().next_buffer()), "Until a buffer is taken from a channel"),
-            button("barrier", lambda: self._go(lambda: job().next_barrier()), "Until a checkpoint barrier moves"),
-            button(
-                "watermark", lambda: self._go(lambda: job().next_watermark()), "Until event time advances in a task"
-            ),
-            button("aligned", lambda: self._go(lambda: job().until_aligned()), "Until a task has all its barriers"),
-            button("checkpoint", lambda: self._go(lambda: job().until_checkpoint()), "Until one is complete"),
-            button("window", lambda: self._go(lambda: job().until_window_fires()), "Until a window fires"),
+            button(label, partial(self._step, verb, *words), hint, kind)
+            for label, verb, words, hint, kind in (
+                ("◀◀ 10", "back", (10,), "Ten steps back", "default"),
+                ("◀ back", "back", (), "One step back", "default"),
+                ("step ▶", "step", (), "The next step", "primary"),
+                ("10 ▶▶", "step", (10,), "Ten steps", "default"),
+                ("record", "next_record", (), "Until a task takes in a record", "default"),
+                ("buffer", "next_buffer", (), "Until a buffer is taken from a channel", "default"),
+                ("barrier", "next_barrier", (), "Until a checkpoint barrier moves", "default"),
+                ("watermark", "next_watermark", (), "Until event time advances in a task", "default"),
+                ("aligned", "until_aligned", (), "Until a task has all its barriers", "default"),
+                ("checkpoint", "until_checkpoint", (), "Until one is complete", "default"),
+                ("window", "until_window_fires", (), "Until a window fires", "default"),
+            )
         ]
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
         self._operator = field("Operator whose records are asked", "operator", 90)
@@ -55,7 +55,9 @@ class StepperPart(Part):
             self._condition,
             self._operator,
             button("until", self._until, "Until the operator emits a record for which the condition is true"),
-            button("trigger checkpoint", lambda: self._go(lambda: job().checkpoint()), "Ask for a checkpoint now"),
+            button(
+                "trigger checkpoint", lambda: self._go(lambda: self.easel.job.checkpoint()), "Ask for a checkpoint now"
+            ),
             self._setting,
             button("fork here", self._fork, "Another job that goes on from this step with other settings"),
         ]
@@ -75,13 +77,12 @@ class StepperPart(Part):
             self._shown = shown
             self._draw()
 
-    def _job(self) -> Any:
-        """The job as it is now; the verbs of a stepping job are not among what every view needs."""
-        return self.easel.job
-
     def _draw(self) -> None:
-        view = self._job().scene()
+        view = self.easel.job.stepper.scene()
         self._picture.write(f"<p class='wb-words'>{view.headline()}</p><div class='wb-picture'>{view.svg}</div>")
+
+    def _step(self, verb: str, *words: object) -> None:
+        self._go(lambda: getattr(self.easel.job.stepper, verb)(*words))
 
     def _go(self, verb: Callable[[], object]) -> None:
         """Take steps, and say so when what was waited for did not happen."""
@@ -93,14 +94,13 @@ class StepperPart(Part):
         self._draw()
 
     def _until(self) -> None:
-        condition, operator = self._condition.value, self._operator.value
-        self._go(lambda: self._job().until(condition, operator))
+        self._step("until", self._condition.value, self._operator.value)
 
     def _fork(self) -> None:
         def fork() -> object:
-            other = self._job().fork(**_settings(self._setting.value))
+            other = self.easel.job.stepper.fork(**_settings(self._setting.value))
             self._forked = other.name
-            return other.scene()
+            return other.stepper.scene()
 
         if self._answer.ask(fork, ""):
             name = self._forked

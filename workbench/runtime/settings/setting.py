@@ -1,0 +1,144 @@
+"""One setting as people write it: how it is read, shown, described and offered."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, TypeVar
+
+from workbench.arguments import whole_number
+from workbench.durations import parse_duration
+from workbench.errors import SettingError, unknown
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_PLACE = "**settings: "
+_ENTRY = "__setting__"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An entry of the table of settings.
+
+    Attributes:
+        parse: what a person wrote as the value that the runtime takes; called with it and the setting's name.
+        about: what it does, for help and documentation; its first clause, up to a semicolon, stands for the whole.
+        show: the value as people write it.
+        default: of `Pipeline.run`, as people write it.
+        run: `Pipeline.run` takes it.
+        tunable: a running job takes it.
+        status: it is among what a job tells of itself.
+        words: the values that are words.
+        flag: a short option of ``%%stream``.
+        title: of its control on the dashboard; empty: it has none.
+        steps: the usual values, in order, which the control offers.
+        absent: what the control says where a job has no use for it.
+        name: as people write it.
+    """
+
+    parse: Callable[[Any, str], Any]
+    about: str
+    show: Callable[[Any], Any] = lambda value: value
+    default: Any = None
+    run: bool = True
+    tunable: bool = False
+    status: bool = True
+    words: tuple[str, ...] = ()
+    flag: str = ""
+    title: str = ""
+    steps: tuple[str, ...] = ()
+    absent: str = "does not apply"
+    name: str = ""
+
+    @property
+    def entry(self) -> dict[str, Setting]:
+        """The metadata of a field that people set."""
+        return {_ENTRY: self}
+
+    @property
+    def help(self) -> str:
+        """One line for a list of options."""
+        brief = self.about.partition(";")[0].replace("``", "").replace('"', "").rstrip(".")
+        return brief if self.default in (None, True) else f"{brief} (default {self.default})"
+
+    def scale(self, text: str) -> float:
+        """A value as a number, for comparing: the value without a bound is above all others.
+
+        Raises:
+            SettingError: the setting cannot take this value.
+        """
+        value = self.parse(text, self.name)
+        if isinstance(value, str):
+            return float(self.words.index(value))
+        return float("inf") if value is None else float(value)
+
+
+def entry_of(metadata: Mapping[str, Any]) -> Setting | None:
+    """What `Setting.entry` has put into the metadata of a field; None: people do not set it."""
+    return metadata.get(_ENTRY)
+
+
+def with_settings(settings: Mapping[str, Setting], *, defaults: bool = True) -> Callable[[_F], _F]:
+    """Tell of a function that takes ``**settings`` which these are: in its docstring, where that says ``**settings``,
+    and in its signature.
+
+    Args:
+        settings: by name.
+        defaults: they have those of `Setting.default`; False: what is left out stays as it is.
+    """
+
+    def tell(function: _F) -> _F:
+        before, place, after = (function.__doc__ or "").partition(_PLACE)
+        indent = before[before.rfind("\n") + 1 :]
+        entries = [
+            fill(f"{name}: {each.about}", 120, subsequent_indent=f"{indent}    ") for name, each in settings.items()
+        ]
+        function.__doc__ = before + f"\n{indent}".join(entries) + after[after.find("\n") :] if place else before
+        own = inspect.signature(function)
+        kinds = list(own.parameters.values())
+        named = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=each.default if defaults else inspect.Parameter.empty
+            )
+            for name, each in settings.items()
+        ]
+        function.__signature__ = own.replace(parameters=[*kinds[:-1], *named])  # type: ignore[attr-defined]
+        return function
+
+    return tell
+
+
+def optional_duration(value: object, name: str) -> int | None:
+    """Microseconds, or None for ``"disabled"`` (also None and ``"off"``)."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("disabled", "off", "none")):
+        return None
+    return parse_duration(value, name)  # type: ignore[arg-type]
+
+
+def positive(value: object, name: str) -> int:
+    """A whole number above zero, or text of one.
+
+    Raises:
+        SettingError: it is something else.
+    """
+    if isinstance(value, str):  # of a magic or a control
+        try:
+            value = int(value)
+        except ValueError:
+            raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
+    number = whole_number(value, name, -(2**63))
+    if number < 1:
+        raise SettingError(f"{name} is {value!r}: it must be above zero")
+    return number
+
+
+def one_of(words: tuple[str, ...]) -> Callable[[object, str], str]:
+    """Reads one of these words."""
+
+    def parse(value: object, name: str) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise SettingError(unknown(name, str(value), words))
+        return value
+
+    return parse
