@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# API reference
@@ -46,6 +48,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("RecordError", "SinkError", "JobError", "CheckpointError", "CorruptCheckpointError"),
     ),
 }
+PARTS = {"Job": (("faults", Faults), ("stepper", Stepper))}
+"""Objects that a class is divided into, by the names under which they are reached."""
 SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the arguments of `Job.tune`."}
 """Of values, which have no docstring of their own."""
 
@@ -62,6 +66,8 @@ def _table(names: tuple[str, ...]) -> str:
         rows.append(f"| `wb.{name}` | {SAID.get(name) or first_sentence(value)} |")
         if inspect.isclass(value):
             rows += [f"| &emsp;`.{method}` | {first_sentence(what)} |" for method, what in _methods(value)]
+            for part, kind in PARTS.get(name, ()):
+                rows += [f"| &emsp;`.{part}.{method}` | {first_sentence(what)} |" for method, what in _methods(kind)]
     return "\n".join(rows) + "\n"
 
 

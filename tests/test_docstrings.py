@@ -23,13 +23,15 @@ from docstring_rules import (
 )
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 from workbench.api.pictures.plan_view import PlanView
 from workbench.api.pictures.state_view import StateView
 from workbench.api.pictures.status import Status, Table
 
 ROOT = Path(__file__).parents[1]
 
-GIVEN = (PlanView, StateView, Status, Table, type(wb.col("n")), type(wb.when("n > 0")))
+GIVEN = (Faults, Stepper, PlanView, StateView, Status, Table, type(wb.col("n")), type(wb.when("n > 0")))
 """Classes that nobody imports: people get their instances from public methods."""
 
 MADE_FOR_PEOPLE = {
@@ -87,7 +89,7 @@ WITHOUT_SOURCE = {
     *(
         "job",
         "jobs",
-        "Job.driver",
+        "Stepper.driver",
         "Job.live",
         "Job.name",
         "Job.over",
@@ -103,7 +105,7 @@ WITHOUT_SOURCE = {
 PLAIN_DATA = {"Status", "Table"}
 """What shows data, whatever it is."""
 
-CONCEPTUAL = (wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Pipeline, wb.Job)
+CONCEPTUAL = (wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Pipeline, wb.Job, Faults, Stepper)
 """Classes of which each method stands for an idea; of the others the class does."""
 
 

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 
 ROOT = Path(__file__).parents[1]
-CLASSES = (wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Job, wb.Pipeline)
+CLASSES = (wb.Stream, wb.KeyedStream, wb.WindowedStream, wb.ConnectedStreams, wb.Job, wb.Pipeline, Faults, Stepper)
 AT_HAND = {"wb": wb, "pa": pa, "col": wb.col, "expr": wb.expr}
 """What an example may use without importing it, as in a notebook."""
 
@@ -42,8 +44,8 @@ WITHOUT_EXAMPLE = {
     # shown as a sketch, because it needs what no test has at hand: files, a server
     *("Stream.from_files", "Stream.from_socket", "Stream.hybrid"),
     "Job.dashboard",  # needs a browser
-    # Job.step shows the driver, Job.slow_down stalling and Job.savepoint the rest; seeking needs a history
-    *("Job.driver", "Job.live", "Job.restore", "Job.savepoints", "Job.seek", "Job.stall"),
+    *("Job.live", "Job.restore", "Job.savepoints", "Job.seek"),  # Job.savepoint shows two; seeking needs a history
+    "Job.recorder",  # what it records is shown by `Job.recording`
 }
 
 
@@ -89,11 +91,15 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_every_public_name_has_an_example_or_none_by_design() -> None:
-    job_verbs = {f"Job.{name}" for name in re.findall(r"job\.(\w+)", inspect.getdoc(wb.Job) or "")}
+    shown = {
+        f"{owner.__name__}.{name}"
+        for owner, prefix in ((wb.Job, "job"), (Faults, r"job\.faults"), (Stepper, r"job\.stepper"))
+        for name in re.findall(rf"{prefix}\.(\w+)", inspect.getdoc(owner) or "")
+    }
     lacking = {
         name
         for name, value in public().items()
-        if ">>>" not in (inspect.getdoc(value) or "") and name not in job_verbs  # the verbs are shown together
+        if ">>>" not in (inspect.getdoc(value) or "") and name not in shown  # the verbs are shown together
     }
     assert lacking == WITHOUT_EXAMPLE
 

@@ -95,12 +95,15 @@ class Job:
 
     @property
     def recorder(self) -> Recorder:
-        """The job's flight recorder: its telemetry frames, from which dashboard and report are drawn."""
+        """The job's flight recorder: its telemetry frames, from which dashboard and report are drawn.
+
+        Source: Flink's metrics, by its names.
+        """
         return self._run.recorder
 
     @property
     def faults(self) -> Faults:
-        """Faults to inject: ``job.faults.fail(taskmanager="tm-1")``, ``job.faults.stall("delays")``; see `Faults`.
+        """Faults to inject, such as ``job.faults.stall("delays")``; see `Faults`.
 
         Source: D1, F2-4.
         """

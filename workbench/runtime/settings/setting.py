@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from textwrap import fill
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from textwrap import TextWrapper
 from typing import Any, TypeVar
 
 from workbench.arguments import whole_number
@@ -22,10 +22,10 @@ class Setting:
     """An entry of the table of settings.
 
     Attributes:
-        parse: what a person wrote as the value that the runtime takes; called with it and the setting's name.
         about: what it does, for help and documentation; its first clause, up to a semicolon, stands for the whole.
+        parse: what a person wrote as the value that the runtime takes; called with it and the setting's name.
         show: the value as people write it.
-        default: of `Pipeline.run`, as people write it.
+        default: of `Pipeline.run`, as people write it; ``...``: that of `Settings`.
         run: `Pipeline.run` takes it.
         tunable: a running job takes it.
         status: it is among what a job tells of itself.
@@ -37,12 +37,12 @@ class Setting:
         name: as people write it.
     """
 
-    parse: Callable[[Any, str], Any]
     about: str
+    parse: Callable[[Any, str], Any]
     show: Callable[[Any], Any] = lambda value: value
-    default: Any = None
+    default: Any = ...
     run: bool = True
-    tunable: bool = False
+    tunable: bool = True
     status: bool = True
     words: tuple[str, ...] = ()
     flag: str = ""
@@ -52,15 +52,12 @@ class Setting:
     name: str = ""
 
     @property
-    def entry(self) -> dict[str, Setting]:
-        """The metadata of a field that people set."""
-        return {_ENTRY: self}
-
-    @property
     def help(self) -> str:
         """One line for a list of options."""
         brief = self.about.partition(";")[0].replace("``", "").replace('"', "").rstrip(".")
-        return brief if self.default in (None, True) else f"{brief} (default {self.default})"
+        if self.words:
+            brief += f": {', '.join(self.words)}" if self.words[1:] else f", or {self.words[0]}"
+        return brief if self.default is None or self.default is True else f"{brief} (default {self.default})"
 
     def scale(self, text: str) -> float:
         """A value as a number, for comparing: the value without a bound is above all others.
@@ -74,9 +71,19 @@ class Setting:
         return float("inf") if value is None else float(value)
 
 
-def entry_of(metadata: Mapping[str, Any]) -> Setting | None:
-    """What `Setting.entry` has put into the metadata of a field; None: people do not set it."""
-    return metadata.get(_ENTRY)
+def entry(about: str, parse: Callable[[Any, str], Any], **more: Any) -> dict[str, Setting]:
+    """The metadata of a field of `Settings` that people set; arguments as for `Setting`."""
+    return {_ENTRY: Setting(about, parse, **more)}
+
+
+def entries(kind: type) -> Iterator[tuple[str, Setting]]:
+    """The fields of a class that people set, each with its entry, which has its name and default then."""
+    for field in fields(kind):
+        if (setting := field.metadata.get(_ENTRY)) is not None:
+            default = setting.default
+            if default is ...:
+                default = None if field.default is None else setting.show(field.default)
+            yield field.name, replace(setting, name=field.name.removesuffix("_us"), default=default)
 
 
 def with_settings(settings: Mapping[str, Setting], *, defaults: bool = True) -> Callable[[_F], _F]:
@@ -85,22 +92,19 @@ def with_settings(settings: Mapping[str, Setting], *, defaults: bool = True) -> 
 
     Args:
         settings: by name.
-        defaults: they have those of `Setting.default`; False: what is left out stays as it is.
+        defaults: they have those of `Setting.default`; False: what is left out stays as it is, written ``...``.
     """
 
     def tell(function: _F) -> _F:
         before, place, after = (function.__doc__ or "").partition(_PLACE)
         indent = before[before.rfind("\n") + 1 :]
-        entries = [
-            fill(f"{name}: {each.about}", 120, subsequent_indent=f"{indent}    ") for name, each in settings.items()
-        ]
-        function.__doc__ = before + f"\n{indent}".join(entries) + after[after.find("\n") :] if place else before
+        wrapped = TextWrapper(120, initial_indent=indent, subsequent_indent=f"{indent}    ", break_on_hyphens=False)
+        described = "\n".join(wrapped.fill(f"{name}: {each.about}") for name, each in settings.items())
+        function.__doc__ = before + described.lstrip() + after[after.find("\n") :] if place else before
         own = inspect.signature(function)
         kinds = list(own.parameters.values())
         named = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=each.default if defaults else inspect.Parameter.empty
-            )
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each.default if defaults else ...)
             for name, each in settings.items()
         ]
         function.__signature__ = own.replace(parameters=[*kinds[:-1], *named])  # type: ignore[attr-defined]

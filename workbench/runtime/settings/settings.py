@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
@@ -19,7 +20,7 @@ from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhil
 from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
-from workbench.runtime.settings.setting import Setting, entry_of, one_of, optional_duration, positive
+from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state import KEY_GROUPS_MOST
 
 
@@ -28,11 +29,11 @@ def show_optional_duration(us: int | None) -> str:
     return "disabled" if us is None else format_duration(us)
 
 
-def _above_zero(fix: str, parse: Any = parse_duration) -> Any:
+def _above_zero(fix: str, parse: Callable[[Any, str], int | None]) -> Callable[[Any, str], int | None]:
     """Reads a duration that cannot be zero."""
 
-    def read(value: object, name: str) -> int | None:
-        us: int | None = parse(value, name)
+    def read(value: Any, name: str) -> int | None:
+        us = parse(value, name)
         if us == 0:
             raise SettingError(f"{name} is 0: {fix}")
         return us
@@ -53,10 +54,6 @@ def _tolerable(value: object, name: str) -> int | None:
     return 0 if str(value).strip() == "0" else positive(value, name)
 
 
-def _guarantee(value: object, name: str) -> str | None:
-    return None if value is None else one_of(STRENGTHS)(value, name)
-
-
 def parse_rate(value: object, name: str) -> float | None:
     """Records per second, or None for ``"max"``.
 
@@ -74,11 +71,16 @@ def parse_rate(value: object, name: str) -> float | None:
     return rate
 
 
+_MODES: tuple[str, ...] = get_args(CheckpointMode)
+_count = partial(entry, parse=positive)
+_optional_duration = partial(entry, parse=optional_duration, show=show_optional_duration, words=("disabled",))
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A job's settings; replaced as a whole when something is tuned.
 
-    A field with a `Setting` is what people set, under its name without the unit ``_us``: nothing else names a setting
+    A field with an `entry` is what people set, under its name without the unit ``_us``: nothing else names a setting
     but what acts on it, and the types for editors (`TunableSettings`, `RunSettings`).
 
     Attributes:
@@ -95,171 +97,144 @@ class Settings:
 
     parallelism: int = field(
         default=1,
-        metadata=Setting(
-            positive,
+        metadata=_count(
             "subtasks of each operator; to change it, the job goes on from a checkpoint, see `Job.rescale`.",
-            default=1,
-            tunable=True,
             flag="-p",
             title="Parallelism",
             steps=("1", "2", "3", "4", "6", "8", "12", "16"),
-        ).entry,
+        ),
     )
     max_parallelism: int | None = field(
         default=None,
-        metadata=Setting(
-            _key_groups,
-            "number of key groups: to how many subtasks an operator can be rescaled; at most 32768. None: as many as "
+        metadata=entry(
+            "number of key groups, to how many subtasks an operator can be rescaled; at most 32768. None: as many as "
             "the checkpoint or savepoint has that is restored, or else Flink's default for the operator with the most "
             "subtasks: a power of two that leaves room for half as many again, at least 128. With another number than "
             "it has, a savepoint's keyed state is dealt anew.",
-        ).entry,
+            _key_groups,
+            tunable=False,
+        ),
     )
     buffer_timeout_us: int | None = field(
         default=100_000,
-        metadata=Setting(
-            optional_duration,
+        metadata=_optional_duration(
             'how long a record waits at most for its buffer to fill and to reach the next task, such as ``"50ms"``; '
             '``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.',
-            show_optional_duration,
-            default="100ms",
-            tunable=True,
-            words=("disabled",),
             title="Buffer timeout",
             steps=("0ms", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "disabled"),
-        ).entry,
+        ),
     )
     buffer_size: int = field(
         default=262_144,
-        metadata=Setting(
-            positive,
+        metadata=_count(
             "records in a full buffer, at most; a channel with little traffic has smaller ones.",
-            default=262_144,
-            tunable=True,
             title="Buffer size (records)",
             steps=("1", "10", "100", "1000", "4096", "16384", "65536", "262144"),
-        ).entry,
+        ),
     )
     checkpoint_interval_us: int | None = field(
         default=None,
-        metadata=Setting(
-            _above_zero("write a time such as '5s', or 'disabled' for no checkpoints", optional_duration),
+        metadata=_optional_duration(
             'time between checkpoints, such as ``"5s"``; None or ``"disabled"``: only the final one.',
-            show_optional_duration,
+            parse=_above_zero("write a time such as '5s', or 'disabled' for no checkpoints", optional_duration),
             default="5s",
-            tunable=True,
-            words=("disabled",),
             title="Checkpoint interval",
             steps=("100ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "20s", "30s", "60s", "disabled"),
-        ).entry,
+        ),
     )
     checkpoint_mode: CheckpointMode = field(
         default="exactly-once",
-        metadata=Setting(
-            one_of(get_args(CheckpointMode)),
+        metadata=entry(
             'how checkpoints are taken; ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits '
             'for a barrier, and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: '
             'barriers overtake what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the '
             "sources read nothing while a checkpoint is taken. Savepoints and the last checkpoint of a job are always "
             "aligned.",
-            default="exactly-once",
-            tunable=True,
-            words=get_args(CheckpointMode),
+            one_of(_MODES),
+            words=_MODES,
             title="Checkpoint mode",
-            steps=get_args(CheckpointMode),
-        ).entry,
+            steps=_MODES,
+        ),
     )
     aligned_checkpoint_timeout_us: int | None = field(
         default=None,
-        metadata=Setting(
-            optional_duration,
+        metadata=_optional_duration(
             'an aligned checkpoint that takes longer goes on unaligned, such as ``"2s"``; None or ``"disabled"``: it '
             "never does.",
-            show_optional_duration,
-            tunable=True,
-            words=("disabled",),
             title="Aligned timeout",
             steps=("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
-        ).entry,
+        ),
     )
     checkpoint_timeout_us: int = field(
         default=600_000_000,
-        metadata=Setting(
-            _above_zero("none is that quick, write for example '10min'"),
+        metadata=entry(
             'a checkpoint that takes longer is aborted; such as ``"10min"``.',
-            format_duration,
-            default="10min",
-            tunable=True,
-        ).entry,
+            _above_zero("none is that quick, write for example '10min'", parse_duration),
+            show=format_duration,
+        ),
     )
     min_pause_us: int = field(
         default=0,
-        metadata=Setting(
-            parse_duration,
+        metadata=entry(
             'time between the end of a checkpoint and the next periodic one, such as ``"1s"``; above zero it also '
             "makes them come one at a time.",
-            format_duration,
-            default="0ms",
-            tunable=True,
-        ).entry,
+            parse_duration,
+            show=format_duration,
+        ),
     )
     max_concurrent_checkpoints: int = field(
         default=1,
-        metadata=Setting(
-            positive,
-            "checkpoints that may be in progress at a time; one in the modes unaligned and stop-the-world.",
-            default=1,
-            tunable=True,
-        ).entry,
+        metadata=_count(
+            "checkpoints that may be in progress at a time; one in the modes unaligned and stop-the-world."
+        ),
     )
     tolerable_failed_checkpoints: int | None = field(
         default=None,
-        metadata=Setting(
-            _tolerable,
+        metadata=entry(
             'checkpoints in a row that may fail before the job does; None or ``"any"``: any number.',
-            tunable=True,
+            _tolerable,
             words=("any",),
-        ).entry,
+        ),
     )
-    retained_checkpoints: int = field(
-        default=3, metadata=Setting(positive, "complete checkpoints that are kept.", default=3, tunable=True).entry
-    )
+    retained_checkpoints: int = field(default=3, metadata=_count("complete checkpoints that are kept."))
     restart: RestartStrategy = field(
         default=DEFAULT_STRATEGY,
-        metadata=Setting(
-            lambda value, _: DEFAULT_STRATEGY if value is None else parse_restart(value),
+        metadata=entry(
             "whether and when it starts again after a failure; `fixed_delay`, `exponential_delay`, `failure_rate`, "
-            '`no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three times, after 100 '
-            "ms each, and failures that a person injects do not count.",
-            str,
+            '`no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three times, after '
+            "100 ms each, and failures that a person injects do not count.",
+            lambda value, _: DEFAULT_STRATEGY if value is None else parse_restart(value),
+            show=str,
+            default=None,
+            tunable=False,
             words=STRATEGIES,
-        ).entry,
+        ),
     )
     slots_per_taskmanager: int = field(
         default=SLOTS_PER_TASKMANAGER,
-        metadata=Setting(
-            positive, "slots of one TaskManager, which fail together.", default=SLOTS_PER_TASKMANAGER, status=False
-        ).entry,
+        metadata=_count("slots of one TaskManager, which fail together.", tunable=False, status=False),
     )
     local_aggregation: Worthwhile | None = field(
         default=WORTHWHILE,
-        metadata=Setting(
-            lambda value, name: WORTHWHILE if true_or_false(value, name) else None,
+        metadata=entry(
             "aggregate large batches before they travel to a tumbling window; that is done where it makes them much "
             "smaller, and results are the same. False: every record travels.",
-            default=True,
+            lambda value, name: WORTHWHILE if true_or_false(value, name) else None,
+            show=bool,
+            tunable=False,
             status=False,
-        ).entry,
+        ),
     )
     guarantee: Guarantee | None = field(
         default=None,
-        metadata=Setting(
-            _guarantee,
-            'what must hold end to end, ``"exactly-once"`` or ``"at-least-once"``; a pipeline with a source or sink '
+        metadata=entry(
+            'what must hold end to end; ``"exactly-once"`` or ``"at-least-once"``: a pipeline with a source or sink '
             "that cannot keep it is refused.",
-            words=STRENGTHS,
+            lambda value, name: None if value is None else one_of(STRENGTHS)(value, name),
+            tunable=False,
             status=False,
-        ).entry,
+            words=STRENGTHS,
+        ),
     )
     transit_us: int = 0
     buffer_debloat_target_us: int | None = 15_000
@@ -279,9 +254,7 @@ class Settings:
     def shown(self) -> dict[str, str | int | None]:
         """The settings as people write them; ``slow_down`` and ``stall`` while somebody does that to an operator."""
         shown: dict[str, str | int | None] = {
-            name: each.show(getattr(self, _FIELDS[name]))
-            for name, each in TABLE.items()
-            if name in _FIELDS and each.status
+            name: TABLE[name].show(getattr(self, field)) for name, field in _FIELDS.items() if TABLE[name].status
         }
         if self.slowed:
             shown["slow_down"] = ", ".join(f"{uid}:{format_duration(us)}" for uid, us in self.slowed)
@@ -382,46 +355,38 @@ _ONE_AT_A_TIME = {
 }
 
 
-_FIELDS: Mapping[str, str] = MappingProxyType(
-    {each.name.removesuffix("_us"): each.name for each in fields(Settings) if entry_of(each.metadata) is not None}
-)
+_FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
 """The fields of `Settings` by the names that people write."""
-
-_OF_SOURCES = {
-    "speed": Setting(
-        lambda value, _: parse_speed(value),
-        'seconds of a replayed history per second, ``"600x"``, or ``"max"``, which does not wait; None: as the '
-        "stream says.",
-        tunable=True,
-        words=("max",),
-        title="Replay speed",
-        steps=("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
-        absent="nothing is replayed",
-    ),
-    "rate": Setting(
-        parse_rate,
-        'records per second of each source that reads at a rate, or ``"max"``; of one of several sources: '
-        '``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and '
-        "``clicks.live``.",
-        run=False,
-        tunable=True,
-        words=("max",),
-        title="Source rate (records/s)",
-        steps=("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
-        absent="no source has a rate",
-    ),
-}
 TABLE: Mapping[str, Setting] = MappingProxyType(
     {
-        name: replace(each, name=name)
-        for name, each in (
-            *((each.name.removesuffix("_us"), entry_of(each.metadata)) for each in fields(Settings)),
-            *_OF_SOURCES.items(),
-        )
-        if each is not None
+        **{each.name: each for _, each in entries(Settings)},
+        "speed": Setting(
+            'seconds of a replayed history per second, such as ``"600x"``; ``"max"`` does not wait, None: as the '
+            "stream says.",
+            lambda value, _: parse_speed(value),
+            default=None,
+            words=("max",),
+            title="Replay speed",
+            steps=("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
+            absent="nothing is replayed",
+            name="speed",
+        ),
+        "rate": Setting(
+            'records per second of each source that reads at a rate; ``"max"``: at full speed. Of one of several '
+            'sources: ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and '
+            "``clicks.live``.",
+            parse_rate,
+            default=None,
+            run=False,
+            words=("max",),
+            title="Source rate (records/s)",
+            steps=("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
+            absent="no source has a rate",
+            name="rate",
+        ),
     }
 )
-"""What people can set, by the names that they write."""
+"""What people can set, by the names that they write; speed and rate belong to sources."""
 OF_RUN: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.run})
 """What `Pipeline.run` takes."""
 OF_TUNE: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.tunable})
