@@ -296,7 +296,7 @@ class Job:
     # what is changed while it runs -------------------------------------------------------------------------------
 
     @remembered()
-    @with_settings(OF_TUNE, defaults=False)
+    @with_settings(OF_TUNE, TunableSettings, defaults=False)
     def tune(self, **settings: Unpack[TunableSettings]) -> Status:
         """Change settings of the running job, whose names are in ``wb.SETTINGS``.
 

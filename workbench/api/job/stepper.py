@@ -243,7 +243,7 @@ class Stepper:
             self._run.become(twin._run)
         return self._pictured(True)
 
-    @with_settings(OF_TUNE, defaults=False)
+    @with_settings(OF_TUNE, TunableSettings, defaults=False)
     def fork(self, step: int | None = None, name: str | None = None, **settings: Unpack[TunableSettings]) -> Job:
         """Another job that has done the same up to a step, and goes on from there with other settings.
 

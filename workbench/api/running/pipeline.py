@@ -111,7 +111,7 @@ class Pipeline:
         )
         return PlanView(graph, "pipeline", settings)
 
-    @with_settings(OF_RUN)
+    @with_settings(OF_RUN, RunSettings)
     def run(
         self,
         name: str = "job",

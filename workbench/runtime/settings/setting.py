@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from textwrap import TextWrapper
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from workbench.arguments import whole_number
 from workbench.durations import parse_duration
@@ -86,14 +86,17 @@ def entries(kind: type) -> Iterator[tuple[str, Setting]]:
             yield field.name, replace(setting, name=field.name.removesuffix("_us"), default=default)
 
 
-def with_settings(settings: Mapping[str, Setting], *, defaults: bool = True) -> Callable[[_F], _F]:
+def with_settings(settings: Mapping[str, Setting], types: type, *, defaults: bool = True) -> Callable[[_F], _F]:
     """Tell of a function that takes ``**settings`` which these are: in its docstring, where that says ``**settings``,
     and in its signature.
 
     Args:
         settings: by name.
+        types: what people write for each, a TypedDict.
         defaults: they have those of `Setting.default`; False: what is left out stays as it is, written ``...``.
     """
+
+    hints = get_type_hints(types)
 
     def tell(function: _F) -> _F:
         before, place, after = (function.__doc__ or "").partition(_PLACE)
@@ -104,7 +107,9 @@ def with_settings(settings: Mapping[str, Setting], *, defaults: bool = True) -> 
         own = inspect.signature(function)
         kinds = list(own.parameters.values())
         named = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each.default if defaults else ...)
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=each.default if defaults else ..., annotation=hints[name]
+            )
             for name, each in settings.items()
         ]
         function.__signature__ = own.replace(parameters=[*kinds[:-1], *named])  # type: ignore[attr-defined]
