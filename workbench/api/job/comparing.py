@@ -18,7 +18,7 @@ def compare(left: Job, right: Job) -> Comparison:
     Source: E10, what-if: two versions from one moment.
 
     Args:
-        left, right: the jobs, for example one and its `Job.fork`.
+        left, right: the jobs, for example one and its `Stepper.fork`.
 
     Raises:
         JobError: one of them runs live, or is no job.

@@ -144,7 +144,7 @@ class Pipeline:
             allow_non_restored_state: drop state that no operator of this pipeline takes, instead of refusing it.
             incremental: write what has changed in large tables of state since the latest checkpoint, not all of it;
                 this keeps a second copy of them in memory.
-            driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.step` says so.
+            driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.stepper` takes steps.
             replace: stop a running job of this name first, as `Job.stop` does. What can refuse this run is checked
                 before: the running job goes on then.
             **settings: by name, such as ``buffer_timeout="50ms"``.
