@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from workbench.durations import parse_duration
 from workbench.errors import SettingError
 from workbench.jupyter.completion import VALUES
 from workbench.jupyter.magics import OPTIONS
+from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY
 from workbench.runtime.settings.settings import OF_RUN, OF_TUNE, TABLE, RunSettings, Settings, TunableSettings
 
 OF_THE_START = {
@@ -109,3 +111,20 @@ def test_a_duration_is_read_however_it_is_written() -> None:
     for wrong in ("1 hours ago", "1 fortnight", "hour", "1 ss", "1 mss"):
         with pytest.raises(SettingError, match="write a number with a unit"):
             parse_duration(wrong, "timeout")
+
+
+def test_a_restored_job_has_the_settings_in_force_and_its_own_restart_strategy(tmp_path: Path) -> None:
+    """The strategy of who chose none differs from what it looks like as text: injected failures do not count."""
+    numbers = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=10).sink_to(wb.DiscardSink())
+    job = numbers.run("restored-settings", checkpoint_dir=tmp_path, guarantee="at-least-once", local_aggregation=False)
+    job.tune(buffer_timeout="7 ms", checkpoint_interval=timedelta(minutes=1))
+    before = job._run.master.settings
+    assert (before.buffer_timeout_us, before.checkpoint_interval_us) == (7_000, 60_000_000)
+    job.savepoint("kept")
+    again = job.restore("kept")
+    try:
+        after = again._run.master.settings
+        assert after.restart is DEFAULT_STRATEGY
+        assert replace(after, max_parallelism=None) == before
+    finally:
+        again.cancel()

@@ -34,7 +34,7 @@ from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
-from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.settings import OF_TUNE, Settings
 from workbench.runtime.storage import (
     CheckpointStorage,
     DirectoryStorage,
@@ -251,7 +251,8 @@ class Launch:
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
         """Run the pipeline again with what is in force now."""
         master, values = self._driver.master, self._request.values
-        in_force = {setting: value for setting, value in master.shown().items() if setting in values}
+        changes = OF_TUNE.keys() & values.keys() | {"max_parallelism"}  # all else is as it was asked for
+        in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
         directory = self._resources.directory
         with started_from(self._cell):
             return start_job(
