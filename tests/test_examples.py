@@ -91,10 +91,11 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_every_public_name_has_an_example_or_none_by_design() -> None:
+    docs = "\n".join(inspect.getdoc(owner) or "" for owner in (wb.Job, Faults, Stepper))
     shown = {
         f"{owner.__name__}.{name}"
         for owner, prefix in ((wb.Job, "job"), (Faults, r"job\.faults"), (Stepper, r"job\.stepper"))
-        for name in re.findall(rf"{prefix}\.(\w+)", inspect.getdoc(owner) or "")
+        for name in re.findall(rf"{prefix}\.(\w+)", docs)
     }
     lacking = {
         name
