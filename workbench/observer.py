@@ -14,3 +14,25 @@ class JobObserver:
 
     def on_end(self, time_us: int) -> None:
         """The job has ended for good."""
+
+
+class Observers(JobObserver):
+    """Several, told one after the other."""
+
+    def __init__(self, *observers: JobObserver) -> None:
+        self._observers = observers
+
+    def on_event(self, time_us: int, kind: str, text: str) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_event(time_us, kind, text)
+
+    def on_checkpoint(self, time_us: int, checkpoint_id: int) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_checkpoint(time_us, checkpoint_id)
+
+    def on_end(self, time_us: int) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_end(time_us)

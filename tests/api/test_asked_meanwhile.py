@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.api.job import job_savepoints
+from workbench.api.job import savepointing
 from workbench.api.job.job import Job
+from workbench.api.job.run import Run
+from workbench.runtime.job.master import Master
 
 SECOND = 1_000_000
 
@@ -26,10 +28,10 @@ def run(folder: Path, **options: Any) -> Job:
 @pytest.mark.parametrize("what", ["savepoint", "rescale", "checkpoint"])
 def test_what_is_asked_before_another_coordinator_is_found_is_done_by_that_one(what: str, tmp_path: Path) -> None:
     job = run(tmp_path, driver="stepping")
-    driver = job.driver
+    driver = job.stepper.driver
     assert driver.next_checkpoint()
     old = driver.master
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     assert driver.run_until(lambda: old.state == "RESTARTING")
     assert driver.master is old  # its successor is not there yet
     begun_us = driver.clock.now_us()
@@ -51,24 +53,24 @@ def test_a_savepoint_that_is_interrupted_leaves_no_name_taken(
     posted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = run(tmp_path, driver="stepping")
-    driver = job.driver
-    apply = Job._apply
+    driver = job.stepper.driver
+    apply = Run.apply
 
-    def interrupted(self: Job, action: Callable[[], None]) -> None:
+    def interrupted(self: Run, action: Callable[[Master], None]) -> None:
         if posted:
-            self._master.call(action)
+            self.master.call(lambda: action(self.master))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Job, "_apply", interrupted)
+    monkeypatch.setattr(Run, "apply", interrupted)
     with pytest.raises(KeyboardInterrupt):
         job.savepoint("kept")
-    monkeypatch.setattr(Job, "_apply", apply)
+    monkeypatch.setattr(Run, "apply", apply)
     if posted:  # it is taken all the same
         with pytest.raises(wb.errors.JobError, match="is being taken already"):
             job.savepoint("kept")
         assert driver.run_until(lambda: job.savepoints() == ["kept"])
     else:
-        job.step(50)
+        job.stepper.step(50)
         assert job.savepoints() == []
         assert Path(job.savepoint("kept")).name == "kept"
     job.cancel()
@@ -80,15 +82,15 @@ def test_a_savepoint_that_is_not_deleted_in_time_is_told_of(tmp_path: Path, monk
     for name in ("first", "second"):
         job.savepoint(name)
     written = threading.Event()
-    monkeypatch.setattr(job_savepoints, "DELETE_TIMEOUT_S", 0.1)
-    job._driver.submit(lambda: written.wait(60), lambda result: None)
+    monkeypatch.setattr(savepointing, "DELETE_TIMEOUT_S", 0.1)
+    job._run.driver.submit(lambda: written.wait(60), lambda result: None)
     with pytest.raises(
         wb.errors.JobError, match="the savepoint 'first' is not deleted yet: a checkpoint may still be being"
     ):
         job.delete_savepoint("first")
     assert job.savepoints() == ["first", "second"]
     written.set()
-    monkeypatch.setattr(job_savepoints, "DELETE_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(savepointing, "DELETE_TIMEOUT_S", 60.0)
     job.savepoint("third")
     assert job.savepoints() == ["second", "third"]
     job.cancel()

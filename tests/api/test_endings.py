@@ -39,7 +39,7 @@ def test_who_does_not_wait_goes_on_at_once(end: str) -> None:
     job = pipeline(hold).run("held")
     assert entered.wait(60)
     getattr(job, end)(wait=False)
-    assert not job._driver.ended.is_set()
+    assert not job._run.driver.ended.is_set()
     with pytest.raises(wb.errors.JobError, match=r"the job 'held' is still .*, and ends when it can"):
         getattr(job, end)(timeout="20ms")
     opened.set()
@@ -63,7 +63,7 @@ def test_a_job_may_end_itself(end: str, driver: str) -> None:
 
 def test_a_stepping_job_takes_the_steps_to_its_end() -> None:
     job = pipeline().run("stepped", driver="stepping")
-    job.next_record()
+    job.stepper.next_record()
     job.stop()
     assert job.state == "CANCELED"
     assert job.table("numbers").num_rows > 0  # the last checkpoint has committed them
@@ -76,7 +76,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_stopping(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job._driver, "wait_for", interrupt)
+        patch.setattr(job._run.driver, "wait_for", interrupt)
         with pytest.raises(KeyboardInterrupt):
             job.stop()
     assert job.wait("60s") == "CANCELED"
@@ -84,7 +84,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_stopping(monkeypatch: pytest.
 
 def test_a_job_that_fails_while_it_stops_says_so() -> None:
     job = pipeline().run("fails", driver="stepping", restart=wb.restart.no_restart())
-    job.next_record()
+    job.stepper.next_record()
     job.fail("table[0]")  # in its next step
     with pytest.raises(wb.errors.JobError, match=r"the job 'fails' failed: table\[0\] was failed on purpose"):
         job.stop()

@@ -29,8 +29,8 @@ def read(job: Job, source: str = "table") -> int:
 
 
 def run_for(job: Job, seconds: float) -> None:
-    end_us = job.driver.clock.now_us() + int(seconds * SECOND)
-    job.driver.run_until(lambda: job.driver.clock.now_us() >= end_us)
+    end_us = job.stepper.driver.clock.now_us() + int(seconds * SECOND)
+    job.stepper.driver.run_until(lambda: job.stepper.driver.clock.now_us() >= end_us)
 
 
 def rate_over(job: Job, seconds: float, source: str = "table") -> float:
@@ -58,7 +58,7 @@ def test_a_rate_is_tuned_up_down_and_off() -> None:
 
 def test_a_source_without_a_limit_gets_one_within_a_step() -> None:
     job = stepped(source().sink_to(wb.TableSink("out")), buffer_size=100)
-    job.step(1)
+    job.stepper.step(1)
     job.tune(rate=200)
     assert rate_over(job, 2) == pytest.approx(200, rel=0.05)
 
@@ -68,7 +68,7 @@ def test_a_tuned_rate_outlives_a_failure_and_a_rescaling() -> None:
     job.tune(rate=150)
     run_for(job, 0.5)
     job.fail(task="table[0]")
-    job.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
+    job.stepper.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
     assert rate_over(job, 2) == pytest.approx(150, rel=0.05)
     job.rescale(3)
     assert rate_over(job, 2) == pytest.approx(150, rel=0.05)
@@ -145,7 +145,7 @@ def test_what_a_job_has_no_use_for_is_refused(tmp_path: Any) -> None:
 def test_buffer_size_and_timeout_act_on_the_next_step() -> None:
     job = stepped(source(rate=100.0).rebalance().sink_to(wb.TableSink("out")), buffer_timeout="1s", buffer_size=10)
     run_for(job, 2)
-    execution = job.driver.execution
+    execution = job.stepper.driver.execution
     assert execution is not None
     [channel] = execution.channels
     assert channel.records_sent == 10 * channel.buffers_sent
@@ -239,8 +239,8 @@ def test_a_taskmanager_takes_its_tasks_along() -> None:
     stream = source(1_000).rebalance().filter("n >= 0")
     job = stepped(stream.sink_to(wb.TableSink("out")), parallelism=4, buffer_size=8)
     assert job.graph().slots["tm-1/slot-0"] == ["table[2]", "filter[2]"]
-    job.step(20)
-    job.fail(taskmanager="tm-1")
+    job.stepper.step(20)
+    job.faults.fail(taskmanager="tm-1")
     frame = job.recorder.latest()
     assert frame is not None
     lost = [event.text for event in frame.events if event.text.startswith("tm-1 failed")]
@@ -253,13 +253,13 @@ def test_a_taskmanager_takes_its_tasks_along() -> None:
 def test_what_is_to_fail_must_exist() -> None:
     job = stepped(source().sink_to(wb.TableSink("out")), parallelism=4, slots_per_taskmanager=4)
     with pytest.raises(wb.errors.JobError, match="unknown TaskManager 'tm-1': did you mean 'tm-0'"):
-        job.fail(taskmanager="tm-1")
+        job.faults.fail(taskmanager="tm-1")
     with pytest.raises(wb.errors.JobError, match="unknown task 'table\\[4\\]'"):
         job.fail("table[4]")
     with pytest.raises(wb.errors.JobError, match="say what is to fail"):
-        job.fail()
+        job.faults.fail()
     with pytest.raises(wb.errors.JobError, match="say what is to fail"):
-        job.fail("table[0]", taskmanager="tm-0")
+        job.faults.fail("table[0]", taskmanager="tm-0")
 
 
 # guarantees --------------------------------------------------------------------------------------------------------
@@ -303,8 +303,8 @@ def test_what_is_asked_of_a_job_at_its_very_end_is_not_waited_for() -> None:
     job = source(10).sink_to(wb.TableSink("out")).run("ended")
     assert job.wait("60s") == "FINISHED"
     answered = threading.Event()
-    job._driver.master.call(answered.set)  # too late: its master is gone
-    waiting = threading.Thread(target=job._driver.wait_for, args=(answered, None), daemon=True)
+    job._run.driver.master.call(answered.set)  # too late: its master is gone
+    waiting = threading.Thread(target=job._run.driver.wait_for, args=(answered, None), daemon=True)
     waiting.start()
     waiting.join(60)
     assert not waiting.is_alive()

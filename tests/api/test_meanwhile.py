@@ -41,7 +41,7 @@ def cancel(job: wb.types.Job) -> None:
 
 def pause(job: wb.types.Job) -> None:
     job.pause()
-    assert job._master.paused
+    assert job._run.master.paused
 
 
 def rescale(job: wb.types.Job) -> None:
@@ -52,25 +52,25 @@ def rescale(job: wb.types.Job) -> None:
 def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
     job: wb.types.Job, action: Callable[[wb.types.Job], None]
 ) -> None:
-    old, caller = job._master, threading.current_thread()
+    old, caller = job._run.master, threading.current_thread()
     call = old.call
 
     def late_call(command: Callable[[], None]) -> None:
         if threading.current_thread() is caller and failed:
-            until(lambda: job._master is not old and job.state == "RUNNING")
+            until(lambda: job._run.master is not old and job.state == "RUNNING")
         call(command)
 
     failed = False
     old.call = late_call  # type: ignore[method-assign]
     holds = threading.Event()
-    hand_over = job._hand_over
+    hand_over = job._run.hand_over
 
     def hand_over_later(master: Any) -> None:
         holds.wait(10)
         hand_over(master)
 
-    job._hand_over = hand_over_later  # type: ignore[method-assign]
-    job.fail(coordinator=True)
+    job._run.hand_over = hand_over_later  # type: ignore[method-assign]
+    job.faults.fail(coordinator=True)
     failed = True
     threading.Timer(0.2, holds.set).start()
     action(job)
@@ -78,12 +78,12 @@ def test_what_reaches_a_master_behind_its_end_is_done_by_its_successor(
 
 @pytest.mark.parametrize("what", ["aggregate[0]", "coordinator"])
 def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job: wb.types.Job, what: str) -> None:
-    storage = job._master.storage
+    storage = job._run.master.storage
     complete = storage.complete
 
     def fail_then_complete(place: str, manifest: Any) -> None:
         if what == "coordinator":
-            job.fail(coordinator=True)
+            job.faults.fail(coordinator=True)
         else:
             job.fail(what)
             until(lambda: job.status()["failure"] is not None)
@@ -98,14 +98,14 @@ def test_a_savepoint_that_becomes_complete_behind_a_failure_is_told_at_once(job:
 
 @pytest.mark.parametrize("action", ["stop", "cancel"])
 def test_what_ends_before_the_successor_of_its_coordinator_begins_stays_ended(job: wb.types.Job, action: str) -> None:
-    hand_over = job._hand_over
+    hand_over = job._run.hand_over
 
     def end_before_the_start(master: Any) -> None:
         getattr(job, action)()
         hand_over(master)
 
-    job._hand_over = end_before_the_start  # type: ignore[method-assign]
-    job.fail(coordinator=True)
+    job._run.hand_over = end_before_the_start  # type: ignore[method-assign]
+    job.faults.fail(coordinator=True)
     assert job.wait("10s") == "CANCELED"
     sleep(0.1)
     assert job.state == "CANCELED"

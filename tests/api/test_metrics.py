@@ -48,7 +48,7 @@ def test_every_value_stands_under_its_name() -> None:
 
 
 def test_the_tasks_of_a_job_stand_under_the_names_of_their_metrics(joined: wb.types.Job) -> None:
-    joined.step(50)
+    joined.stepper.step(50)
     told = joined.metrics()
     head, *rows = cells(told._repr_html_())
     column = head.index("inPoolUsage")
@@ -69,12 +69,12 @@ def test_each_input_tells_its_event_time(joined: wb.types.Job) -> None:
     def inputs() -> tuple[int | None, int | None]:
         return told("currentInput1Watermark"), told("currentInput2Watermark")
 
-    assert joined.driver.run_until(lambda: inputs() == (20 * SECOND - 1, 2 * SECOND - 1))
+    assert joined.stepper.driver.run_until(lambda: inputs() == (20 * SECOND - 1, 2 * SECOND - 1))
     assert told("currentInputWatermark") == 2 * SECOND - 1
 
 
 def test_one_input_is_told_once(joined: wb.types.Job) -> None:
-    joined.step(50)
+    joined.stepper.step(50)
     assert [row["task"] for row in joined.metrics() if "currentInput1Watermark" in row] == ["join[0]"]
 
 

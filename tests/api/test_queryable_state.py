@@ -50,15 +50,15 @@ def test_a_key_is_answered_by_its_owner() -> None:
     job = stepped(rolling("origin"))
     state = job.operator_state("aggregate")
     assert (state.size(), state.keys(), state.get("JFK")) == (0, [], None)
-    job.step(120)
+    job.stepper.step(120)
     assert 0 < processed(job) < ROWS
     held = {key["origin"]: state.get(**key) for key in state.keys(9)}
     assert sorted(held) == ["EWR", "JFK", "LGA"]
     assert sum(found["count"] for found in held.values() if found is not None) == processed(job)
     assert state.get("JFK") == state.get(origin="JFK") == held["JFK"]
     assert state.get("SFO") is None
-    job.driver.run_until(lambda: all(task.drained for task in job.driver.execution.sources))  # type: ignore[union-attr]
-    job.driver.run_until(lambda: processed(job) == ROWS)
+    job.stepper.driver.run_until(lambda: all(task.drained for task in job.stepper.driver.execution.sources))  # type: ignore[union-attr]
+    job.stepper.driver.run_until(lambda: processed(job) == ROWS)
     assert state.get("JFK") == {"count": 234, "last": 699}
     assert state.get("LGA") == {"count": 233, "last": 697}
     assert state.size() == 3
@@ -66,19 +66,19 @@ def test_a_key_is_answered_by_its_owner() -> None:
 
 def test_looking_does_not_move_a_job_that_is_stepped() -> None:
     job = stepped(rolling("origin"))
-    job.step(100)
-    moment, before = job.driver.clock.now_us(), job.metrics()
+    job.stepper.step(100)
+    moment, before = job.stepper.driver.clock.now_us(), job.metrics()
     for _ in range(5):
-        job.operator_state("aggregate").get("JFK")
-        job.operator_state("aggregate").keys(1)
-    assert job.driver.clock.now_us() == moment
+        job.state("aggregate").get("JFK")
+        job.state("aggregate").keys(1)
+    assert job.stepper.driver.clock.now_us() == moment
     assert job.metrics() == before
 
 
 def test_keys_are_limited_and_counted_over_all_subtasks() -> None:
     job = stepped(rolling("n"))
-    job.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.operator_state("aggregate")
+    job.stepper.driver.run_until(lambda: processed(job) == ROWS)
+    state = job.state("aggregate")
     assert state.size() == ROWS
     assert len(state.keys(10)) == 10
     assert state.keys(0) == []
@@ -90,8 +90,8 @@ def test_keys_of_every_type_find_their_owner() -> None:
     days = pa.array([date(2013, 1, 1 + n % 5) for n in range(ROWS)])
     names = pa.array([("a", None)[n % 2] for n in range(ROWS)]).dictionary_encode()
     job = stepped(rolling("flag", "day", "name", "n", flag=flags, day=days, name=names))
-    job.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.operator_state("aggregate")
+    job.stepper.driver.run_until(lambda: processed(job) == ROWS)
+    state = job.state("aggregate")
     assert state.get(True, date(2013, 1, 5), "a", 4) == {"count": 1, "last": 4}
     assert state.get(n=5, flag=False, day=date(2013, 1, 1), name=None) == {"count": 1, "last": 5}
     assert state.get("false", "2013-01-01", None, "5") == {"count": 1, "last": 5}  # as text, as a magic gives it
@@ -101,8 +101,8 @@ def test_keys_of_every_type_find_their_owner() -> None:
 def test_windows_tell_what_is_open() -> None:
     windows = source().key_by("origin").window(wb.tumbling("100ms")).aggregate(count=wb.count())
     job = stepped(windows.sink_to(wb.TableSink("out")), parallelism=2)
-    job.driver.run_until(lambda: processed(job) >= 250)
-    state = job.operator_state("aggregate")
+    job.stepper.driver.run_until(lambda: processed(job) >= 250)
+    state = job.state("aggregate")
     fired = Counter(row["window_start"] for row in job.table("out").to_pylist())
     held = [window for key in state.keys(9) for window in (state.get(**key) or {})["windows"]]
     assert sum(window["count"] for window in held) == processed(job) - sum(
@@ -116,16 +116,16 @@ def test_windows_tell_what_is_open() -> None:
 def test_an_aggregate_without_keys_has_one_state() -> None:
     total = source().window(wb.tumbling("10s")).aggregate(count=wb.count())
     job = stepped(total.sink_to(wb.TableSink("out")), parallelism=2)
-    job.driver.run_until(lambda: processed(job) == 240)
-    state = job.operator_state("aggregate")
+    job.stepper.driver.run_until(lambda: processed(job) == 240)
+    state = job.state("aggregate")
     assert state.size() == 1
     assert (state.get() or {})["windows"][0]["count"] == 240
 
 
 def test_state_is_found_again_after_a_rescaling() -> None:
     job = stepped(rolling("n"), parallelism=1)
-    job.step(60)
-    known = job.operator_state("aggregate").size()
+    job.stepper.step(60)
+    known = job.state("aggregate").size()
     assert 0 < known < ROWS
     job.rescale(4)
     state = job.operator_state("aggregate")
@@ -150,7 +150,7 @@ def test_state_is_found_again_after_a_rescaling() -> None:
 def test_a_question_that_makes_no_sense_says_why(ask: Any, message: str) -> None:
     stream = source().filter("n >= 0").key_by("origin").aggregate(count=wb.count())
     job = stepped(stream.sink_to(wb.TableSink("out")))
-    job.step(20)
+    job.stepper.step(20)
     with pytest.raises(wb.errors.JobError, match=message):
         ask(job)
     assert job.state == "RUNNING"
@@ -166,10 +166,10 @@ def test_a_key_of_the_wrong_type_is_refused_with_both() -> None:
 
 def test_nobody_answers_for_a_job_that_does_not_run() -> None:
     job = stepped(rolling("origin"))
-    job.step(50)
-    state = job.operator_state("aggregate")
+    job.stepper.step(50)
+    state = job.state("aggregate")
     job.fail("aggregate[0]")
-    job.driver.run_until(lambda: job.state == "RESTARTING")
+    job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     with pytest.raises(wb.errors.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
         state.get("JFK")
     job.wait()
@@ -226,11 +226,11 @@ def test_the_state_of_a_job_is_still_a_text() -> None:
 
 def test_the_magic_asks_like_its_twin() -> None:
     job = stepped(rolling("n"))
-    job.step(30)
+    job.stepper.step(30)
     assert run_verb(["plan", "asked"]).channels == 9
     run_verb(["set", "parallelism=2"])
     assert run_verb(["plan"]).channels == 4
-    job.driver.run_until(lambda: job.operator_state("aggregate").get(5) is not None)
+    job.stepper.driver.run_until(lambda: job.state("aggregate").get(5) is not None)
     assert run_verb(["state", "asked", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "asked", "aggregate"]) == job.operator_state("aggregate").keys()

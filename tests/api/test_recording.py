@@ -29,7 +29,7 @@ def recording() -> Recording:
     stream = wb.Stream.from_table(table, event_time="t", rate=10.0).with_parallelism(1).key_by("k")
     pipeline = stream.window(wb.tumbling("10s")).aggregate(n=wb.count()).sink_to(wb.TableSink("counts"))
     job = pipeline.run("recorded", driver="stepping", parallelism=2, buffer_size=1, checkpoint_interval="1s")
-    job.step(60)
+    job.stepper.step(60)
     job.tune(buffer_timeout="5ms")
     job.fail("aggregate[1]")
     assert job.wait() == "FINISHED"

@@ -15,7 +15,7 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api.job import job_savepoints
+from workbench.api.job import savepointing
 from workbench.durable.checksum import checksum
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import DirectoryStorage, Manifest, folder_named, folder_of
@@ -229,14 +229,14 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
 
 def test_a_savepoint_that_is_being_taken_is_not_overwritten_by_another_of_its_name(tmp_path: Path) -> None:
     job = sunk(counts(clicks(rate=200))).run("twice", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
-    job.stall("out")
+    job.faults.stall("out")
     with pytest.raises(wb.errors.JobError, match="the savepoint 'here' was not complete within 300ms"):
         job.savepoint("here", timeout="300ms")
     with pytest.raises(
         wb.errors.JobError, match="the savepoint 'here' is being taken already: wait for it, or choose another"
     ):
         job.savepoint("here")
-    job.stall("out", False)
+    job.faults.stall("out", False)
     until(job.savepoints)
     taken = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
     with pytest.raises(wb.errors.JobError, match="the savepoint 'here' exists already"):
@@ -397,19 +397,19 @@ def test_a_job_whose_sink_commits_while_its_savepoint_is_looked_at_goes_on(
     pipeline = stream.sink_to(wb.ParquetSink(tmp_path / "out")) + stream.sink_to(wb.TableSink("shown"))
     job = pipeline.run("looked-at", checkpoint_dir=tmp_path / "c", checkpoint_interval="disabled")
     job.savepoint("early")
-    check = job_savepoints.check_restorable
+    check = savepointing.check_restorable
 
     def check_and_commit(*args: Any) -> None:
         check(*args)
         while not list((tmp_path / "out").glob("part-0000000[2-9]-*.parquet")):  # of a later checkpoint than the first
             job.savepoint(f"later-{len(job.savepoints())}")
 
-    monkeypatch.setattr(job_savepoints, "check_restorable", check_and_commit)
+    monkeypatch.setattr(savepointing, "check_restorable", check_and_commit)
     with pytest.raises(wb.errors.SinkError, match="was committed by checkpoint"):
         job.restore("early")
     assert wb.job("looked-at") is job
     assert job.state == "RUNNING"
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     job.tune(rate="max")
     assert job.wait("60s") == "FINISHED"
     assert sorted(job.table()["n"].to_pylist()) == list(range(ROWS))
@@ -448,10 +448,10 @@ def test_what_was_tuned_is_in_force_after_a_restore(tmp_path: Path) -> None:
     again = job.restore("kept")
     after = again.status()
     assert {name: after[name] for name in tuned} == {name: before[name] for name in tuned}
-    tempo = again._master.sources.tempo()
+    tempo = again._run.master.sources.tempo()
     assert tempo.speeds == {"replay-2x": 2.0, "replay-3x": 3.0}
     assert tempo.rates == {"clicks": 123.4567891, "views": 50}
     again.tune(rate="max", speed="4.56789012x")
-    last = again.restore("kept")._master.sources.tempo()
+    last = again.restore("kept")._run.master.sources.tempo()
     assert set(last.rates.values()) == {None}
     assert set(last.speeds.values()) == {4.56789012}

@@ -88,7 +88,7 @@ def seek_and_rescale(job: wb.types.Job) -> None:
 def seek_and_fail_over(job: wb.types.Job) -> None:
     seek(job)
     job.savepoint("sought")
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_savepoint_behind_a_seek_is_where_was_sought(tmp_path: Path) -> None:
 
 def test_a_seek_during_a_rescaling_holds_behind_it(tmp_path: Path) -> None:
     job = paused_job(tmp_path)
-    sources = job._master.sources
+    sources = job._run.master.sources
     hold = sources.hold
 
     def hold_and_seek(held: bool, *, reading: bool = True) -> None:
@@ -132,8 +132,8 @@ def test_a_seek_among_the_barriers_of_a_checkpoint_is_behind_all_of_them(tmp_pat
         checkpoint_interval="disabled",
         restart=wb.restart.fixed_delay(5, "0s"),
     )
-    driver, master = job.driver, job._master
-    job.step(3)
+    driver, master = job.stepper.driver, job._run.master
+    job.stepper.step(3)
     master.call(master.checkpoint)
     driver.step_master()
     driver.step_task("source[0]")

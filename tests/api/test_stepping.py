@@ -44,14 +44,14 @@ def test_nothing_happens_by_itself(lesson: Job) -> None:
     before = threading.active_count()
     assert lesson.state == "RUNNING"
     assert tasks(lesson)["table[0]"]["numRecordsOut"] == 0
-    time_us = lesson.driver.clock.now_us()
+    time_us = lesson.stepper.driver.clock.now_us()
     lesson.status()
-    assert lesson.driver.clock.now_us() == time_us
+    assert lesson.stepper.driver.clock.now_us() == time_us
     assert threading.active_count() == before
 
 
 def test_one_step_moves_one_record(lesson: Job) -> None:
-    [step] = lesson.step()
+    [step] = lesson.stepper.step()
     assert (step.actor, step.outcome) == ("table[0]", "progressed")
     assert str(step) == "table[0]: progressed"
     assert tasks(lesson)["table[0]"]["numRecordsOut"] == 1
@@ -59,13 +59,13 @@ def test_one_step_moves_one_record(lesson: Job) -> None:
 
 
 def test_next_buffer_stops_at_the_receiver(lesson: Job) -> None:
-    assert lesson.driver.next_buffer()
+    assert lesson.stepper.driver.next_buffer()
     received = {name: row["numRecordsIn"] for name, row in tasks(lesson).items() if "aggregate" in name}
     assert sorted(map(str, received.values())) == ["0", "1"]
 
 
 def test_watermark_moves_task_by_task(lesson: Job) -> None:
-    driver = lesson.driver
+    driver = lesson.stepper.driver
     seen = []
     while driver.next_watermark():
         seen.append([row["currentOutputWatermark"] for row in lesson.metrics()])
@@ -77,8 +77,8 @@ def test_watermark_moves_task_by_task(lesson: Job) -> None:
 
 
 def test_barrier_is_followed_to_its_checkpoint(lesson: Job) -> None:
-    driver = lesson.driver
-    lesson.step(2)
+    driver = lesson.stepper.driver
+    lesson.stepper.step(2)
     lesson.checkpoint()
     assert driver.next_barrier()
     frame = lesson.recorder.latest()
@@ -90,15 +90,15 @@ def test_barrier_is_followed_to_its_checkpoint(lesson: Job) -> None:
 
 
 def test_step_task_takes_the_named_one(lesson: Job) -> None:
-    assert lesson.driver.step_task("aggregate[1]").outcome == "no input"
-    assert lesson.driver.step_task("table[0]").actor == "table[0]"
+    assert lesson.stepper.driver.step_task("aggregate[1]").outcome == "no input"
+    assert lesson.stepper.driver.step_task("table[0]").actor == "table[0]"
     with pytest.raises(JobError, match=r"unknown task 'table\[1\]'"):
-        lesson.driver.step_task("table[1]")
+        lesson.stepper.driver.step_task("table[1]")
 
 
 def test_run_until_gives_up_at_its_limit(lesson: Job) -> None:
-    assert not lesson.driver.run_until(lambda: False, limit=5)
-    assert lesson.driver.run_until(lambda: lesson.state == "FINISHED")
+    assert not lesson.stepper.driver.run_until(lambda: False, limit=5)
+    assert lesson.stepper.driver.run_until(lambda: lesson.state == "FINISHED")
 
 
 def test_waiting_runs_the_job_to_its_end(lesson: Job) -> None:
@@ -106,7 +106,7 @@ def test_waiting_runs_the_job_to_its_end(lesson: Job) -> None:
     rows = lesson.table("counts").select(["key", "window_start", "n"]).to_pylist()
     counted = sorted((row["key"], row["window_start"].second, row["n"]) for row in rows)
     assert counted == [(key, start, 1) for key in "ab" for start in (0, 2, 4)]
-    assert lesson.step(3) == []
+    assert lesson.stepper.step(3) == []
     with pytest.raises(JobError, match="has ended"):
         lesson.checkpoint()
 
@@ -114,15 +114,15 @@ def test_waiting_runs_the_job_to_its_end(lesson: Job) -> None:
 def test_commands_are_in_force_at_once(lesson: Job) -> None:
     assert lesson.tune(buffer_timeout="5ms", checkpoint_interval="disabled")["buffer_timeout"] == "5ms"
     lesson.pause()
-    lesson.driver.run_until(lambda: False, limit=200)
+    lesson.stepper.driver.run_until(lambda: False, limit=200)
     assert lesson.status()["paused"]
-    assert lesson.step() == []  # what was in flight has come through; nothing else can happen
+    assert lesson.stepper.step() == []  # what was in flight has come through; nothing else can happen
     lesson.resume()
     assert lesson.wait() == "FINISHED"
 
 
 def test_a_failed_task_recovers_in_steps(lesson: Job) -> None:
-    driver = lesson.driver
+    driver = lesson.stepper.driver
     lesson.checkpoint()
     assert driver.next_checkpoint()
     lesson.fail("aggregate[1]")
@@ -135,9 +135,9 @@ def test_a_failed_task_recovers_in_steps(lesson: Job) -> None:
 
 def test_a_dead_task_takes_no_steps(lesson: Job) -> None:
     lesson.fail("aggregate[1]")
-    assert lesson.driver.step_task("aggregate[1]").outcome == "failed"
+    assert lesson.stepper.driver.step_task("aggregate[1]").outcome == "failed"
     with pytest.raises(JobError, match="has ended and takes no more steps"):
-        lesson.driver.step_task("aggregate[1]")
+        lesson.stepper.driver.step_task("aggregate[1]")
 
 
 def test_savepoint_is_stepped_to(lesson: Job) -> None:
@@ -152,18 +152,18 @@ def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None
 
 
 def test_a_stopped_job_that_read_the_rest_meanwhile_is_not_finished(lesson: Job) -> None:
-    lesson.step(2)
+    lesson.stepper.step(2)
     lesson.stop(wait=False)
-    assert lesson.driver.next_barrier()
+    assert lesson.stepper.driver.next_barrier()
     for _ in range(20):
-        lesson.driver.step_task("table[0]")
+        lesson.stepper.driver.step_task("table[0]")
     assert lesson.wait() == "CANCELED"
     assert tasks(lesson)["table[0]"]["currentOutputWatermark"] == 2**63 - 1  # it has read everything
 
 
 def test_every_step_is_a_frame(lesson: Job) -> None:
     frames = len(lesson.recorder.frames())
-    lesson.step(4)
+    lesson.stepper.step(4)
     assert len(lesson.recorder.frames()) == frames + 4
 
 
@@ -178,7 +178,7 @@ def test_wait_with_a_timeout_counts_the_clock_of_the_job() -> None:
 def test_a_live_job_cannot_be_stepped() -> None:
     job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("one")).run("one")
     with pytest.raises(JobError, match="runs live and cannot be stepped"):
-        job.step()
+        job.stepper.step()
     assert job.wait("20s") == "FINISHED"
 
 
@@ -191,12 +191,12 @@ def numbers(folder: Path, sink: wb.TableSink | wb.ParquetSink, **start: object) 
 
 
 def savepoint_then_checkpoint(job: Job) -> None:
-    job.step(5)
+    job.stepper.step(5)
     job.savepoint("early")
-    job.step(5)
+    job.stepper.step(5)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
-    job.step(2)  # the sink commits
+    assert job.stepper.driver.next_checkpoint()
+    job.stepper.step(2)  # the sink commits
     job.cancel()
     assert job.wait() == "CANCELED"
 
@@ -248,18 +248,18 @@ def test_who_waits_gets_no_further_in_time_than_asked(lesson: Job) -> None:
     """A record an hour: time jumps from one to the next, and over the end of the waiting."""
     numbers = wb.Stream.from_table(pa.table({"n": range(9)}), rate=1 / 3_600).sink_to(wb.TableSink("hourly"))
     job = numbers.run("hourly", driver="stepping", checkpoint_interval=None, buffer_timeout="0ms")
-    clock = job.driver.clock
+    clock = job.stepper.driver.clock
     begin_us = clock.now_us()
     for seconds in (60, 120):
         with pytest.raises(JobError, match="is still RUNNING after 60s"):
             job.wait("60s")
         assert clock.now_us() - begin_us == seconds * SECOND
-    taken = job.driver.taken
-    job.step(3)
-    job.back(3)  # the same moments again
-    assert job.driver.taken == taken
-    assert job.driver.clock.now_us() - begin_us == 120 * SECOND
+    taken = job.stepper.driver.taken
+    job.stepper.step(3)
+    job.stepper.back(3)  # the same moments again
+    assert job.stepper.driver.taken == taken
+    assert job.stepper.driver.clock.now_us() - begin_us == 120 * SECOND
     with pytest.raises(JobError, match="is still RUNNING after 3h"):
         job.wait("3h")
-    assert job.driver.clock.now_us() - begin_us == (120 + 3 * 3_600) * SECOND
+    assert job.stepper.driver.clock.now_us() - begin_us == (120 + 3 * 3_600) * SECOND
     assert job.wait() == "FINISHED"

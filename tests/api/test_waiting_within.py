@@ -23,11 +23,11 @@ WAITING: dict[str, Callable[[wb.types.Job], object]] = {
     "restore": lambda job: job.restore("within"),
 }
 STEPPING: dict[str, Callable[[wb.types.Job], object]] = {
-    "step": lambda job: job.step(),
-    "one task": lambda job: job.driver.step_task("table[0]"),
-    "next": lambda job: job.next_record(),
-    "back": lambda job: job.back(),
-    "fork": lambda job: job.fork(),
+    "step": lambda job: job.stepper.step(),
+    "one task": lambda job: job.stepper.driver.step_task("table[0]"),
+    "next": lambda job: job.stepper.next_record(),
+    "back": lambda job: job.stepper.back(),
+    "fork": lambda job: job.stepper.fork(),
 }
 GOING_ON: dict[str, Callable[[wb.types.Job], object]] = {
     "checkpoint": lambda job: job.checkpoint(),

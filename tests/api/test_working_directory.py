@@ -114,7 +114,7 @@ def test_who_stands_by_waits_for_the_directory_that_was_meant(
     rows = wb.Stream.from_table(NUMBERS)
     job = rows.sink_to(wb.TableSink("out")).run("waits", checkpoint_dir="checkpoints", standby=True)
     monkeypatch.chdir(elsewhere)
-    assert not job._driver.wait_for(job._driver.ended, 0.5)
+    assert not job._run.driver.wait_for(job._run.driver.ended, 0.5)
     assert job.state == "SUSPENDED"
     held.close()
     assert job.wait("60s") == "FINISHED"

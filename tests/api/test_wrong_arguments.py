@@ -204,12 +204,12 @@ def test_what_handles_a_running_job_takes_counts_and_truth_values_only(tmp_path:
         (lambda: job.tune(buffer_size=1.7), "buffer_size is 1.7: write a whole number"),
         (lambda: job.tune(parallelism=True), "parallelism is True: write a whole number"),
         (lambda: job.rescale(1.5), "parallelism is 1.5: write a whole number"),
-        (lambda: job.stall("discard", "off"), "stalled is 'off': write True or False"),
-        (lambda: job.fail(coordinator="no"), "coordinator is 'no': write True or False"),
+        (lambda: job.faults.stall("discard", "off"), "stalled is 'off': write True or False"),
+        (lambda: job.faults.fail(coordinator="no"), "coordinator is 'no': write True or False"),
         (lambda: job.restore("x", allow_non_restored_state="no"), "allow_non_restored_state is 'no': write True or"),
-        (lambda: job.step(1.5), "count is 1.5: write a whole number"),
-        (lambda: job.back(0.5), "count is 0.5: write a whole number"),
-        (lambda: job.fork(0.5), "step is 0.5: write a whole number"),
+        (lambda: job.stepper.step(1.5), "count is 1.5: write a whole number"),
+        (lambda: job.stepper.back(0.5), "count is 0.5: write a whole number"),
+        (lambda: job.stepper.fork(0.5), "step is 0.5: write a whole number"),
         (lambda: wb.serve(port=1.5), "port is 1.5: write a whole number"),
     ):
         with pytest.raises(wb.errors.SettingError, match=sentence):

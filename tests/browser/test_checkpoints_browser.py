@@ -66,7 +66,7 @@ def tab(card, name):
 
 def test_in_a_report_the_tabs_turn_by_mouse_and_by_key_without_a_kernel(browser, tmp_path):
     job = numbers(40, "turned", driver="stepping", buffer_size=1)
-    job.step(30)
+    job.stepper.step(30)
     job.checkpoint()
     assert job.wait() == "FINISHED"
     page, card = shown(browser, job.report(tmp_path / "run.html").as_uri())
@@ -179,7 +179,7 @@ def test_a_pointer_that_rests_keeps_nothing_waiting_and_rows_stay_what_they_are_
 
 def test_a_docked_view_has_room_for_all_tabs(browser, tmp_path):
     job = numbers(40, "roomy", driver="stepping", buffer_size=1)
-    job.step(30)
+    job.stepper.step(30)
     job.checkpoint()
     job.wait()
     page, card = shown(browser, job.view("checkpoints").save(tmp_path / "view.html").as_uri())

@@ -49,15 +49,15 @@ def job(name):
         answer.wait()
         raise
 wb.job = job"""
-IN_FLIGHT = """channels = job._master.execution.channels
+IN_FLIGHT = """channels = job._run.master.execution.channels
 records = sum(channel.queued_records for channel in channels)
-print(job.driver.taken, records, sum(len(channel.barriers_ahead()) for channel in channels))"""
+print(job.stepper.driver.taken, records, sum(len(channel.barriers_ahead()) for channel in channels))"""
 RECORDED = """%load_ext workbench
 import pathlib, time, pyarrow as pa, workbench as wb
 table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
 sums = wb.Stream.from_table(table, rate=20.0).with_parallelism(1).key_by("k").aggregate(total=wb.sum("n"))
 job = sums.sink_to(wb.DiscardSink()).run("kept", driver="stepping", parallelism=2, buffer_size=1)
-job.step(60)
+job.stepper.step(60)
 job.wait()
 job.recording().dashboard()"""
 LOSE = """([path, what]) => {

@@ -29,7 +29,7 @@ def test_the_slider_of_a_report_goes_both_ways(tmp_path):
     table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
     sums = wb.Stream.from_table(table, rate=20.0).with_parallelism(1).key_by("k").aggregate(total=wb.sum("n"))
     job = sums.sink_to(wb.TableSink("sums")).run("paged", driver="stepping", parallelism=2, buffer_size=1)
-    job.step(60)
+    job.stepper.step(60)
     job.fail("aggregate[0]")
     assert job.wait() == "FINISHED"
     moments = chosen(job.recorder.frames())

@@ -142,15 +142,15 @@ def test_the_same_program_catches_up_with_the_present(past: ReplayLog, paralleli
     live = wb.Stream.from_table(present_of(past, 28, 12), event_time="t", rate=2.0)
     stream = wb.Stream.hybrid(wb.Stream.replay(past, speed="600x"), live)
     job = hours(stream).run("hybrid", driver="stepping", parallelism=parallelism, checkpoint_interval="1s")
-    start = job.driver.clock.now_us()
-    assert job.driver.run_until(lambda: job.table("out").num_rows >= 2)
+    start = job.stepper.driver.clock.now_us()
+    assert job.stepper.driver.run_until(lambda: job.table("out").num_rows >= 2)
     job.fail(next(row["task"] for row in job.metrics()))
     assert job.wait() == "FINISHED"
     # A window from both sides of the seam: 28 and 29 come from the history and from the live source.
     assert counted(job) == [(0, 10, 9), (10, 10, 19), (20, 12, 29), (30, 10, 39)]
     # 29 minutes at 600x are 2.9 seconds, then 12 records at 2 a second: 5.5 more (a subtask whose channels end sooner
     # begins sooner); a restart repeats a part.
-    assert 7 <= (job.driver.clock.now_us() - start) / 1e6 <= 15
+    assert 7 <= (job.stepper.driver.clock.now_us() - start) / 1e6 <= 15
     assert sum(int(str(row["numLateRecordsDropped"])) for row in job.metrics()) == 0
 
 
@@ -158,11 +158,11 @@ def test_the_speed_of_the_history_can_be_tuned(past: ReplayLog) -> None:
     live = wb.Stream.from_table(present_of(past, 30, 10), event_time="t")
     stream = wb.Stream.hybrid(wb.Stream.replay(past, speed="1x"), live)
     job = hours(stream).run("hybrid", driver="stepping", checkpoint_interval=None)
-    job.step(20)
+    job.stepper.step(20)
     job.tune(speed="max")
-    start = job.driver.clock.now_us()
+    start = job.stepper.driver.clock.now_us()
     assert job.wait() == "FINISHED"
-    assert job.driver.clock.now_us() - start < MINUTE
+    assert job.stepper.driver.clock.now_us() - start < MINUTE
     assert counted(job) == [(0, 10, 9), (10, 10, 19), (20, 10, 29), (30, 10, 39)]
 
 

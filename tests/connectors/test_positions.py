@@ -398,7 +398,7 @@ def test_in_a_job_that_is_stepped() -> None:
     pipeline = stream.dead_letters().sink_to(wb.TableSink("bad"))
     job = pipeline.run("stepped-letters", driver="stepping", buffer_size=3)
     while job.state != "FINISHED":
-        job.step()
+        job.stepper.step()
     assert job.table("bad")["position"].to_pylist() == ["table, row 3", "table, row 7"]
 
 

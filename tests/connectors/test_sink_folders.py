@@ -220,7 +220,7 @@ def test_a_stepped_job_gives_its_folder_free_and_leaves_no_file_open(tmp_path: P
         short(tmp_path / "out").run("second")
     assert open_in(tmp_path) == [str(tmp_path / "out" / LOCK)]
     job.cancel()
-    job.driver.run_until(lambda: job.driver.ended.is_set())
+    job.stepper.driver.run_until(lambda: job.stepper.driver.ended.is_set())
     assert job.over
     assert open_in(tmp_path) == []
     with closing_folder(tmp_path / "out"):

@@ -210,7 +210,9 @@ def test_restores_are_counted_and_named(tmp_path):
     assert (frame.metrics["numberOfRestores"], frame.restore) == (0, None)
     for times in (1, 2):
         job.fail("aggregate[1]")
-        assert job.driver.run_until(lambda times=times: job.status()["restarts"] == times and job.state == "RUNNING")
+        assert job.stepper.driver.run_until(
+            lambda times=times: job.status()["restarts"] == times and job.state == "RUNNING"
+        )
         frame = frozen(job, 20)
         restore = frame.restore
         assert frame.metrics["numberOfRestores"] == times
@@ -229,11 +231,11 @@ def test_restores_are_counted_and_named(tmp_path):
 def test_a_savepoint_is_the_latest_even_when_the_history_has_forgotten_it():
     numbers = wb.Stream.from_table(pa.table({"n": range(5_000)})).with_parallelism(1)
     job = numbers.sink_to(wb.TableSink("numbers")).run("forgotten", driver="stepping", buffer_size=1)
-    job.step(3)
+    job.stepper.step(3)
     job.savepoint("old")
     for _ in range(60):
         job.checkpoint()
-        assert job.driver.next_checkpoint()
+        assert job.stepper.driver.next_checkpoint()
     frame = frozen(job, 1)
     assert len(frame.checkpoints) == 50
     assert [(one.id, one.kind) for one in frame.earlier] == [(1, "savepoint")]
@@ -262,9 +264,9 @@ def test_processed_bytes_are_those_of_the_buffers_that_came_between_the_barriers
         if turn % 40 == 0:  # now this task is slow and now that, so barriers come one long after the other
             pace = {name: chance.choice((0.05, 0.3, 1.0)) for name in tasks_of(job)}
         if chance.random() < 0.9:
-            job.driver.step_task(chance.choices(tuple(pace), tuple(pace.values()))[0])
+            job.stepper.driver.step_task(chance.choices(tuple(pace), tuple(pace.values()))[0])
         else:
-            job.driver.step()
+            job.stepper.driver.step()
         frame = job.recorder.latest()
         if job.state != "RUNNING":
             break
@@ -389,7 +391,7 @@ def test_in_a_report_no_row_offers_to_be_chosen_and_every_subtask_is_told(tmp_pa
     table = pa.table({"k": ["a", "b"] * 20, "n": range(40)})
     sums = wb.Stream.from_table(table).key_by("k").aggregate(total=wb.sum("n")).sink_to(wb.TableSink("sums"))
     job = sums.run("told", driver="stepping", parallelism=2, buffer_size=1)
-    job.step(20)
+    job.stepper.step(20)
     job.checkpoint()
     assert job.wait() == "FINISHED"
     html = job.report(tmp_path / "run.html").read_text()

@@ -22,7 +22,7 @@ from waiting import until
 
 from workbench.dashboard.charts.time_chart import spaced
 from workbench.dashboard.contract import steps
-from workbench.dashboard.contract.steps import BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED, nearest, same_value
+from workbench.dashboard.contract.steps import nearest, same_value
 from workbench.dashboard.page import pace, transport
 from workbench.dashboard.shown import display
 from workbench.dashboard.shown.pump import Pump
@@ -32,7 +32,12 @@ from workbench.dashboard.views.buffers import columns
 from workbench.dashboard.views.controls import PAUSE, RESUME
 from workbench.dashboard.views.graph import box_columns
 from workbench.errors import SettingError
+from workbench.runtime.settings.settings import TABLE
 from workbench.telemetry.frames import EventFrame
+
+BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED = (
+    TABLE[name] for name in ("buffer_timeout", "checkpoint_interval", "speed")
+)
 
 
 class Comm:
@@ -112,6 +117,16 @@ def display_of(job, *history, part=None):
     return display.Display(job, view, transport.Line(view.document(), view.script, view.inputs))
 
 
+class Part:
+    """A part of a job: what is asked of it is asked of the job, under its name."""
+
+    def __init__(self, job, name):
+        self._job, self._name = job, name
+
+    def __getattr__(self, verb):
+        return getattr(self._job, f"{self._name}.{verb}")
+
+
 class Job:
     """A job that remembers what it was asked."""
 
@@ -137,6 +152,10 @@ class Job:
 
     def table(self, name):
         return pa.table({"origin": ["JFK", "LGA"], "flights": [3, 4]})
+
+    @property
+    def faults(self):
+        return Part(self, "faults")
 
     def __getattr__(self, verb):
         if verb.startswith("_"):
@@ -441,7 +460,7 @@ def test_buttons_ask_the_job(shown):
     assert shown.job.asked == [
         ("pause", {}),
         ("checkpoint", {}),
-        ("fail", {"task": "late[0]"}),
+        ("faults.fail", {"task": "late[0]"}),
         ("stop", {"wait": False}),
     ]
 
@@ -450,7 +469,7 @@ def test_buttons_ask_the_job(shown):
 def test_the_chosen_task_is_failed(shown):
     shown.page.change(shown.view.parts["controls"].task, "value", "aggregate[1]")
     shown.page.press(control(shown, "Fail task"))
-    assert shown.job.asked == [("fail", {"task": "aggregate[1]"})]
+    assert shown.job.asked == [("faults.fail", {"task": "aggregate[1]"})]
 
 
 def test_a_paused_job_offers_to_resume(shown):

@@ -109,8 +109,8 @@ def test_a_job_that_stands_still_shows_the_rows_of_its_last_step(board):
         page, _, _ = board(job)
         for _ in range(2):
             job.checkpoint()
-            assert job.until_checkpoint()
-            job.step(3)
+            assert job.stepper.until_checkpoint()
+            job.stepper.step(3)
         rows = job.table("numbers").num_rows
         assert rows > 1
         until(lambda: f"<b>{rows}</b> rows" in text(page))

@@ -133,7 +133,7 @@ def test_a_job_that_waits_to_start_again_tells_when_that_is() -> None:
     stream = wb.Stream.from_table(pa.table({"n": [1]})).map(boom).sink_to(wb.TableSink("n"))
     job = stream.run("again", driver="stepping", restart=wb.restart.fixed_delay(2, "30s"))
     while job.state != "RESTARTING":
-        job.step()
+        job.stepper.step()
     frame = job.recorder.latest()
     assert frame is not None
     due = frame.metrics["restartDue"]

@@ -43,18 +43,18 @@ def frozen_job(name, **settings):
     counted = flights.key_by("airport").window(wb.tumbling("1min")).aggregate(n=wb.count(), worst=wb.max("delay"))
     options = {"checkpoint_interval": "30ms", "buffer_timeout": "0ms", "buffer_size": 2, "parallelism": 2, **settings}
     job = counted.rebalance().sink_to(wb.TableSink("delays")).run(name, driver="stepping", **options)
-    job.slow_down("aggregate", "5ms")
+    job.faults.slow_down("aggregate", "5ms")
     return job
 
 
 def frozen(job, steps):
     for _ in range(steps):
-        job.driver.step()
+        job.stepper.driver.step()
     return job.recorder.latest()
 
 
 def tasks_of(job):
-    return {task.name: task for task in job.driver.execution.tasks}
+    return {task.name: task for task in job.stepper.driver.execution.tasks}
 
 
 def queued(channel):
@@ -92,7 +92,7 @@ def test_buffers_are_those_of_the_queues_and_pools():
     most = 0
     for job, frame in moments("buffers"):
         rows = channel_rows(frame)
-        for channel in job.driver.execution.channels:
+        for channel in job.stepper.driver.execution.channels:
             records, held = queued(channel)
             row = rows[f"{channel.source} → {channel.target}"]
             assert (row["received"], row["sent"]) == (min(held, channel.credit), max(0, held - channel.credit))
@@ -135,7 +135,7 @@ def test_the_graph_counts_what_its_operators_counted():
         split = graph_modes.look(frame, "Subtasks")
         assert {box.name for box in split.vertices} == set(tasks)
         drawn = dict(zip(graph.edge_columns(split)["name"], graph.edge_columns(split)["usage"], strict=True))
-        for channel in job.driver.execution.channels:
+        for channel in job.stepper.driver.execution.channels:
             held = queued(channel)[1]
             assert drawn[f"{channel.source} → {channel.target}"].startswith(f"{held}/{channel.credit} ({held * 50} %)")
         edges = dict(zip(graph.edge_columns(frame)["name"], graph.edge_columns(frame)["buffers"], strict=True))
@@ -143,7 +143,7 @@ def test_the_graph_counts_what_its_operators_counted():
             ends = edge.split(" → ")
             of_edge = [
                 channel
-                for channel in job.driver.execution.channels
+                for channel in job.stepper.driver.execution.channels
                 if channel.source.startswith(f"{ends[0]}[") and channel.target.startswith(f"{ends[1]}[")
             ]
             assert edges[edge].startswith(f"{sum(queued(channel)[1] for channel in of_edge)}/")
@@ -151,12 +151,12 @@ def test_the_graph_counts_what_its_operators_counted():
 
 def test_rates_are_differences_of_counts_over_the_last_second():
     job = frozen_job("rates", checkpoint_interval=None)
-    job.slow_down("aggregate", "25ms")
+    job.faults.slow_down("aggregate", "25ms")
     seen = []
     for _ in range(900):
-        job.driver.step()
-        execution = job.driver.execution
-        now = job.driver.clock.now_us()
+        job.stepper.driver.step()
+        execution = job.stepper.driver.execution
+        now = job.stepper.driver.clock.now_us()
         counts = {task.name: task.root.counters.numRecordsIn for task in execution.tasks}
         received = {f"{c.source} → {c.target}": c.records_received for c in execution.channels}
         seen.append((now, counts, received))
@@ -239,7 +239,7 @@ def test_watermarks_are_those_of_the_channels_and_the_chain_ends_at_a_split():
     told = 0
     for job, frame in moments("watermarks"):
         table = {entry.task: entry for entry in watermarks.table(frame)}
-        for task in job.driver.execution.tasks:
+        for task in job.stepper.driver.execution.tasks:
             if not isinstance(task, OperatorTask):
                 continue
             own = [None if item.watermark_us == NO_TIME else item.watermark_us for item in task.gate.channels]
@@ -270,7 +270,7 @@ def test_the_cut_is_where_the_barriers_are(mode):
     job.tune(checkpoint_mode=mode)
     seen = Counter()
     for _ in range(500):
-        job.driver.step()
+        job.stepper.driver.step()
         if job.state != "RUNNING":
             break
         frame = job.recorder.latest()
@@ -279,7 +279,7 @@ def test_the_cut_is_where_the_barriers_are(mode):
         if checkpoint is None:
             assert cuts == {}
             continue
-        record = next(r for r in job._master.coordinator.history if r.checkpoint_id == checkpoint.id)
+        record = next(r for r in job._run.master.coordinator.history if r.checkpoint_id == checkpoint.id)
         items = [
             item for task in tasks_of(job).values() if isinstance(task, OperatorTask) for item in task.gate.channels
         ]
@@ -295,7 +295,7 @@ def test_the_cut_is_where_the_barriers_are(mode):
                 seen["behind"] += total > before
             elif item.blocked:
                 assert (cut.before, cut.behind) == (0, total)
-                assert cut.held_us == job.driver.clock.now_us() - item.blocked_us
+                assert cut.held_us == job.stepper.driver.clock.now_us() - item.blocked_us
                 seen["held"] += 1
             elif channel.target in record.acknowledgements:
                 assert (cut.before, cut.behind) == (0, total)
@@ -318,7 +318,7 @@ def test_checkpoints_are_told_as_the_coordinator_has_them():
         frame = frozen(job, 20)
         if job.state != "RUNNING":
             break
-        records = {record.checkpoint_id: record for record in job._master.coordinator.history}
+        records = {record.checkpoint_id: record for record in job._run.master.coordinator.history}
         done = [record for record in records.values() if record.state == "COMPLETED"]
         drawn = checkpoints.chart_columns(frame)
         assert drawn["id"] == [record.checkpoint_id for record in done][-24:]

@@ -111,7 +111,7 @@ def test_a_fork_is_made_with_settings(hand: Hand, job: Job) -> None:
 
 
 def test_the_view_follows_a_cell_that_steps_the_job(hand: Hand, job: Job) -> None:
-    job.step(3)
+    job.stepper.step(3)
     frame = job.recorder.latest()
     assert frame is not None
     hand.view.update(frame)

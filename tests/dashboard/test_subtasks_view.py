@@ -136,7 +136,7 @@ def test_a_task_that_failed_and_those_that_ended_with_it():
     numbers = wb.Stream.from_table(pa.table({"k": ["a", "b"] * 20}), rate=10.0).with_parallelism(1).key_by("k")
     pipeline = numbers.aggregate(n=wb.count()).sink_to(wb.DiscardSink())
     job = pipeline.run("ended", driver="stepping", parallelism=2, buffer_size=1, restart="none")
-    job.step(20)
+    job.stepper.step(20)
     running = job.recorder.latest()
     assert {one.state for one in running.tasks} == {"RUNNING"}
     assert {one.ended_us for one in running.tasks} == {None}

@@ -188,7 +188,7 @@ def test_a_wide_exchange_gives_each_subtask_its_channels_in_their_order() -> Non
         .sink_to(wb.TableSink("out"))
         .run("wide", parallelism=24, driver="stepping")
     )
-    execution = job._driver.master.execution
+    execution = job._run.driver.master.execution
     assert execution is not None
     tasks = {task.name: task for task in execution.tasks}
     assert len(execution.channels) == 24 * 24

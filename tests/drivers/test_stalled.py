@@ -13,7 +13,8 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.api.job import job_endings, job_handle
+from workbench.api.job import endings
+from workbench.api.job import run as handle
 from workbench.api.job.job import Job
 from workbench.drivers.contract import stalls
 from workbench.drivers.live import live
@@ -50,7 +51,7 @@ def gate() -> Iterator[Gate]:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "CANCELLATION_TIMEOUT_S", 0.3)
     monkeypatch.setattr(stalls, "NOTEWORTHY_US", 100_000)
-    monkeypatch.setattr(job_handle, "APPLY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(handle, "APPLY_TIMEOUT_S", 0.3)
 
 
 def numbers(function: Callable[[Record], Record], rows: int = 100_000) -> wb.types.Pipeline:
@@ -80,7 +81,7 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate, monkeypatch: pytest.Monk
     ):
         with pytest.raises(wb.errors.JobError, match=CALL + r".*; job.cancel\(\) ends the job without waiting for it"):
             question()
-    monkeypatch.setattr(job_endings, "PATIENCE_S", 0.1)  # who waits is told after ten seconds
+    monkeypatch.setattr(endings, "PATIENCE_S", 0.1)  # who waits is told after ten seconds
     with pytest.raises(wb.errors.JobError, match="is still RUNNING, and ends when it can: " + CALL):
         run_verb(["stop", "stalled"])
     assert "'ask'" in job.status()["stalled"]
@@ -93,8 +94,10 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate, monkeypatch: pytest.Monk
 
 def test_who_waits_for_an_operator_that_is_stalled_on_purpose_is_told_how_to_end_it() -> None:
     job = run(numbers(lambda record: record))
-    job.stall("ask")
-    with pytest.raises(wb.errors.JobError, match=r"ask is stalled on purpose, which job.stall\(OPERATOR, False\) ends"):
+    job.faults.stall("ask")
+    with pytest.raises(
+        wb.errors.JobError, match=r"ask is stalled on purpose, which job.faults.stall\(OPERATOR, False\) ends"
+    ):
         job.rescale(2, timeout="300ms")
     job.cancel()
     job.wait("60s")
@@ -195,7 +198,7 @@ def test_a_job_that_waits_for_a_call_to_start_again_can_be_canceled(gate: Gate, 
     assert gate.entered.wait(60)
     place: Any = {"slot": "tm-0/slot-0"} if what == "slot" else {"coordinator": True}
     with pytest.raises(wb.errors.JobError, match=r"is too busy to do this now, and does it as soon as it can: " + CALL):
-        job.fail(**place)
+        job.faults.fail(**place)
     with pytest.raises(wb.errors.JobError, match=r"\(FAILING\) is too busy to do this now"):
         job.tune(buffer_timeout="5ms")
     job.cancel()

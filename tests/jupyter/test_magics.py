@@ -43,6 +43,14 @@ class RecordingJob:
     def over(self) -> bool:
         return self.state in ("FINISHED", "FAILED", "CANCELED")
 
+    @property
+    def faults(self) -> Part:
+        return Part(self, "faults")
+
+    @property
+    def stepper(self) -> Part:
+        return Part(self, "stepper")
+
     def __getattr__(self, verb: str) -> Callable[..., str]:
         if verb.startswith("_"):
             raise AttributeError(verb)
@@ -59,6 +67,17 @@ class RecordingJob:
 
     def __repr__(self) -> str:
         return f"<job {self.name}>"
+
+
+class Part:
+    """A part of a recording job: its verbs are the job's, under its name."""
+
+    def __init__(self, job: RecordingJob, name: str) -> None:
+        self._job = job
+        self._name = name
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._job, f"{self._name}.{verb}")
 
 
 class RecordingPipeline:
@@ -178,16 +197,16 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("savepoint before-fix", ("savepoint", "before-fix")),
         ("savepoint delays before-fix", ("savepoint", "before-fix")),
         ("savepoint delays", ("savepoint", "delays")),
-        ("step", ("step",)),
-        ("step 3", ("step", 3)),
-        ("step delays barrier", ("next_barrier",)),
-        ("step window", ("until_window_fires",)),
-        ("step back", ("back",)),
-        ("step back 4", ("back", 4)),
-        ('step until "total > 5" sum', ("until", "total > 5", "sum")),
+        ("step", ("stepper.step",)),
+        ("step 3", ("stepper.step", 3)),
+        ("step delays barrier", ("stepper.next_barrier",)),
+        ("step window", ("stepper.until_window_fires",)),
+        ("step back", ("stepper.back",)),
+        ("step back 4", ("stepper.back", 4)),
+        ('step until "total > 5" sum', ("stepper.until", "total > 5", "sum")),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
-        ("fail tm-1", ("fail", {"taskmanager": "tm-1"})),
+        ("fail tm-1", ("faults.fail", {"taskmanager": "tm-1"})),
         ("plan", ("graph",)),
         ("late", ("late_records",)),
         ("late delays aggregate", ("late_records", "aggregate")),
@@ -196,7 +215,7 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ('report "my run.html"', ("report", "my run.html")),
         ("late 'delays' \"O'Hare\"", ("late_records", "O'Hare")),
         ("late O'Hare", ("late_records", "O'Hare")),
-        ("step until total='x' sum", ("until", "total='x'", "sum")),
+        ("step until total='x' sum", ("stepper.until", "total='x'", "sum")),
         ("stop delays", ("stop",)),
         ("cancel delays", ("cancel",)),
     ],

@@ -198,7 +198,7 @@ def test_views_are_in_the_database_before_their_window_is_over_and_exact_whateve
     views = np.bincount(CAMPAIGN_OF["campaign"].to_numpy()[events().ads[:25_000][first]], minlength=100)
     seen = np.zeros(100, np.int64)
     while not work.path.exists() or not seen.any():
-        job._driver.wait_for(job._driver.ended, 0.01)
+        job._run.driver.wait_for(job._run.driver.ended, 0.01)
         seen = work.counts()[0] if int(job.status()["checkpoints"]) else seen
     assert (seen <= views).all()
     assert seen.sum() < views.sum()

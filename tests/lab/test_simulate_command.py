@@ -180,19 +180,19 @@ def test_a_replay_stands_right_before_the_violation() -> None:
     scenario, result = first_failure()
     job = replay(scenario)
     assert not job.over
-    job.step()
+    job.stepper.step()
     last = result.story[-1].split(" ")
     assert job.recorder.latest() is not None
-    assert job.driver.actor == last[0]
+    assert job.stepper.driver.actor == last[0]
 
 
 def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
     job = replay(11)
     assert job.state == "RUNNING"
-    assert len(job.step(5)) == 5
-    assert job.driver.run_until(lambda: job.over or job.recorder.frames()[-1].sequence > 100)
+    assert len(job.stepper.step(5)) == 5
+    assert job.stepper.driver.run_until(lambda: job.over or job.recorder.frames()[-1].sequence > 100)
     with pytest.raises(JobError, match="not from a savepoint"):
-        job._rerun("a", False)
+        job._run.rerun("a", False)
 
 
 @pytest.mark.slow
@@ -402,7 +402,7 @@ def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
     path.write_text(CALLED.replace("CONTAINER", "{}"))
     assert main(["simulate", "--pipeline", str(path), "--fault", "kill", "--replay", "3"]) == 0
     call = f"replay(3, pipeline={str(path)!r}, faults=('kill',))"
-    assert f"In Python: job = workbench.lab.{call}; job.step()" in capsys.readouterr().out
+    assert f"In Python: job = workbench.lab.{call}; job.stepper.step()" in capsys.readouterr().out
     job = replay(3, pipeline=str(path), faults=("kill",))
     assert {row["task"].partition("[")[0] for row in job.metrics()} == {"table"}
 

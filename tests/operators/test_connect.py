@@ -267,12 +267,12 @@ def test_every_subtask_has_every_rule_once_after_failures_with_rules_on_their_wa
         "tally", parallelism=3, checkpoint_mode="unaligned", checkpoint_interval="10ms", buffer_timeout="1ms",
         buffer_size=4, restart=wb.restart.fixed_delay(100, "1ms"),
     )  # fmt: skip
-    job.slow_down("judged", "4ms")
+    job.faults.slow_down("judged", "4ms")
     for _ in range(6):
         before = job.status()["checkpoints"]
         until(lambda before=before: job.status()["checkpoints"] >= before + 3)
         job.fail("judged[1]")
-    job.slow_down("judged", "0s")
+    job.faults.slow_down("judged", "0s")
     job.tune(rate="max")  # until here it was too slow to end meanwhile
     assert job.wait("60s") == "FINISHED"
     rows = job.table().to_pylist()
@@ -466,7 +466,7 @@ def test_a_job_keeps_state_for_two_streams(driver):
     if driver == "stepping":
         job = pipeline.run("test", parallelism=2, driver="stepping")
         while not job.over:
-            job.step()
+            job.stepper.step()
     else:
         job = run(pipeline)
     rows = job.table("out").to_pylist()

@@ -413,10 +413,10 @@ def test_a_job_counts_every_record_at_both_ends_of_time(local: bool, tmp_path: P
     totals = windowed.aggregate(n=wb.count(), first=wb.min("t"), last=wb.max("t"))
     settings: dict[str, Any] = {"driver": "stepping", "parallelism": 2, "checkpoint_interval": "1h"}
     job = totals.sink_to(wb.TableSink("out")).run("both", local_aggregation=local, **settings)
-    job.step(40)
+    job.stepper.step(40)
     job.checkpoint()
-    job.driver.next_checkpoint()
-    job.step(10)
+    job.stepper.driver.next_checkpoint()
+    job.stepper.step(10)
     job.fail(task=next(row["task"] for row in job.metrics() if row["task"].startswith("aggregate")))
     assert job.wait("1h") == "FINISHED"
     partials = sum(int(str(row["numRecordsIn"])) for row in job.metrics() if row["task"].startswith("aggregate"))
@@ -786,9 +786,9 @@ def test_windows_at_the_end_of_time_can_be_looked_at() -> None:
         job = pipeline.run("seen", driver="stepping", buffer_size=1, buffer_timeout="0ms", parallelism=1)
         seen = ""
         while EARLY not in seen and not job.over:
-            job.step()
-            assert job.scene() is not None
-            seen = str([job.operator_state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
+            job.stepper.step()
+            assert job.stepper.scene() is not None
+            seen = str([job.state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
         assert EARLY in seen
         assert job.wait("1h") == "FINISHED"
         assert "75039-04-0" in html(Latest(job.table("out").num_rows, job.table("out")), 40)

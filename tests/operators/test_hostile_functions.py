@@ -322,7 +322,7 @@ def test_a_stepped_job_fails_likewise_and_the_program_goes_on() -> None:
         )
         with contextlib.suppress(wb.errors.JobError):
             for _ in range(200):
-                job.step()
+                job.stepper.step()
         assert job.state == "FAILED"
 
 

@@ -380,7 +380,7 @@ def test_a_job_asks_and_loses_nothing_at_its_end(driver, function, behind_an_exc
     job = found.sink_to(wb.TableSink("out")).run("lookup", buffer_size=7, driver=driver, parallelism=2)
     if driver == "stepping":
         while not job.over:
-            job.step()
+            job.stepper.step()
     else:
         job.wait("20s")
     rows = job.table("out").to_pylist()

@@ -174,9 +174,9 @@ def test_a_straggler_corrects_what_was_said_earlier() -> None:
 def test_the_price_of_waiting_is_time() -> None:
     def fires(bound: str) -> int:
         job = windows_of_four(bound)
-        start = job.driver.clock.now_us()
-        assert job.driver.run_until(lambda: metric(job, "numFiredTimers") > 0)
-        passed = job.driver.clock.now_us() - start
+        start = job.stepper.driver.clock.now_us()
+        assert job.stepper.driver.run_until(lambda: metric(job, "numFiredTimers") > 0)
+        passed = job.stepper.driver.clock.now_us() - start
         job.cancel()
         job.wait()
         return round(passed / 100_000)
@@ -195,7 +195,7 @@ def test_a_task_is_as_far_as_its_slowest_channel_and_tells_all_that_follow() -> 
     stream = source([10, 20, 30]).union(source([5, 25, 26]))
     job = run(stream.filter("t > 0").rebalance().filter("t > 1"), parallelism=2)
     told: dict[str, list[int]] = {}
-    while job.driver.next_watermark():
+    while job.stepper.driver.next_watermark():
         frame = job.recorder.latest()
         assert frame is not None
         for task in frame.tasks:
@@ -371,10 +371,10 @@ def test_a_generator_of_ones_own_is_part_of_the_snapshot(source: bool) -> None:
     else:
         stream = wb.Stream.from_table(table).assign_timestamps("t", watermarks=LastRecord)
     job = run(stream, checkpoint_interval="1h")
-    job.step(2)
-    assert job.driver.run_until(lambda: metric(job, "currentOutputWatermark") == 20)
+    job.stepper.step(2)
+    assert job.stepper.driver.run_until(lambda: metric(job, "currentOutputWatermark") == 20)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.fail(next(row["task"] for row in job.metrics()))
     assert job.wait() == "FINISHED"
     assert LastRecord.restored[0] in ({"last": 20}, {"last": 30}, {"last": 40})
@@ -429,8 +429,8 @@ def two_sources(idle_after: str) -> Job:
 
 def test_a_silent_source_holds_nothing_back_and_what_it_says_then_may_be_late() -> None:
     job = two_sources(idle_after="2s")
-    assert job.driver.run_until(lambda: idle_channels(job))
-    assert job.driver.run_until(lambda: metric(job, "numFiredTimers") >= 10)  # while the slow one is silent
+    assert job.stepper.driver.run_until(lambda: idle_channels(job))
+    assert job.stepper.driver.run_until(lambda: metric(job, "numFiredTimers") >= 10)  # while the slow one is silent
     assert job.wait() == "FINISHED"
     assert metric(job, "numLateRecordsDropped") == 1  # its second record, 10, when the quick one is at 590
     waiting = two_sources(idle_after="1min")
@@ -446,7 +446,7 @@ def two_channels(tmp_path: Path) -> Job:
     log = write_log(table, tmp_path / "log", event_time="t", arrival_time="landed", channels=2)
     stream = wb.Stream.replay(log, idle_after="1s").with_parallelism(1)
     job = run(stream.rebalance().filter("t IS NOT NULL"), parallelism=2)
-    assert job.driver.run_until(lambda: metric(job, "numRecordsOut") >= 3)
+    assert job.stepper.driver.run_until(lambda: metric(job, "numRecordsOut") >= 3)
     return job
 
 
@@ -457,7 +457,7 @@ def splits_that_speak(job: Job) -> int:
 
 
 def goes_on_with_both(job: Job) -> None:
-    job.driver.step_task("source[0]")
+    job.stepper.driver.step_task("source[0]")
     assert splits_that_speak(job) == 2
     assert job.wait() == "FINISHED"
 
@@ -465,36 +465,36 @@ def goes_on_with_both(job: Job) -> None:
 def test_a_paused_source_is_not_idle(two_channels: Job) -> None:
     job = two_channels
     job.pause()
-    while job.step():
+    while job.stepper.step():
         pass
-    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
-    job.driver.step_task("source[0]")
+    job.stepper.driver.clock.advance_to(job.stepper.driver.clock.now_us() + 60 * SECOND)
+    job.stepper.driver.step_task("source[0]")
     job.resume()
     goes_on_with_both(job)
 
 
 def test_a_source_under_backpressure_is_not_idle(two_channels: Job) -> None:
     job = two_channels
-    while job.driver.step_task("source[0]").outcome != "no credit":
+    while job.stepper.driver.step_task("source[0]").outcome != "no credit":
         pass
-    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
-    assert job.driver.step_task("source[0]").outcome == "no credit"
+    job.stepper.driver.clock.advance_to(job.stepper.driver.clock.now_us() + 60 * SECOND)
+    assert job.stepper.driver.step_task("source[0]").outcome == "no credit"
     for _ in range(4):
-        job.driver.step_task("filter[0]")
-        job.driver.step_task("filter[1]")
+        job.stepper.driver.step_task("filter[0]")
+        job.stepper.driver.step_task("filter[1]")
     goes_on_with_both(job)
 
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_source_is_not_idle_for_backpressure_during_which_it_had_no_step(two_channels: Job, noticed: bool) -> None:
     job = two_channels
-    source = job.driver.execution.tasks[0]
-    while source.pool.has_room or (noticed and job.driver.step_task("source[0]").outcome != "no credit"):
-        job.driver.step_task("source[0]")
-    job.driver.clock.advance_to(job.driver.clock.now_us() + 60 * SECOND)
+    source = job.stepper.driver.execution.tasks[0]
+    while source.pool.has_room or (noticed and job.stepper.driver.step_task("source[0]").outcome != "no credit"):
+        job.stepper.driver.step_task("source[0]")
+    job.stepper.driver.clock.advance_to(job.stepper.driver.clock.now_us() + 60 * SECOND)
     for _ in range(4):
-        job.driver.step_task("filter[0]")
-        job.driver.step_task("filter[1]")
+        job.stepper.driver.step_task("filter[0]")
+        job.stepper.driver.step_task("filter[1]")
     goes_on_with_both(job)
 
 
@@ -510,7 +510,7 @@ def drifting(**alignment: Any) -> Iterator[tuple[int, int, list[bool]]]:
         fast, slow = (int(str(row["numRecordsOut"])) for row in job.metrics()[:2])
         frame = job.recorder.latest()
         yield fast, slow, [] if frame is None else [channel.idle for channel in frame.channels]
-        if job.step() == []:
+        if job.stepper.step() == []:
             break
     assert job.state == "FINISHED"
     assert len(micros(job, "t")) == 80

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 from workbench.connectors.contract.base import Sink
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
@@ -53,6 +55,8 @@ TITLES = {
     "Errors": "errors",
 }
 """The names under each title, or the group that they are."""
+PARTS = {"Job": (("faults", Faults), ("stepper", Stepper))}
+"""Objects that a class is divided into, by the names under which they are reached."""
 SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the arguments of `Job.tune`."}
 """Of values, which have no docstring of their own."""
 
@@ -95,6 +99,8 @@ def _table(names: list[str]) -> str:
         rows.append(f"| `wb.{name}` | {SAID.get(name) or first_sentence(value)} |")
         if inspect.isclass(value):
             rows += [f"| &emsp;`.{method}` | {first_sentence(what)} |" for method, what in _methods(value)]
+            for part, kind in PARTS.get(name, ()):
+                rows += [f"| &emsp;`.{part}.{method}` | {first_sentence(what)} |" for method, what in _methods(kind)]
     return "\n".join(rows) + "\n"
 
 

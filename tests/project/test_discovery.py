@@ -19,10 +19,6 @@ ROOT = Path(__file__).parents[2]
 TABLE = pa.table({"origin": ["JFK"], "delay": [20]})
 
 
-ATTRIBUTES: dict[type, set[str]] = {wb.types.Job: {"recorder"}}
-"""What is documented as an attribute of its class."""
-
-
 def completions(code: str) -> set[str]:
     """What IPython offers behind `code`; it asks jedi with the live names."""
     names = {"wb": wb, "stream": wb.Stream.from_table(TABLE)}
@@ -76,7 +72,7 @@ def test_a_group_offers_what_is_in_it() -> None:
 def test_nothing_is_offered_that_is_not_documented(code: str, kind: type) -> None:
     offered = {name for name in completions(code) if not name.startswith("_")}
     documented = {name for name, value in members(kind) if inspect.getdoc(value)}
-    assert offered - ATTRIBUTES.get(kind, set()) == documented
+    assert offered == documented
 
 
 def test_a_running_job_completes() -> None:

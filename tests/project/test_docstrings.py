@@ -23,13 +23,15 @@ from docstring_rules import (
 from reference import exported
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 from workbench.api.pictures.plan_view import PlanView
 from workbench.api.pictures.state_view import StateView
 from workbench.api.pictures.status import Status, Table
 
 ROOT = Path(__file__).parents[2]
 
-GIVEN = (PlanView, StateView, Status, Table, type(wb.col("n")), type(wb.when("n > 0")))
+GIVEN = (Faults, Stepper, PlanView, StateView, Status, Table, type(wb.col("n")), type(wb.when("n > 0")))
 """Classes that nobody imports: people get their instances from public methods."""
 
 MADE_FOR_PEOPLE = {
@@ -86,7 +88,7 @@ WITHOUT_SOURCE = {
     *(
         "job",
         "jobs",
-        "Job.driver",
+        "Stepper.driver",
         "Job.live",
         "Job.name",
         "Job.over",
@@ -109,6 +111,8 @@ CONCEPTUAL = (
     wb.types.ConnectedStreams,
     wb.types.Pipeline,
     wb.types.Job,
+    Faults,
+    Stepper,
 )
 """Classes of which each method stands for an idea; of the others the class does."""
 

@@ -16,8 +16,11 @@ from typing import Any
 
 import jedi
 import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
 
 import workbench as wb
+from workbench.runtime.settings.settings import OF_RUN, OF_TUNE
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(sys.executable).parent
@@ -80,6 +83,28 @@ def test_mistakes_are_found(tmp_path: Path) -> None:
     found = "\n".join(complaints(tmp_path, program))
     assert 'cannot be assigned to parameter "sink" of type "Sink"' in found
     assert 'Cannot access attribute "windw"' in found
+
+
+JOB_OF = "job = flights.sink_to(wb.TableSink('flights')).run('flights', parallelism=2)\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("job.tune(bufer_timeout='5ms')", 'No parameter named "bufer_timeout"'),
+        ("job.tune(buffer_timeout=5)", '"Literal[5]" cannot be assigned to parameter "buffer_timeout"'),
+        ("job.tune(slots_per_taskmanager=2)", 'No parameter named "slots_per_taskmanager"'),
+        ("job.stepper.fork(2, bufer_size=1)", 'No parameter named "bufer_size"'),
+        ("flights.run('f', checkpoint_mode='exactly')", 'cannot be assigned to parameter "checkpoint_mode"'),
+        ("job.faults.fail(tasks='late[0]')", 'No parameter named "tasks"'),
+    ],
+)
+def test_wrong_settings_are_found(tmp_path: Path, wrong: str, complaint: str) -> None:
+    right = "job.tune(buffer_timeout='5ms', min_pause=timedelta(seconds=1), speed='max', rate={'t': 'max'})\n"
+    begin = "from datetime import timedelta\n" + BEGIN.replace("from workbench import col\n", "")
+    found = complaints(tmp_path, f"{begin}{JOB_OF}{right}{wrong}\n")
+    assert len(found) == 1
+    assert complaint in found[0]
 
 
 BEGIN = """import pyarrow as pa
@@ -156,6 +181,30 @@ def pyright(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanguageServer
 @pytest.mark.parametrize("place", PLACES)
 def test_pyright_completes(pyright: LanguageServer, place: str) -> None:
     assert pyright.completions(BEGIN + place) >= PLACES[place]
+
+
+@pytest.mark.parametrize(
+    ("place", "settings"),
+    [
+        (JOB_OF + "job.tune(", set(OF_TUNE)),
+        ("flights.run('flights', ", {*OF_RUN, "checkpoint_dir", "resume"}),
+        ("flights.sink_to(wb.TableSink('flights')).run(", {*OF_RUN, "checkpoint_dir", "resume"}),
+        ("wb.job('flights').stepper.", {"step", "next_record", "until", "back", "fork", "scene"}),
+        ("wb.job('flights').faults.", {"fail", "slow_down", "stall"}),
+    ],
+)
+def test_pyright_completes_settings_and_groups(pyright: LanguageServer, place: str, settings: set[str]) -> None:
+    assert pyright.completions(BEGIN + place) >= settings
+
+
+@pytest.mark.parametrize("line", ["pipeline.run('f', ", "job.tune("])
+def test_the_notebook_completes_settings(line: str) -> None:
+    """IPython adds the arguments of the signature that a function has when it runs."""
+    shell = InteractiveShell()
+    shell.user_ns.update(pipeline=wb.types.Pipeline(()), job=wb.types.Job.__new__(wb.types.Job))
+    with provisionalcompleter():
+        found = {completion.text for completion in shell.Completer.completions(f"{line}buffer_", len(line) + 7)}
+    assert found == {"buffer_size=", "buffer_timeout="}
 
 
 class LanguageServer:

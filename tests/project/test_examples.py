@@ -17,6 +17,8 @@ import pytest
 from reference import exported
 
 import workbench as wb
+from workbench.api.job.faults import Faults
+from workbench.api.job.stepper import Stepper
 
 ROOT = Path(__file__).parents[2]
 CLASSES = (
@@ -26,6 +28,8 @@ CLASSES = (
     wb.types.ConnectedStreams,
     wb.types.Job,
     wb.types.Pipeline,
+    Faults,
+    Stepper,
 )
 AT_HAND = {"wb": wb, "pa": pa, "col": wb.col, "expr": wb.expr}
 """What an example may use without importing it, as in a notebook."""
@@ -50,8 +54,8 @@ WITHOUT_EXAMPLE = {
     # shown as a sketch, because it needs what no test has at hand: files, a server
     *("Stream.from_files", "Stream.from_socket", "Stream.hybrid"),
     "Job.dashboard",  # needs a browser
-    # Job.step shows the driver, Job.slow_down stalling and Job.savepoint the rest; seeking needs a history
-    *("Job.driver", "Job.live", "Job.restore", "Job.savepoints", "Job.seek", "Job.stall"),
+    *("Job.live", "Job.restore", "Job.savepoints", "Job.seek"),  # Job.savepoint shows two; seeking needs a history
+    "Job.recorder",  # what it records is shown by `Job.recording`
 }
 
 
@@ -98,11 +102,16 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_every_public_name_has_an_example_or_none_by_design() -> None:
-    job_verbs = {f"Job.{name}" for name in re.findall(r"job\.(\w+)", inspect.getdoc(wb.types.Job) or "")}
+    docs = "\n".join(inspect.getdoc(owner) or "" for owner in (wb.types.Job, Faults, Stepper))
+    shown = {
+        f"{owner.__name__}.{name}"
+        for owner, prefix in ((wb.types.Job, "job"), (Faults, r"job\.faults"), (Stepper, r"job\.stepper"))
+        for name in re.findall(rf"{prefix}\.(\w+)", docs)
+    }
     lacking = {
         name
         for name, value in public().items()
-        if ">>>" not in (inspect.getdoc(value) or "") and name not in job_verbs  # the verbs are shown together
+        if ">>>" not in (inspect.getdoc(value) or "") and name not in shown  # the verbs are shown together
     }
     assert lacking == WITHOUT_EXAMPLE
 

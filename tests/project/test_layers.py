@@ -230,6 +230,30 @@ def cycles(known: Mapping[str, Module]) -> list[list[str]]:
     )
 
 
+def cut_into_files(known: Mapping[str, Module]) -> list[str]:
+    """Classes that one other class alone inherits, from another module, that adds to them and changes nothing of them,
+    while nothing else knows them: parts of that class."""
+    words = {name: set(re.findall(r"\w+", module.source)) for name, module in known.items()}
+    classes = [
+        (name, node) for name, module in known.items() for node in module.tree.body if isinstance(node, ast.ClassDef)
+    ]
+    homes = {node.name: name for name, node in classes}
+    found = []
+    for name, node in classes:
+        for base in [ast.unparse(base).partition("[")[0] for base in node.bases]:
+            home = homes.get(base, name)
+            known_to = {other for other in known if base in words[other]} - {home, name}
+            changed = "super()" in ast.unparse(node) or f"{base}(" in _code(known[home])
+            if home != name and not known_to and not changed:
+                found.append(f"{name}.{node.name} is cut into {home}.{base}")
+    return found
+
+
+def _code(module: Module) -> str:
+    """A module without the heads of its classes."""
+    return re.sub(r"^class \w+", "", module.source, flags=re.MULTILINE)
+
+
 def room(module: Module) -> str:
     """The folder that a module lies in; a module right below ``workbench`` is a room of its own."""
     parent = module.name if module.is_package else module.name.rpartition(".")[0]
@@ -278,6 +302,22 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def package() -> dict[str, Module]:
     return load()
+
+
+def test_no_class_is_cut_into_files() -> None:
+    assert cut_into_files(load()) == []
+
+
+def test_a_class_that_is_cut_into_files_is_found() -> None:
+    cut = {
+        "workbench.api.part": Module("workbench.api.part", "class Part:\n    ...\n"),
+        "workbench.api.whole": Module(
+            "workbench.api.whole", "from workbench.api.part import Part\n\nclass Whole(Part):\n    ...\n"
+        ),
+    }
+    assert cut_into_files(cut) == ["workbench.api.whole.Whole is cut into workbench.api.part.Part"]
+    cut["workbench.api.other"] = Module("workbench.api.other", "from workbench.api.part import Part\n\nPart()\n")
+    assert cut_into_files(cut) == []
 
 
 def test_every_part_has_a_layer(package: dict[str, Module]) -> None:

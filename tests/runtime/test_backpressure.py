@@ -66,16 +66,16 @@ def records_in_flight(execution: Execution) -> int:
 
 def take_one_buffer(job: Job, name: str) -> None:
     """Step a task until it has taken a buffer of records; control elements cost it nothing."""
-    assert job.driver.execution is not None
-    task = job.driver.execution.task(name)
+    assert job.stepper.driver.execution is not None
+    task = job.stepper.driver.execution.task(name)
     assert task is not None
     before = task.root.counters.numRecordsIn
     while task.root.counters.numRecordsIn == before:
-        assert job.driver.step_task(name).outcome == "progressed"
+        assert job.stepper.driver.step_task(name).outcome == "progressed"
 
 
 def test_a_slow_sink_fills_the_pools_and_nothing_more(job: Job, request: pytest.FixtureRequest) -> None:
-    execution = job.driver.execution
+    execution = job.stepper.driver.execution
     assert execution is not None
     sources = [task.name for task in execution.sources]
     sinks = [task.name for task in execution.tasks if not task.outputs]
@@ -86,7 +86,7 @@ def test_a_slow_sink_fills_the_pools_and_nothing_more(job: Job, request: pytest.
     for _ in range(TURNS):
         peak = 0
         for _ in range(SLOWNESS):  # every other task has a step in a millisecond, a sink has one in a second
-            job.driver.clock.advance_to(job.driver.clock.now_us() + 1_000)
+            job.stepper.driver.clock.advance_to(job.stepper.driver.clock.now_us() + 1_000)
             outcomes = {task.name: task.step() for task in quick}
             peak = max(peak, in_flight(execution))
             if not fires:  # what one step has too much waits in the task that made it

@@ -52,8 +52,8 @@ def end(job: Job) -> None:
 
 def drawn(job: Job) -> Scene:
     """What the picture shows now, after a look at whether it is true."""
-    scene = job.scene().scene
-    execution = job.driver.execution
+    scene = job.stepper.scene().scene
+    execution = job.stepper.driver.execution
     if execution is None:
         return scene
     ends = {
@@ -95,27 +95,27 @@ def row(scene: Scene, source: str, target: str) -> str:
 
 
 def test_f2_7_a_checkpoint_holds_the_offset_and_the_sums(one: Job) -> None:
-    assert one.until("total = 9", "sum")
+    assert one.stepper.until("total = 9", "sum")
     scene = drawn(one)
     assert (offsets(scene), sums(scene)) == (["5"], ("6", "9"))
     one.checkpoint()
-    assert one.until_checkpoint()
+    assert one.stepper.until_checkpoint()
     assert drawn(one).completed == 1
 
 
 def test_f2_8_recovery_in_three_steps(one: Job) -> None:
-    assert one.until("total = 9", "sum")
+    assert one.stepper.until("total = 9", "sum")
     one.checkpoint()
-    assert one.until_checkpoint()
-    one.step(4)
+    assert one.stepper.until_checkpoint()
+    one.stepper.step(4)
     before = drawn(one)
     assert int(offsets(before)[0]) > 5
     one.fail("sum[1]")
     # first: the tasks are ended, and begin again
-    assert one.driver.run_until(lambda: one.state == "RESTARTING")
+    assert one.stepper.driver.run_until(lambda: one.state == "RESTARTING")
     assert {task.status for task in drawn(one).tasks} == {"CREATED"}
     # second: their state is that of the checkpoint
-    assert one.driver.run_until(lambda: one.state == "RUNNING")
+    assert one.stepper.driver.run_until(lambda: one.state == "RUNNING")
     reset = drawn(one)
     assert (offsets(reset), sums(reset)) == (["5"], ("6", "9"))
     assert not any(channel.marbles for channel in reset.channels)
@@ -128,26 +128,26 @@ def test_f2_8_recovery_in_three_steps(one: Job) -> None:
 
 def test_f2_9_to_f2_15_a_checkpoint_with_alignment(two: Job) -> None:
     # F2-9: two sources have sent 1 to 4, the sums have taken a part of them
-    two.step(14)
+    two.stepper.step(14)
     scene = drawn(two)
     assert (offsets(scene), sums(scene)) == (["4", "4"], ("8", "2"))
     assert row(scene, "numbers[0]", "sum[1]") == row(scene, "numbers[1]", "sum[1]") == "3"
 
     # F2-10: the checkpoint is triggered, and each source sends its barrier behind what it has sent
     two.checkpoint()
-    assert two.next_barrier()
+    assert two.stepper.next_barrier()
     scene = drawn(two)
     assert row(scene, "numbers[0]", "sum[0]") == "|1"
     assert row(scene, "numbers[0]", "sum[1]") == "3 |1 5"
     assert row(scene, "numbers[1]", "sum[0]") == "4"
     assert [scene.task(f"numbers[{index}]").snapshot for index in (0, 1)] == [1, 0]
-    assert two.next_barrier()
+    assert two.stepper.next_barrier()
     scene = drawn(two)
     assert row(scene, "numbers[1]", "sum[0]") == "4 |1"
     assert row(scene, "numbers[1]", "sum[1]") == "3 |1 5"
 
     # F2-11: the first barrier is at a sum: its channel is held back, and the 6 behind it waits
-    assert two.next_barrier()
+    assert two.stepper.next_barrier()
     scene = drawn(two)
     assert scene.channel("numbers[0]", "sum[0]").blocked
     assert row(scene, "numbers[0]", "sum[0]") == "6"
@@ -156,22 +156,22 @@ def test_f2_9_to_f2_15_a_checkpoint_with_alignment(two: Job) -> None:
     assert scene.task("sum[0]").snapshot == 0
 
     # F2-12 and F2-13: the second barrier has come: snapshot, and the channels are let go
-    assert two.until_aligned()
+    assert two.stepper.until_aligned()
     scene = drawn(two)
     assert scene.task("sum[0]").snapshot == 1
     assert sums(scene)[0] == "12"  # 2 + 2 + 4 + 4: nothing from behind the barriers
     assert not scene.channel("numbers[0]", "sum[0]").blocked
 
     # F2-14: what had been held back is processed, while the other sum still aligns
-    assert two.until("total = 18", "sum")
+    assert two.stepper.until("total = 18", "sum")
     assert row(drawn(two), "numbers[0]", "sum[0]") == "8"  # the 6 has been taken
     assert drawn(two).task("sum[1]").snapshot == 0
-    assert two.until_aligned()
+    assert two.stepper.until_aligned()
     assert drawn(two).task("sum[1]").snapshot == 1
 
     # F2-15: all have acknowledged
     assert drawn(two).completed == 0
-    assert two.until_checkpoint()
+    assert two.stepper.until_checkpoint()
     assert drawn(two).completed == 1
     assert two.wait() == "FINISHED"
     assert sums_committed(two) == {"even": 40, "odd": 32}
@@ -186,18 +186,18 @@ def sums_committed(job: Job) -> dict[str, int]:
 
 
 def test_the_words_tell_what_the_last_step_did(two: Job) -> None:
-    two.step(3)
+    two.stepper.step(3)
     assert drawn(two).words == "sum[1] took record n=1, parity=odd from numbers[0]."
-    two.step(1)
+    two.stepper.step(1)
     assert drawn(two).words == "numbers[0] sent record n=2, parity=even to sum[0]."
 
 
 def test_the_picture_holds_every_marble_and_marks_what_is_held_back(two: Job) -> None:
-    two.step(14)
+    two.stepper.step(14)
     two.checkpoint()
     while not any(channel.blocked for channel in drawn(two).channels):
-        assert two.next_barrier()
-    svg, scene = two.scene().svg, drawn(two)
+        assert two.stepper.next_barrier()
+    svg, scene = two.stepper.scene().svg, drawn(two)
     records = [marble for channel in scene.channels for marble in channel.marbles if marble.kind == "record"]
     assert svg.count("<circle r='12'") == len(records) > 0
     assert svg.count("‖ held back") == sum(channel.blocked for channel in scene.channels) == 1
@@ -211,8 +211,8 @@ def test_hostile_data_are_text_in_the_picture() -> None:
     counts = wb.Stream.from_table(table).with_parallelism(1).key_by("k").aggregate(n=wb.count())
     job = counts.sink_to(wb.TableSink("t")).run("hostile", driver="stepping", buffer_size=1, buffer_timeout="0ms")
     for _ in range(12):
-        job.step()
-        html = job.scene()._repr_html_()
+        job.stepper.step()
+        html = job.stepper.scene()._repr_html_()
         assert "<img" not in html
         assert len(html) < 30_000
     job.cancel()

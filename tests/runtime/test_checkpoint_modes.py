@@ -55,11 +55,11 @@ def part(job: Job, task: str) -> SubtaskCheckpointFrame:
 @pytest.mark.parametrize("moment", [3, 12, 40, 90])
 def test_a_failure_counts_nothing_twice(mode: Any, moment: int) -> None:
     job = stepped(two_numbers(), checkpoint_mode=mode)
-    job.step(moment)
+    job.stepper.step(moment)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert last(job).mode == mode
-    job.step(7)
+    job.stepper.step(7)
     job.fail(tasks(job)[-1])
     assert job.wait() == "FINISHED"
     assert job.status()["restarts"] == 1
@@ -70,17 +70,17 @@ def test_a_failure_counts_nothing_twice(mode: Any, moment: int) -> None:
 @pytest.mark.slow
 def test_at_least_once_counts_twice_what_came_too_early_and_says_how_much() -> None:
     job = stepped(two_numbers(), checkpoint_mode="at-least-once")
-    step = job.driver.step_task
+    step = job.stepper.driver.step_task
     job.checkpoint()
     for _ in range(3):
         step("table[0]")  # the barrier, 1, 2 and 3
     while received(job, "union[0]") < 3:
         step("union[0]")  # takes them all: nothing is held back for the other source
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert part(job, "union").early_records == 3
     before = job.audit()
     job.fail("union[0]")
-    assert job.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
+    assert job.stepper.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
     assert (before, [(row["task"], row["records"]) for row in job.audit()]) == ([], [("union[0]", 3)])
     assert job.wait() == "FINISHED"
     # They had gone on to the sums before the barrier did, so they are in those of the checkpoint; and they came again,
@@ -90,18 +90,18 @@ def test_at_least_once_counts_twice_what_came_too_early_and_says_how_much() -> N
 
 def test_what_goes_back_to_one_checkpoint_several_times_is_counted_twice_and_not_thrice() -> None:
     job = stepped(two_numbers(), checkpoint_mode="at-least-once")
-    step = job.driver.step_task
+    step = job.stepper.driver.step_task
     job.checkpoint()
     for _ in range(3):
         step("table[0]")
     while received(job, "union[0]") < 3:
         step("union[0]")
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     for _ in range(3):
         job.fail("union[0]")
-        assert job.driver.run_until(lambda: job.state == "RESTARTING")
-        assert job.driver.run_until(lambda: job.state == "RUNNING")
-        job.step(20)
+        assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
+        assert job.stepper.driver.run_until(lambda: job.state == "RUNNING")
+        job.stepper.step(20)
     assert job.status()["restarts"] == 3
     assert job.wait() == "FINISHED"
     assert totals(job) == {0: TOTALS[0] + 2, 1: TOTALS[1] + 1 + 3}  # 1, 2 and 3 again, once
@@ -116,7 +116,7 @@ def test_at_least_once_without_a_failure_is_exact() -> None:
 
 def test_an_unaligned_barrier_overtakes_and_what_it_overtakes_is_kept() -> None:
     job = stepped(two_numbers(), checkpoint_mode="unaligned")
-    step = job.driver.step_task
+    step = job.stepper.driver.step_task
     for _ in range(3):
         step("table[0]")  # 1, 2, 3 are in flight
     job.checkpoint()
@@ -130,7 +130,7 @@ def test_an_unaligned_barrier_overtakes_and_what_it_overtakes_is_kept() -> None:
     assert received(job, "union[0]") == 1  # and it goes on; what it takes from now on is logged
     step("table-2[0]")
     step("union[0]")
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert (last(job).mode, last(job).unaligned) == ("unaligned", True)
     assert [part(job, task).persisted_records for task in ("table[", "table-2[", "union")] == [0, 0, 3]
     assert part(job, "union").persisted_bytes == last(job).persisted_bytes == 3 * 8
@@ -147,8 +147,8 @@ def received(job: Job, task: str) -> int:
 
 def in_flight_until_stalled(job: Job) -> None:
     """Nothing can move any more, because the sums take nothing."""
-    job.stall("aggregate")
-    assert job.driver.run_until(lambda: job.step() == [])
+    job.faults.stall("aggregate")
+    assert job.stepper.driver.run_until(lambda: job.stepper.step() == [])
 
 
 @pytest.mark.slow
@@ -156,19 +156,19 @@ def test_under_backpressure_only_an_unaligned_checkpoint_completes() -> None:
     aligned = stepped(two_numbers(), "aligned")
     in_flight_until_stalled(aligned)
     aligned.checkpoint()
-    assert not aligned.driver.next_checkpoint()
-    aligned.stall("aggregate", stalled=False)
+    assert not aligned.stepper.driver.next_checkpoint()
+    aligned.faults.stall("aggregate", stalled=False)
     assert aligned.wait() == "FINISHED"
 
     job = stepped(two_numbers(), checkpoint_mode="unaligned")
     in_flight_until_stalled(job)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert last(job).duration_ms == 0.0  # in the job's time; nothing had to move for it
     kept = sum(task.persisted_records for task in last(job).subtasks)
     assert kept == sum(channel.queued_records for channel in frame_of(job).channels) > 4
     job.fail("aggregate[0]")
-    job.stall("aggregate", stalled=False)
+    job.faults.stall("aggregate", stalled=False)
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS
 
@@ -183,20 +183,20 @@ def test_an_aligned_checkpoint_goes_over_to_unaligned_after_its_timeout() -> Non
     job = stepped(two_numbers(), aligned_checkpoint_timeout="2s")
     in_flight_until_stalled(job)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert (last(job).mode, last(job).unaligned, last(job).duration_ms) == ("exactly-once", True, 2_000.0)
     assert last(job).persisted_bytes > 0
     job.fail("union[0]")
-    job.stall("aggregate", stalled=False)
+    job.faults.stall("aggregate", stalled=False)
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS
 
 
 def test_an_aligned_checkpoint_that_is_quick_stays_aligned() -> None:
     job = stepped(two_numbers(), aligned_checkpoint_timeout="2s")
-    job.step(8)
+    job.stepper.step(8)
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert (last(job).unaligned, last(job).persisted_bytes) == (False, 0)
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS
@@ -204,13 +204,13 @@ def test_an_aligned_checkpoint_that_is_quick_stays_aligned() -> None:
 
 def test_under_stop_the_world_nothing_is_read_until_the_checkpoint_is_complete() -> None:
     job = stepped(two_numbers(), checkpoint_mode="stop-the-world")
-    job.step(6)
+    job.stepper.step(6)
     job.checkpoint()
-    job.driver.step_task("table[0]")
-    job.driver.step_task("table-2[0]")
+    job.stepper.driver.step_task("table[0]")
+    job.stepper.driver.step_task("table-2[0]")
     read = [row["numRecordsOut"] for row in job.metrics()][:2]
     while last(job).state == "IN_PROGRESS":
-        job.step()
+        job.stepper.step()
         assert [row["numRecordsOut"] for row in job.metrics()][:2] == read
     assert last(job).state == "COMPLETED"
     assert last(job).stall_ms == 0.0  # virtual time did not pass
@@ -221,7 +221,7 @@ def test_under_stop_the_world_nothing_is_read_until_the_checkpoint_is_complete()
 
 def test_savepoints_and_the_last_checkpoint_are_aligned_in_every_mode() -> None:
     job = stepped(two_numbers(), checkpoint_mode="unaligned")
-    job.step(9)
+    job.stepper.step(9)
     job.savepoint("here")
     assert (last(job).kind, last(job).mode, last(job).unaligned) == ("savepoint", "exactly-once", False)
     assert job.wait() == "FINISHED"
@@ -233,10 +233,10 @@ def test_the_mode_is_tuned_between_two_checkpoints() -> None:
     job = stepped(two_numbers())
     seen = []
     for mode in ("unaligned", "at-least-once", "stop-the-world", "exactly-once"):
-        job.step(2)
+        job.stepper.step(2)
         assert job.tune(checkpoint_mode=mode)["checkpoint_mode"] == mode
         job.checkpoint()
-        assert job.driver.next_checkpoint()
+        assert job.stepper.driver.next_checkpoint()
         seen.append((last(job).mode, last(job).unaligned))
     assert seen == [
         ("unaligned", True),
@@ -267,11 +267,11 @@ def test_what_was_in_flight_goes_on_at_another_parallelism(
     tmp_path: Path, before: int, after: int, stalled: str
 ) -> None:
     job = counted(before, tmp_path, checkpoint_mode="unaligned")
-    job.step(15)
-    job.stall(stalled)
-    assert job.driver.run_until(lambda: job.step() == [])
+    job.stepper.step(15)
+    job.faults.stall(stalled)
+    assert job.stepper.driver.run_until(lambda: job.stepper.step() == [])
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     kept = sum(task.persisted_records for task in last(job).subtasks)
     shown = wb.Snapshot.open(last(job).path).in_flight
     assert sum(piece["records"].num_rows for piece in shown) == kept > 0
@@ -301,10 +301,10 @@ def newest(parallelism: int, folder: Path, **settings: Any) -> Job:
 def test_a_key_keeps_its_order_when_another_subtask_sends_it(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     job = newest(3, tmp_path, checkpoint_mode="unaligned")
-    job.stall("reduce")
-    assert job.driver.run_until(lambda: job.step() == [])
+    job.faults.stall("reduce")
+    assert job.stepper.driver.run_until(lambda: job.stepper.step() == [])
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert part(job, "reduce").persisted_records + part(job, "aggregate").persisted_records > 5
     job.cancel()
     job.wait()
@@ -312,8 +312,8 @@ def test_a_key_keeps_its_order_when_another_subtask_sends_it(tmp_path: Path, see
     names = [name for name in tasks(again) if not name.startswith("reduce")]
     favourite = chance.choice(names)
     for _ in range(80):
-        again.driver.step_task(chance.choice([favourite, *names]))
-        again.driver.step_task(f"reduce[{chance.randrange(2)}]")
+        again.stepper.driver.step_task(chance.choice([favourite, *names]))
+        again.stepper.driver.step_task(f"reduce[{chance.randrange(2)}]")
     assert again.wait() == "FINISHED"
     found = {row["key"]: (row["count"], row["gaps"]) for row in again.table("newest").to_pylist()}
     assert found == {f"k{k}": (12, 0) for k in range(5)}
@@ -327,10 +327,10 @@ def test_what_was_broadcast_cannot_go_to_more_subtasks(tmp_path: Path) -> None:
 
     job = run(2, checkpoint_mode="unaligned")
     for _ in range(3):
-        job.driver.step_task("table[0]")
-    job.driver.step_task("filter[0]")
+        job.stepper.driver.step_task("table[0]")
+    job.stepper.driver.step_task("filter[0]")
     job.checkpoint()
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     assert sum(task.persisted_records for task in last(job).subtasks) == 5  # one of six copies had arrived
     job.cancel()
     job.wait()
@@ -347,11 +347,11 @@ def test_what_was_broadcast_cannot_go_to_more_subtasks(tmp_path: Path) -> None:
 
 def test_several_checkpoints_are_in_progress() -> None:
     job = stepped(two_numbers(), max_concurrent_checkpoints=2)
-    job.step(4)
+    job.stepper.step(4)
     for _ in range(3):
         job.checkpoint()
     assert [c.state for c in frames(job)] == ["IN_PROGRESS", "IN_PROGRESS"]  # the third waits
-    assert job.driver.run_until(lambda: [c.state for c in frames(job)] == ["COMPLETED"] * 3)
+    assert job.stepper.driver.run_until(lambda: [c.state for c in frames(job)] == ["COMPLETED"] * 3)
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS
 
@@ -362,15 +362,15 @@ def frames(job: Job) -> list[CheckpointFrame]:
 
 def test_a_checkpoint_that_fails_leaves_the_others() -> None:
     job = stepped(two_numbers(), max_concurrent_checkpoints=2, checkpoint_timeout="10s")
-    job.step(4)
-    job.stall("union")
+    job.stepper.step(4)
+    job.faults.stall("union")
     job.checkpoint()
-    job.driver.run_until(lambda: job.step() == [], limit=200)
+    job.stepper.driver.run_until(lambda: job.stepper.step() == [], limit=200)
     states = [c.state for c in frames(job)]
     assert states == ["FAILED"]
     assert frames(job)[0].reason == "timed out"
     job.checkpoint()
-    job.stall("union", stalled=False)
+    job.faults.stall("union", stalled=False)
     assert job.wait() == "FINISHED"
     assert [c.state for c in frames(job)] == ["FAILED", "COMPLETED", "COMPLETED"]
     assert totals(job) == TOTALS
@@ -400,7 +400,7 @@ def test_the_job_fails_when_more_checkpoints_fail_than_it_tolerates(tolerable: i
         tolerable_failed_checkpoints=tolerable,
         restart="none",
     )
-    job.stall("union")
+    job.faults.stall("union")
     with pytest.raises(JobError, match=f"{failures} checkpoints in a row failed, the last one: timed out"):
         job.wait()
     assert [c.state for c in frames(job)] == ["FAILED"] * failures
@@ -408,9 +408,9 @@ def test_the_job_fails_when_more_checkpoints_fail_than_it_tolerates(tolerable: i
 
 def test_by_default_any_number_of_failed_checkpoints_is_tolerated() -> None:
     job = stepped(two_numbers(), checkpoint_interval="1s", checkpoint_timeout="1s")
-    job.stall("union")
-    assert job.driver.run_until(lambda: job.status()["checkpoints"] == 0 and len(frames(job)) > 8)
-    job.stall("union", stalled=False)
+    job.faults.stall("union")
+    assert job.stepper.driver.run_until(lambda: job.status()["checkpoints"] == 0 and len(frames(job)) > 8)
+    job.faults.stall("union", stalled=False)
     assert job.wait() == "FINISHED"
     assert totals(job) == TOTALS
 

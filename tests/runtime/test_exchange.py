@@ -54,7 +54,7 @@ def received(stream: wb.Stream, receivers: int, parallelism: int = 2) -> list[li
     job = behind.sink_to(wb.TableSink("out")).run(
         "exchange", driver="stepping", parallelism=parallelism, buffer_size=16, checkpoint_interval=None
     )
-    execution = job.driver.execution
+    execution = job.stepper.driver.execution
     assert execution is not None
     attach(execution, Taken(taken))
     assert job.wait() == "FINISHED"

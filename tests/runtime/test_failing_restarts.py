@@ -81,9 +81,9 @@ def test_what_does_not_answer_once_costs_one_restart_more(
     owner: type, method: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_to(wb.SqlSink(f"sqlite:///{tmp_path}/rows.db", "r"), tmp_path)
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.fail("keep[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     called = failing(monkeypatch, owner, method, error)
     assert job.wait("60s") == "FINISHED"
     assert called() > 1
@@ -98,17 +98,17 @@ def test_what_does_not_answer_once_costs_one_restart_more(
 
 def test_what_never_answers_uses_the_restart_strategy_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_to(wb.DiscardSink(), tmp_path, wb.restart.fixed_delay(3, "1s"))
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.fail("keep[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
-    begun_us = job.driver.clock.now_us()
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
+    begun_us = job.stepper.driver.clock.now_us()
     called = failing(monkeypatch, LocalFiles, "read", EIO, times=99)
     with pytest.raises(
         JobError, match=r"cannot be read now: .*Input/output error; try again when .*\(could not start a"
     ):
         job.wait("60s")
     assert called() == 3
-    assert job.driver.clock.now_us() - begun_us >= 3_000_000
+    assert job.stepper.driver.clock.now_us() - begun_us >= 3_000_000
     assert "gave up at failure 4 (restart=fixed-delay:attempts=3,delay=1s)" in texts(job)
     metrics = job.recorder.latest().metrics  # type: ignore[union-attr]
     assert metrics["restartingTime"] >= 3_000
@@ -122,9 +122,9 @@ def test_what_would_come_again_ends_the_job_at_once(
 ) -> None:
     assert is_final(error)
     job = job_to(wb.TableSink("rows"), tmp_path)
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.fail("keep[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     called = failing(monkeypatch, LocalFiles, "read", error)
     with pytest.raises(JobError, match=str(error)):
         job.wait("60s")
@@ -156,9 +156,9 @@ def test_a_table_that_does_not_fit_any_more_ends_the_job_at_once(
 
     execute("CREATE TABLE r (n BIGINT PRIMARY KEY)")
     job = job_to(wb.SqlSink(database.url, "r", create=False, **mode), tmp_path)
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.fail("keep[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     execute(change)
     with pytest.raises(
         JobError, match=r"cannot write to the table 'r' of .*rows.db: .*; mend it and resume \(could not"
@@ -181,7 +181,7 @@ def test_a_region_that_cannot_start_again_tries_again_beside_the_others(monkeypa
     job = (left + right).run(
         "regions", driver="stepping", buffer_size=10, checkpoint_interval="20ms", restart="fixed-delay"
     )
-    driver = job.driver
+    driver = job.stepper.driver
     assert driver.next_checkpoint()
     before = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
     called = failing(monkeypatch, MemoryStorage, "states", EIO, times=2)
@@ -218,10 +218,10 @@ def test_what_was_opened_is_closed_once_when_a_start_fails(monkeypatch: pytest.M
     stream = numbers().key_by("n").process(Counted(), {"n": pa.int64()}).uid("counted")
     job = stream.sink_to(wb.TableSink("rows")).run("closes", driver="stepping", restart=wb.restart.fixed_delay(2, "1s"))
     job.fail("counted[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     assert (Counted.opened, Counted.closed) == (1, 1)
     failing(monkeypatch, _TableSinkLogic, "open", TimeoutError("the service does not answer"))
-    assert job.driver.run_until(lambda: job.status()["restarts"] == 2)
+    assert job.stepper.driver.run_until(lambda: job.status()["restarts"] == 2)
     assert (Counted.opened, Counted.closed) == (2, 2)
     job.cancel()
     assert job.wait("60s") == "CANCELED"
@@ -230,7 +230,7 @@ def test_what_was_opened_is_closed_once_when_a_start_fails(monkeypatch: pytest.M
 
 def test_a_file_that_cannot_be_read_now_is_not_one_to_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_to(wb.TableSink("rows"), tmp_path)
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     job.cancel()
     job.wait("60s")
     for error in (EIO, PermissionError(13, "Permission denied"), TimeoutError("the store does not answer")):
@@ -252,7 +252,7 @@ def test_a_checkpoint_that_cannot_be_looked_at_is_not_taken_for_one_that_never_w
 ) -> None:
     job = job_to(wb.TableSink("rows"), tmp_path)
     for _ in range(3):
-        assert job.driver.next_checkpoint()
+        assert job.stepper.driver.next_checkpoint()
     job.cancel()
     job.wait("60s")
     folders = sorted(folder.name for folder in (tmp_path / "checkpoints").glob("chk-*"))[
@@ -308,16 +308,16 @@ def test_a_coordinator_gets_its_successor_when_the_storage_answers_again(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", error, times=2)
-    first, begun_us = job.driver.master, job.driver.clock.now_us()
-    job.fail(coordinator=True)
-    assert job.driver.run_until(lambda: called() == 1)
-    assert job.driver.run_until(lambda: job.state == "RESTARTING" and job.status()["restarts"] == 2)
+    first, begun_us = job.stepper.driver.master, job.stepper.driver.clock.now_us()
+    job.faults.fail(coordinator=True)
+    assert job.stepper.driver.run_until(lambda: called() == 1)
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING" and job.status()["restarts"] == 2)
     assert job.wait("60s") == "FINISHED"
-    assert job.driver.master is not first
+    assert job.stepper.driver.master is not first
     assert called() == 3
-    assert job.driver.clock.now_us() - begun_us >= 2_000_000
+    assert job.stepper.driver.clock.now_us() - begun_us >= 2_000_000
     assert job.status()["restarts"] == 3
     assert [text for text in texts(job) if text.startswith("no other coordinator could take over: ")] == 2 * [
         f"no other coordinator could take over: {sentence_of(error)}"
@@ -331,7 +331,7 @@ def test_a_live_coordinator_gets_its_successor_too(tmp_path: Path, monkeypatch: 
         "live", checkpoint_dir=tmp_path, checkpoint_interval="20ms", restart=wb.restart.fixed_delay(2, "50ms")
     )
     called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     job.tune(rate="max")  # until here it was too slow to end meanwhile
     assert job.wait("60s") == "FINISHED"
     assert called() == 2
@@ -343,9 +343,9 @@ def test_a_coordinator_without_successor_ends_the_job_by_the_restart_strategy(
     error: Exception, calls: int, restarts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", error, times=99)
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     with pytest.raises(JobError, match=r"(Input/output error|torn) \(no other coordinator could take over"):
         job.wait("60s")
     assert called() == calls
@@ -357,10 +357,10 @@ def test_a_job_that_waits_for_another_coordinator_can_be_canceled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_to(wb.TableSink("rows"), tmp_path, wb.restart.fixed_delay(3, "1s"))
-    assert job.driver.next_checkpoint()
+    assert job.stepper.driver.next_checkpoint()
     called = failing(monkeypatch, DirectoryStorage, "latest", EIO)
-    job.fail(coordinator=True)
-    assert job.driver.run_until(lambda: job.status()["restarts"] == 2)
+    job.faults.fail(coordinator=True)
+    assert job.stepper.driver.run_until(lambda: job.status()["restarts"] == 2)
     job.cancel()
     assert job.wait("60s") == "CANCELED"
     assert called() == 1
@@ -371,7 +371,7 @@ def test_another_coordinator_drops_the_state_that_the_first_one_was_to_drop(tmp_
         return numbers().uid("source").key_by("n").aggregate(c=wb.count()).uid(uid).sink_to(wb.TableSink("rows"))
 
     first = counted("before").run("first", driver="stepping", buffer_size=10, checkpoint_dir=tmp_path / "c")
-    first.step(60)
+    first.stepper.step(60)
     first.savepoint("kept")
     first.cancel()
     first.wait("60s")
@@ -383,7 +383,7 @@ def test_another_coordinator_drops_the_state_that_the_first_one_was_to_drop(tmp_
         restore="kept",
         allow_non_restored_state=True,
     )
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 1
     assert sorted(job.table("rows")["n"].to_pylist()) == list(range(400))

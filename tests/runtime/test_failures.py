@@ -45,20 +45,20 @@ def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[wb.types.
         checkpoint_dir=None if request.param == "memory" else tmp_path,
         slots_per_taskmanager=2,
     )
-    job.driver.next_checkpoint()
+    job.stepper.driver.next_checkpoint()
     yield job
     if not job.over:
         job.cancel()
 
 
 def running(job: wb.types.Job) -> Execution:
-    execution = job.driver.master.execution
+    execution = job.stepper.driver.master.execution
     assert execution is not None
     return execution
 
 
 def recovered(job: wb.types.Job, before: Execution) -> bool:
-    return job.driver.run_until(lambda: job.state == "RUNNING" and running(job) is not before)
+    return job.stepper.driver.run_until(lambda: job.state == "RUNNING" and running(job) is not before)
 
 
 def log(job: wb.types.Job) -> list[str]:
@@ -70,7 +70,7 @@ def log(job: wb.types.Job) -> list[str]:
 @pytest.mark.slow
 def test_a_slot_dies_with_all_its_tasks(lesson: wb.types.Job) -> None:
     before = running(lesson)
-    lesson.fail(slot="tm-0/slot-1")
+    lesson.faults.fail(slot="tm-0/slot-1")
     assert lesson.state == "RESTARTING"  # at once: nothing had to be stepped first
     assert "tm-0/slot-1 failed: it was failed on purpose, with numbers[1], count[1]" in log(lesson)
     assert recovered(lesson, before)
@@ -82,7 +82,7 @@ def test_a_slot_dies_with_all_its_tasks(lesson: wb.types.Job) -> None:
 @pytest.mark.slow
 def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.types.Job) -> None:
     before = running(lesson)
-    lesson.fail(taskmanager="tm-0")
+    lesson.faults.fail(taskmanager="tm-0")
     assert "tm-0 failed: it was failed on purpose, with numbers[0], count[0], numbers[1], count[1]" in log(lesson)
     assert recovered(lesson, before)
     assert lesson.wait("60s") == "FINISHED"
@@ -91,20 +91,20 @@ def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.types.Job) -> None:
 
 @pytest.mark.slow
 def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.types.Job) -> None:
-    before, first = running(lesson), lesson.driver.master
+    before, first = running(lesson), lesson.stepper.driver.master
     latest = first.storage.latest()
     assert latest is not None
     lesson.tune(checkpoint_interval="30ms")
-    lesson.fail(coordinator=True)
+    lesson.faults.fail(coordinator=True)
     assert recovered(lesson, before)
-    second = lesson.driver.master
+    second = lesson.stepper.driver.master
     assert second is not first
     assert second.coordinator is not first.coordinator
     assert running(lesson).number > before.number
     assert f"restored from {latest.place} (checkpoint {latest.checkpoint_id})" in log(lesson)
     assert "the coordinator failed: it was failed on purpose" in log(lesson)
     assert lesson.status()["checkpoint_interval"] == "30ms"  # what a person has set outlives it
-    assert lesson.driver.next_checkpoint()
+    assert lesson.stepper.driver.next_checkpoint()
     assert lesson.wait("60s") == "FINISHED"
     assert lesson.status()["restarts"] == 1
     check(lesson)
@@ -113,11 +113,11 @@ def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.types.Job
 @pytest.mark.slow
 def test_the_next_master_waits_for_a_manifest_that_is_on_its_way(lesson: wb.types.Job) -> None:
     """Whoever reads the directory may find that checkpoint: to start from an older one would commit rows twice."""
-    first = lesson.driver.master
+    first = lesson.stepper.driver.master
     pending = first.coordinator.completed
-    lesson.driver.run_until(lambda: not first.coordinator.settled)
-    lesson.fail(coordinator=True)
-    lesson.driver.run_until(lambda: lesson.state == "RUNNING" and lesson.driver.master is not first)
+    lesson.stepper.driver.run_until(lambda: not first.coordinator.settled)
+    lesson.faults.fail(coordinator=True)
+    lesson.stepper.driver.run_until(lambda: lesson.state == "RUNNING" and lesson.stepper.driver.master is not first)
     assert first.storage.highest_id() > pending
     assert any(text.startswith(f"restored from chk-{first.storage.highest_id():08d}") for text in log(lesson))
     assert lesson.wait("60s") == "FINISHED"
@@ -128,9 +128,9 @@ def test_a_master_may_fail_again_and_again_and_before_the_first_checkpoint(tmp_p
     job = counts().run("again", driver="stepping", buffer_size=10, checkpoint_interval="50ms", checkpoint_dir=tmp_path)
     for _ in range(4):
         before = running(job)
-        job.fail(coordinator=True)
+        job.faults.fail(coordinator=True)
         assert recovered(job, before)
-        job.step(30)
+        job.stepper.step(30)
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 4
     check(job)
@@ -138,7 +138,7 @@ def test_a_master_may_fail_again_and_again_and_before_the_first_checkpoint(tmp_p
 
 def test_a_strategy_without_restarts_also_holds_for_the_coordinator() -> None:
     job = counts().run("once", driver="stepping", restart=wb.restart.no_restart())
-    job.fail(coordinator=True)
+    job.faults.fail(coordinator=True)
     with pytest.raises(JobError, match="the job 'once' failed: it was failed on purpose"):
         job.wait("60s")
 
@@ -149,7 +149,7 @@ def test_a_live_job_survives_each_kind_of_failure(tmp_path: Path) -> None:
         run_verb(["fail", "live", what])
         waited = 0
         while not (job.status()["restarts"] == restarts and job.state == "RUNNING"):
-            job._driver.wait_for(job._driver.ended, 0.01)
+            job._run.driver.wait_for(job._run.driver.ended, 0.01)
             waited += 1
             assert waited < 6000, (what, job.status())
     job.tune(rate="max")  # until here it was too slow to end meanwhile
@@ -169,23 +169,23 @@ def test_a_live_job_survives_each_kind_of_failure(tmp_path: Path) -> None:
 )
 def test_what_does_not_exist_cannot_fail(lesson: wb.types.Job, what: dict[str, object], message: str) -> None:
     with pytest.raises(JobError, match=message):
-        lesson.fail(**what)  # type: ignore[arg-type]
+        lesson.faults.fail(**what)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", [{"task": "count[1]"}, {"taskmanager": "tm-0"}, {"coordinator": True}])
 def test_a_failed_attempt_takes_no_memory(how: dict[str, Any]) -> None:
     """Its tasks, with their state and buffers, are gone without the garbage collector, which may come much later."""
     job = counts(rate=1).run("freed", parallelism=2, checkpoint_interval="20ms")  # it does not end meanwhile
-    execution = job._driver.master.execution
+    execution = job._run.driver.master.execution
     assert execution is not None
     parts = [part for task in execution.tasks for part in (task, *(link.operator for link in task.links))]
     alive = [weakref.ref(part) for part in parts]
     gc.disable()
     try:
         del execution, parts
-        job.fail(**how)
+        job.faults.fail(**how)
         while job.status()["restarts"] == 0 or job.state != "RUNNING":
-            job._driver.wait_for(job._driver.ended, 0.01)
+            job._run.driver.wait_for(job._run.driver.ended, 0.01)
         assert [part() for part in alive if part() is not None] == []
     finally:
         gc.enable()

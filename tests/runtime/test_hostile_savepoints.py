@@ -236,7 +236,7 @@ def test_a_running_job_goes_on_when_its_edited_savepoint_is_refused(tmp_path: Pa
     until(lambda: job.status()["records_out"] >= 10)
     change, message = REFUSED_MEANWHILE[kind]
     edited(Path(job.savepoint("saved")), change)
-    storage = job._master.storage
+    storage = job._run.master.storage
     assert isinstance(storage, DirectoryStorage)
     storage._known.clear()  # as of a process that has not taken it itself
     with pytest.raises(wb.errors.CheckpointError, match=message):

@@ -19,7 +19,7 @@ from workbench import col
 from workbench.api.beginning.opening import open_storage, regrouped
 from workbench.api.job.job import Job
 from workbench.api.launching.launch import build_master
-from workbench.api.launching.refusals import planned
+from workbench.api.launching.refusals import RunRequest, planned
 from workbench.clock import VirtualClock
 from workbench.connectors.tables.tables import Tables
 from workbench.drivers.contract.probes import Probe
@@ -64,8 +64,7 @@ def simulated(
     """Run to its end what needs no frame after every step: with hundreds of subtasks that would take long."""
     asked = {"parallelism": parallelism, "max_parallelism": groups, "buffer_size": 64, "buffer_timeout": "0ms"}
     resume, restore = begin.get("resume", False), begin.get("restore")
-    beginning = {"checkpoint_dir": folder, "resume": resume, "restore": restore, "standby": False, "guarantee": None}
-    plan = planned(pipeline, "wide", asked, driver="stepping", **beginning)
+    plan = planned(RunRequest(pipeline, "wide", asked, folder, resume, restore, driver="stepping"))
     storage, manifest, first_id = open_storage(folder, resume, restore)
     graph = plan.graph
     if manifest is not None:
@@ -159,8 +158,8 @@ def test_random_targets_are_all_that_there_are() -> None:
 
 def test_a_key_is_answered_by_its_owner_whatever_the_key_groups() -> None:
     job = stepped(counts(), 5, max_parallelism=300)
-    job.driver.run_until(lambda: processed(job) == ROWS)  # type: ignore[union-attr]
-    state = job.operator_state("counts")
+    job.stepper.driver.run_until(lambda: processed(job) == ROWS)  # type: ignore[union-attr]
+    state = job.state("counts")
     assert [state.get(key) for key in (0, 1, 250, 499)] == [{"count": 3}] * 4
     job.cancel()
     job.wait()
@@ -176,7 +175,7 @@ def processed(job: Job) -> int:
 def halfway(folder: Path, parallelism: int = 2, **options: Any) -> Path:
     """A savepoint of a job that has counted some of the records."""
     job = stepped(counts(), parallelism, checkpoint_dir=folder, **options)
-    job.driver.run_until(lambda: processed(job) > ROWS // 3)  # type: ignore[union-attr]
+    job.stepper.driver.run_until(lambda: processed(job) > ROWS // 3)  # type: ignore[union-attr]
     path = Path(job.savepoint("halfway"))
     assert ROWS // 3 < processed(job) < ROWS
     job.cancel()
@@ -198,9 +197,9 @@ def test_a_savepoint_goes_on_among_hundreds_of_subtasks(tmp_path: Path, groups: 
 
 def test_a_job_is_rescaled_as_far_as_its_key_groups_go() -> None:
     job = stepped(counts(), 2, max_parallelism=9)
-    job.step(10)
+    job.stepper.step(10)
     job.rescale(3)
-    job.step(10)
+    job.stepper.step(10)
     job.rescale(9)
     with pytest.raises(
         wb.errors.PlanError,

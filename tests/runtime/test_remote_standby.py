@@ -43,7 +43,7 @@ def written(out: Path) -> list[int]:
 def until(job: wb.types.Job, reached: Callable[[], bool]) -> None:
     while not reached():
         assert not job.over
-        job._driver.wait_for(job._driver.ended, 0.01)
+        job._run.driver.wait_for(job._run.driver.ended, 0.01)
 
 
 @pytest.fixture
@@ -292,7 +292,7 @@ from workbench.api.beginning import opening
 opening.HEARTBEAT_US, opening.SETTLE_US = 300_000, 0
 job = numbers(Path(sys.argv[2]), rate=200).run("shared", checkpoint_dir=sys.argv[1], checkpoint_interval="50ms")
 while int(job.status()["checkpoints"]) < 3:
-    job._driver.wait_for(job._driver.ended, 0.01)
+    job._run.driver.wait_for(job._run.driver.ended, 0.01)
 print("under way", flush=True)
 job.wait()
 """

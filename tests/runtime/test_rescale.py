@@ -64,16 +64,16 @@ def slots(job: Job) -> list[str]:
 
 def test_one_to_three_to_two_gives_every_result_once() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(40)
+    job.stepper.step(40)
     status = job.rescale(3)
     assert status["parallelism"] == 3
     assert slots(job) == ["tm-0/slot-0", "tm-0/slot-1", "tm-1/slot-0"]
     between = pairs(job).total()
     assert 0 < between < ROWS
-    job.step(60)
+    job.stepper.step(60)
     job.rescale(2)
     assert slots(job) == ["tm-0/slot-0", "tm-0/slot-1"]
-    job.step(30)
+    job.stepper.step(30)
     assert job.wait() == "FINISHED"
     assert pairs(job) == oracle()
     assert job.status()["restarts"] == 0
@@ -93,7 +93,7 @@ def test_nothing_is_processed_twice() -> None:
 
     job = stepped(counts().sink_to(wb.CallbackSink(note)))
     for parallelism in (3, 2, 4):
-        job.step(15)
+        job.stepper.step(15)
         job.rescale(parallelism)
     assert 0 < seen.total() < ROWS
     assert job.wait() == "FINISHED"
@@ -104,7 +104,7 @@ def test_windows_keep_their_state_and_no_record_becomes_late() -> None:
     windows = source().key_by("key").window(wb.tumbling("100ms")).aggregate(count=wb.count())
     job = stepped(windows.sink_to(wb.TableSink("out")), parallelism=2)
     for parallelism in (1, 3):
-        job.step(30)
+        job.stepper.step(30)
         job.rescale(parallelism)
     assert job.wait() == "FINISHED"
     expected = Counter((n % KEYS, n // 100) for n in range(ROWS))
@@ -117,7 +117,7 @@ def test_windows_keep_their_state_and_no_record_becomes_late() -> None:
 
 def test_tuning_the_parallelism_rescales_and_applies_the_rest() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(20)
+    job.stepper.step(20)
     status = job.tune(parallelism=2, buffer_timeout="5ms")
     assert (status["parallelism"], status["buffer_timeout"]) == (2, "5ms")
     assert job.tune(parallelism=2)["parallelism"] == 2  # nothing to do
@@ -129,7 +129,7 @@ def test_tuning_the_parallelism_rescales_and_applies_the_rest() -> None:
 def test_fixed_operators_keep_their_parallelism() -> None:
     stream = source().with_parallelism(1).rebalance().filter("n >= 0").with_parallelism(2)
     job = stepped(stream.key_by("key").aggregate(count=wb.count()).sink_to(wb.TableSink("out")))
-    job.step(20)
+    job.stepper.step(20)
     job.rescale(4)
     tasks = Counter(row["task"].partition("[")[0] for row in job.metrics())
     assert tasks == {"table": 1, "filter": 2, "aggregate": 4}
@@ -142,7 +142,7 @@ def test_a_chain_may_come_apart_and_close_again() -> None:
     stream = source().filter("n >= 0").with_parallelism(2).key_by("key").aggregate(count=wb.count())
     job = stepped(stream.sink_to(wb.TableSink("out")), parallelism=2)
     for parallelism, vertices in ((3, 3), (2, 2), (1, 3)):
-        job.step(40)
+        job.stepper.step(40)
         job.rescale(parallelism)
         assert len(job.graph().vertices) == vertices
     assert job.wait() == "FINISHED"
@@ -151,9 +151,9 @@ def test_a_chain_may_come_apart_and_close_again() -> None:
 
 def test_a_failure_after_rescaling_recovers_at_the_new_parallelism() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(40)
+    job.stepper.step(40)
     job.rescale(3)
-    job.step(40)
+    job.stepper.step(40)
     job.fail(task="aggregate[2]")
     assert job.wait() == "FINISHED"
     assert pairs(job) == oracle()
@@ -162,8 +162,8 @@ def test_a_failure_after_rescaling_recovers_at_the_new_parallelism() -> None:
 
 def test_a_failure_while_the_checkpoint_is_taken_leaves_the_job_as_it_was() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")), parallelism=2)
-    job.step(40)
-    master = job.driver.master
+    job.stepper.step(40)
+    master = job.stepper.driver.master
     begin = master.rescale
 
     def rescale_and_fail(rescale: Any) -> None:
@@ -180,8 +180,8 @@ def test_a_failure_while_the_checkpoint_is_taken_leaves_the_job_as_it_was() -> N
 
 def test_a_checkpoint_that_fails_lets_the_sources_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(20)
-    storage = job.driver.master.storage
+    job.stepper.step(20)
+    storage = job.stepper.driver.master.storage
 
     def broken(*_: Any) -> Any:
         raise OSError("no space left on device")
@@ -196,7 +196,7 @@ def test_a_checkpoint_that_fails_lets_the_sources_read_on(monkeypatch: pytest.Mo
 
 def test_a_plan_that_cannot_be_opened_leaves_the_job_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(40)
+    job.stepper.step(40)
     opened = BlockReader.open
 
     def only_alone(reader: BlockReader, context: Any) -> None:
@@ -214,12 +214,12 @@ def test_a_plan_that_cannot_be_opened_leaves_the_job_as_it_was(monkeypatch: pyte
 
 def test_a_paused_job_is_rescaled_and_stays_paused() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    job.step(40)
+    job.stepper.step(40)
     job.pause()
     job.rescale(2)
     assert job.status()["paused"]
     committed = pairs(job)
-    job.step(100)
+    job.stepper.step(100)
     assert pairs(job) == committed
     job.resume()
     assert job.wait() == "FINISHED"
@@ -228,7 +228,7 @@ def test_a_paused_job_is_rescaled_and_stays_paused() -> None:
 
 def test_a_job_that_has_read_everything_ends_instead() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
-    driver = job.driver
+    driver = job.stepper.driver
     driver.run_until(lambda: driver.execution is not None and all(task.drained for task in driver.execution.sources))
     with pytest.raises(wb.errors.JobError, match="stays at parallelism 1: the job has ended"):
         job.rescale(3)
@@ -281,9 +281,9 @@ def test_what_cannot_be_rescaled_says_why() -> None:
 def test_a_rescaled_job_is_resumed_from_disk(tmp_path: Path) -> None:
     pipeline = counts().sink_to(wb.TableSink("out"))
     job = stepped(pipeline, checkpoint_dir=tmp_path / "c")
-    job.step(40)
+    job.stepper.step(40)
     job.rescale(3)
-    job.step(40)
+    job.stepper.step(40)
     job.cancel()
     job.wait()
     again = stepped(pipeline, checkpoint_dir=tmp_path / "c", resume=True, parallelism=2)
@@ -324,8 +324,8 @@ def test_live_jobs_are_rescaled_too() -> None:
 def test_a_restored_job_keeps_the_settings_in_force(tmp_path: Path) -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")), parallelism=1, checkpoint_dir=tmp_path / "c")
     job.savepoint("before")
-    job.fail(coordinator=True)
-    job.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
+    job.faults.fail(coordinator=True)
+    job.stepper.driver.run_until(lambda: job.status()["restarts"] == 1 and job.state == "RUNNING")
     job.rescale(3)
     job.tune(buffer_timeout="7ms")
     again = job.restore("before")

@@ -154,12 +154,12 @@ def test_a_job_keeps_to_its_strategy_and_says_when_it_starts_again() -> None:
     assert job.status()["restart"] == "fixed-delay:attempts=1,delay=7s"
     assert job.status()["restart_due"] is None
     job.fail("table[0]")
-    job.driver.run_until(lambda: job.state == "RESTARTING")
+    job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     failed_us = job.recorder.latest().time_us  # type: ignore[union-attr]
     assert job.recorder.latest().metrics["restartDue"] == failed_us + 7 * S  # type: ignore[union-attr]
     assert "restart_due" in repr(job.status())
-    job.driver.run_until(lambda: job.state == "RUNNING")
-    assert job.driver.clock.now_us() >= failed_us + 7 * S
+    job.stepper.driver.run_until(lambda: job.state == "RUNNING")
+    assert job.stepper.driver.clock.now_us() >= failed_us + 7 * S
     assert job.status()["restart_due"] is None
     job.fail("table[0]")
     with pytest.raises(JobError, match="failed on purpose"):
@@ -220,7 +220,7 @@ def lesson() -> Iterator[wb.types.Job]:
 
 @pytest.mark.slow
 def test_only_the_region_of_a_failed_task_restarts(lesson: wb.types.Job) -> None:
-    driver = lesson.driver
+    driver = lesson.stepper.driver
     assert driver.next_checkpoint()
     before = {task.name: task for task in driver.master.execution.tasks}  # type: ignore[union-attr]
     lesson.fail("keep[1]")
@@ -240,7 +240,7 @@ def test_only_the_region_of_a_failed_task_restarts(lesson: wb.types.Job) -> None
 
 
 def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.types.Job) -> None:
-    driver = lesson.driver
+    driver = lesson.stepper.driver
     assert driver.next_checkpoint()
     lesson.fail("keep[1]")
     driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
@@ -255,7 +255,7 @@ def test_no_checkpoint_is_taken_while_a_region_is_down(lesson: wb.types.Job) -> 
 @pytest.mark.slow
 def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return() -> None:
     job = two_regions().run("regions", driver="stepping", buffer_size=10, restart=wb.restart.fixed_delay(1, "50ms"))
-    driver = job.driver
+    driver = job.stepper.driver
     begun_us = driver.clock.now_us()
     driver.run_until(lambda: driver.clock.now_us() >= begun_us + 20_000)
     job.fail("keep[0]")
@@ -273,7 +273,7 @@ def test_an_interval_that_is_tuned_while_a_region_is_down_counts_from_its_return
 
 
 def test_a_second_region_that_fails_meanwhile_makes_it_a_restart_of_the_whole(lesson: wb.types.Job) -> None:
-    driver = lesson.driver
+    driver = lesson.stepper.driver
     assert driver.next_checkpoint()
     lesson.fail("keep[1]")
     driver.run_until(lambda: len(driver.master.execution.tasks) == 4)  # type: ignore[union-attr]
@@ -301,11 +301,11 @@ def stopping(**options: object) -> wb.types.Job:
     """A job whose last checkpoint has begun and waits for an operator."""
     job = numbers("n").key_by("n").aggregate(c=wb.count()).sink_to(wb.TableSink("rows"))
     begun = job.run("stopping", driver="stepping", buffer_size=10, checkpoint_interval="5ms", **options)
-    driver = begun.driver
+    driver = begun.stepper.driver
     assert driver.next_checkpoint()
     begun.tune(checkpoint_interval="disabled")
     driver.run_until(lambda: not driver.master.coordinator.in_progress)
-    begun.stall("aggregate")
+    begun.faults.stall("aggregate")
     begun.stop(wait=False)
     assert driver.run_until(lambda: bool(driver.master.coordinator.in_progress))
     return begun
@@ -314,13 +314,13 @@ def stopping(**options: object) -> wb.types.Job:
 @pytest.mark.parametrize("part", [{"task": "aggregate[0]"}, {"slot": "tm-0/slot-0"}, {"coordinator": True}], ids=repr)
 def test_a_job_that_fails_while_it_is_stopped_starts_again_and_is_stopped_then(part: dict[str, object]) -> None:
     job = stopping()
-    job.fail(**part)  # type: ignore[arg-type]
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
-    complete = job.driver.master.coordinator.completed
-    job.stall("aggregate", False)
+    job.faults.fail(**part)  # type: ignore[arg-type]
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
+    complete = job.stepper.driver.master.coordinator.completed
+    job.faults.stall("aggregate", False)
     assert job.wait("60s") == "CANCELED"
     assert job.status()["restarts"] == 1
-    assert job.driver.master.coordinator.completed == (1 if "coordinator" in part else complete + 1)
+    assert job.stepper.driver.master.coordinator.completed == (1 if "coordinator" in part else complete + 1)
     rows = job.table("rows")["n"].to_pylist()
     assert sorted(rows) == list(range(len(rows)))
     assert rows
@@ -328,10 +328,10 @@ def test_a_job_that_fails_while_it_is_stopped_starts_again_and_is_stopped_then(p
 
 def test_a_job_that_fails_behind_its_last_checkpoint_commits_it() -> None:
     job = stopping()
-    driver = job.driver
-    job.stall("aggregate", False)
+    driver = job.stepper.driver
+    job.faults.stall("aggregate", False)
     assert driver.run_until(lambda: driver.master._ending.agreed)
-    job.fail(slot="tm-0/slot-0")  # before the sink has been told
+    job.faults.fail(slot="tm-0/slot-0")  # before the sink has been told
     assert job.wait("60s") == "CANCELED"
     assert job.status()["restarts"] == 1
     rows = job.table("rows")["n"].to_pylist()
@@ -348,7 +348,7 @@ def test_a_job_that_may_not_start_again_fails_while_it_is_stopped() -> None:
 def test_a_job_that_waits_for_its_restart_ends_at_once_when_it_is_stopped_again() -> None:
     job = stopping(restart=wb.restart.fixed_delay(1, "1h"))
     job.fail("aggregate[0]")
-    assert job.driver.run_until(lambda: job.state == "RESTARTING")
+    assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     job.stop(wait=False)
     assert job.wait("60s") == "CANCELED"
     assert job.status()["restarts"] == 1

@@ -67,13 +67,13 @@ def test_each_result_comes_once_whatever_happens(kind: str, tmp_path: Path) -> N
     settings = {"driver": "stepping", "buffer_size": 20, "checkpoint_dir": str(tmp_path), "checkpoint_interval": "1h"}
     job = pipeline(kind).run("rough", parallelism=2, **settings)
     for _ in range(2):
-        job.step(50)
+        job.stepper.step(50)
         job.checkpoint()
-        job.driver.next_checkpoint()
-        job.step(20)
+        job.stepper.driver.next_checkpoint()
+        job.stepper.step(20)
         task = next(row["task"] for row in job.metrics() if row["task"].endswith("[1]"))
         job.fail(task=task)
-    job.step(50)
+    job.stepper.step(50)
     job.stop()
     job.wait("1h")
     assert job.table("results").num_rows < len(expected)

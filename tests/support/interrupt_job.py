@@ -29,7 +29,7 @@ CELLS = (
     "%stream list",
     "wb.job('work').savepoint('sNUMBER')",
     "wb.job('work').rescale(3)",
-    "wb.job('work').fail(coordinator=True); wb.job('work').fail('kept[0]')",
+    "wb.job('work').faults.fail(coordinator=True); wb.job('work').fail('kept[0]')",
 )
 
 

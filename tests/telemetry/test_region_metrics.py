@@ -35,9 +35,9 @@ def job(tmp_path: Path) -> wb.types.Job:
 
 
 def run_for(job: wb.types.Job, us: int) -> None:
-    clock = job.driver.clock
+    clock = job.stepper.driver.clock
     until_us = clock.now_us() + us
-    assert job.driver.run_until(lambda: clock.now_us() >= until_us)
+    assert job.stepper.driver.run_until(lambda: clock.now_us() >= until_us)
 
 
 def latest(job: wb.types.Job) -> Frame:
@@ -51,7 +51,7 @@ def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_t
     before = latest(job)
     assert before.metrics["numRecordsInPerSecond"] == pytest.approx(1_100, rel=0.1)
     job.fail("fast[0]")
-    assert job.driver.run_until(lambda: job.status()["restart_due"] is not None)
+    assert job.stepper.driver.run_until(lambda: job.status()["restart_due"] is not None)
     at = latest(job).sequence
     run_for(job, 900_000)
     down = [frame for frame in job.recorder.frames() if frame.sequence > at]
@@ -72,8 +72,8 @@ def test_a_region_that_waits_for_its_restart_leaves_the_rates_and_the_progress_t
 @pytest.mark.slow
 def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.types.Job) -> None:
     job.fail("fast[0]")
-    assert job.driver.run_until(lambda: job.status()["restart_due"] is not None)
-    assert job.driver.run_until(lambda: job.status()["restart_due"] is None)
+    assert job.stepper.driver.run_until(lambda: job.status()["restart_due"] is not None)
+    assert job.stepper.driver.run_until(lambda: job.status()["restart_due"] is None)
     frame = latest(job)
     tasks = {task.name: task.metrics["numRecordsInPerSecond"] for task in frame.tasks}
     assert tasks["fast[0]"] == tasks["counts[0]"] == 0
@@ -84,7 +84,7 @@ def test_a_region_that_runs_on_keeps_its_rates_when_another_one_is_back(job: wb.
 
 @pytest.mark.slow
 def test_a_step_that_turns_out_to_have_been_without_work_makes_no_time_negative(job: wb.types.Job) -> None:
-    execution = job.driver.execution
+    execution = job.stepper.driver.execution
     assert execution is not None
     task = execution.task("sums[0]")
     assert task is not None

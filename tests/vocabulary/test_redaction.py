@@ -246,12 +246,12 @@ def test_what_others_say_of_an_error_shows_no_secrets(monkeypatch: pytest.Monkey
 
     job = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=10).sink_to(wb.DiscardSink()).run("abandoned")
     with monkeypatch.context() as patched:
-        patched.setattr(job._master.storage, "write", fails)
+        patched.setattr(job._run.master.storage, "write", fails)
         job.checkpoint()
-        until(lambda: any(c.reason for c in job._master.coordinator.history))
-    failed = [c for c in job._master.coordinator.history if c.reason]
+        until(lambda: any(c.reason for c in job._run.master.coordinator.history))
+    failed = [c for c in job._run.master.coordinator.history if c.reason]
     assert "could not be written: no access to s3://***@bucket/x" in failed[0].reason
-    job._master.call(lambda: job._master.abandon(error))
+    job._run.master.call(lambda: job._run.master.abandon(error))
     with pytest.raises(wb.errors.JobError, match=r"s3://\*\*\*@bucket"):
         job.wait("60s")
     frame = job.recorder.latest()

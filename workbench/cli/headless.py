@@ -51,8 +51,9 @@ def check(options: Options) -> None:
     """
     if options.parallelism > MAX_PARALLELISM:
         raise SettingError(f"--parallelism is {options.parallelism}: it must be at most {MAX_PARALLELISM}")
-    settings = Settings().with_value("buffer_timeout", options.buffer_timeout)
-    settings.with_value("checkpoint_interval", options.checkpoint_interval)
+    Settings().with_values(
+        {"buffer_timeout": options.buffer_timeout, "checkpoint_interval": options.checkpoint_interval}
+    )
 
 
 def prepare(console: Console, directory: Path) -> wb.History:

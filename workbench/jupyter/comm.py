@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from workbench.api.job.job import Job
 from workbench.errors import JobError, unknown
 from workbench.jupyter.protocol import (
     CONTROL_TARGET,
     TELEMETRY_TARGET,
-    JobHandle,
     JobSummary,
     Request,
     failure_reply,
@@ -27,7 +27,7 @@ from workbench.jupyter.protocol import (
     summarise,
 )
 
-Jobs = Callable[[], Mapping[str, JobHandle]]
+Jobs = Callable[[], Mapping[str, Job]]
 """Gives the jobs of this kernel by name."""
 
 PUSH_PERIOD_S = 0.25
@@ -35,8 +35,8 @@ MAX_FRONT_ENDS = 8
 """A page that crashed never closes its comms. Asking whether it is still there would keep an idle kernel from being
 culled, so there is a bound instead: the newest stay."""
 
-_ACTIONS: dict[str, Callable[[JobHandle, Request], object]] = {
-    "tune": lambda job, request: job.tune(**request.settings),
+_ACTIONS: dict[str, Callable[[Job, Request], object]] = {
+    "tune": lambda job, request: job.tune(**cast("Any", request.settings)),
     "pause": lambda job, request: job.pause(),
     "resume": lambda job, request: job.resume(),
     "checkpoint": lambda job, request: job.checkpoint(),

@@ -6,27 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
-from workbench.connectors.contract.base import Guarantee
 from workbench.dashboard.contract.view_table import VIEWS
-from workbench.elements import CheckpointMode
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
-from workbench.runtime.settings.restart_strategies import STRATEGIES
+from workbench.runtime.settings.settings import TABLE
 
-VALUES: Mapping[str, Sequence[str]] = {
-    "speed": ("max",),
-    "checkpoint_mode": get_args(CheckpointMode),
-    "guarantee": get_args(Guarantee),
-    "driver": DRIVERS,
-    "restart": STRATEGIES,
-    **dict.fromkeys(("buffer_timeout", "checkpoint_interval", "aligned_checkpoint_timeout"), ("disabled",)),
-}
+VALUES: Mapping[str, Sequence[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
 """The values that are words, of settings and options."""
 _LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream)\s(.*)")
 

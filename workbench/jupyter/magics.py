@@ -16,7 +16,7 @@ import workbench as wb
 from workbench.api.beginning.preparing import prepare_kernels
 from workbench.api.job.registry import make_room
 from workbench.api.kept.job_record import RECORD, Cell, started_from
-from workbench.api.launching.refusals import check_beginning, check_directory, planned, settings_of
+from workbench.api.launching.refusals import RunRequest, check_beginning, check_directory, planned
 from workbench.api.running.found_jobs import FoundJob
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
@@ -28,64 +28,35 @@ from workbench.jupyter.words import words_of
 from workbench.once import Once
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
+from workbench.runtime.settings.setting import Setting
+from workbench.runtime.settings.settings import OF_RUN, Settings
 
-SETTINGS = (
-    *("parallelism", "max_parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "speed"),
-    *("checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
-    *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints"),
-    *("slots_per_taskmanager", "restart", "local_aggregation"),
-)
-"""Options that are settings of the job."""
+Option = tuple[tuple[str, ...], dict[str, Any]]
+"""The flags of an option, and what argparse is to know of it."""
 
-OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
-    (("-p", "--parallelism"), {"type": int, "help": "parallel subtasks of each operator (default 1)"}),
-    (
-        ("--max-parallelism",),
-        {"type": int, "help": "key groups: to how many subtasks the job can be rescaled (default 128, or as restored)"},
-    ),
-    (
-        ("--buffer-timeout",),
-        {"help": "how long a record may wait for its buffer to fill, for example 50ms; or disabled"},
-    ),
-    (("--buffer-size",), {"type": int, "help": "records in a full buffer"}),
-    (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
-    (
-        ("--checkpoint-mode",),
-        {"help": "exactly-once (the default), unaligned, at-least-once, or stop-the-world"},
-    ),
-    (("--aligned-checkpoint-timeout",), {"help": "a checkpoint that takes longer goes on unaligned, for example 2s"}),
-    (("--checkpoint-timeout",), {"help": "a checkpoint that takes longer is given up (default 10min)"}),
-    (("--min-pause",), {"help": "between the end of a checkpoint and the next one, for example 1s"}),
-    (("--max-concurrent-checkpoints",), {"type": int, "help": "checkpoints that may be in progress (default 1)"}),
-    (("--tolerable-failed-checkpoints",), {"type": int, "help": "that may fail in a row before the job does"}),
-    (("--retained-checkpoints",), {"type": int, "help": "complete checkpoints that are kept (default 3)"}),
+
+def _option(setting: Setting) -> Option:
+    flag = setting.name.replace("_", "-")
+    if setting.default is True:
+        switched_off = {"dest": setting.name, "action": "store_const", "const": False}
+        return (f"--no-{flag}",), {**switched_off, "help": f"do not {setting.help}"}
+    number = {"type": int} if isinstance(setting.default, int) else {}
+    return (*filter(None, [setting.flag]), f"--{flag}"), {**number, "help": setting.help}
+
+
+OPTIONS: tuple[Option, ...] = (
+    *map(_option, OF_RUN.values()),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
-    (("--speed",), {"help": "replay speed: 600x is ten minutes of history a second, max does not wait"}),
-    (("--slots-per-taskmanager",), {"type": int, "help": "slots of a TaskManager, which fail together (default 2)"}),
-    (("--guarantee",), {"help": "exactly-once or at-least-once: refuse a pipeline whose ends cannot keep it"}),
-    (
-        ("--restart",),
-        {"help": "after failures: none, fixed-delay:attempts=3,delay=1s, exponential-delay, or failure-rate"},
-    ),
     (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
     (
         ("--allow-non-restored-state",),
-        {"action": "store_const", "const": True, "help": "drop what of the savepoint no operator of this cell takes"},
+        {"action": "store_true", "help": "drop what of the savepoint no operator of this cell takes"},
     ),
     (
         ("--no-incremental",),
         {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint as a whole"},
-    ),
-    (
-        ("--no-local-aggregation",),
-        {
-            "dest": "local_aggregation",
-            "action": "store_const",
-            "const": False,
-            "help": "every record travels to its window, also where batches could be aggregated first",
-        },
     ),
     (
         ("--standby",),
@@ -161,9 +132,10 @@ class StreamMagics(Magics):
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
         prepare_kernels()  # takes long on a machine's first run, and can be interrupted
         if options.replace:
-            refuse_plan(pipeline, options)
-            if options.name in (running := wb.jobs()):
-                make_room(running[options.name])
+            asked, running = request(options, pipeline), wb.jobs().get(options.name)
+            check_beginning(asked, running, planned(asked))  # the job that runs would be lost for nothing
+            if running is not None:
+                make_room(running)
         with interrupts_held(), started_from(Cell(line.strip(), body)):
             job = run(pipeline, options)
             if options.output:
@@ -229,40 +201,22 @@ def refuse_options(options: Any) -> None:
         SettingError: a value that cannot be.
         CheckpointError: the job cannot begin in the checkpoint directory.
     """
-    settings_of(given(options, SETTINGS))
-    if options.checkpoint_dir is not None:
-        check_directory(
-            options.checkpoint_dir,
-            wb.jobs().get(options.name),
-            resume=options.resume or options.standby,
-            restore=options.restore,
-        )
+    Settings().with_values(given(options, OF_RUN))
+    check_directory(request(options), wb.jobs().get(options.name))
 
 
-def refuse_plan(pipeline: wb.types.Pipeline, options: Any) -> None:
-    """Refuse a pipeline that cannot run as the line says: the job that runs would be lost for nothing.
-
-    Raises:
-        WorkbenchError: see `Pipeline.run`.
-    """
-    beginning = {"resume": options.resume or options.standby, "restore": options.restore}
-    plan = planned(
-        pipeline,
+def request(options: Any, pipeline: wb.types.Pipeline | None = None) -> RunRequest:
+    """What the line asks for; without a pipeline as long as the cell has not run."""
+    return RunRequest(
+        pipeline or wb.types.Pipeline(()),
         options.name,
-        given(options, SETTINGS),
-        checkpoint_dir=options.checkpoint_dir,
-        standby=options.standby,
-        guarantee=options.guarantee,
-        driver=options.driver or "live",
-        **beginning,
-    )
-    check_beginning(
+        given(options, OF_RUN),
         options.checkpoint_dir,
-        wb.jobs().get(options.name),
-        options.name,
-        plan,
-        allow_non_restored_state=bool(options.allow_non_restored_state),
-        **beginning,
+        options.resume,
+        options.restore,
+        options.allow_non_restored_state,
+        options.standby,
+        driver=options.driver or "live",
     )
 
 
@@ -294,10 +248,9 @@ def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
 
 def run(pipeline: wb.types.Pipeline, options: Any) -> wb.types.Job:
     """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
-    names = (*SETTINGS, "checkpoint_dir", "guarantee", "driver", "restore", "allow_non_restored_state", "incremental")
-    arguments = given(options, names)
-    if options.standby:
-        arguments["standby"] = True
+    beginning = ("checkpoint_dir", "driver", "restore", "incremental")
+    switches = [name for name in ("standby", "allow_non_restored_state") if getattr(options, name)]
+    arguments = {**given(options, (*OF_RUN, *beginning)), **dict.fromkeys(switches, True)}
     return pipeline.run(options.name, resume=options.resume, **arguments)
 
 

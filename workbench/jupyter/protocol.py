@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from workbench.api.job.job import Job
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.telemetry.frames import Frame
@@ -35,29 +36,6 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 class ProtocolError(WorkbenchError):
     """A message is not one that this side of the protocol understands."""
-
-
-class Recorder(Protocol):
-    """Where a job's newest frame is found."""
-
-    def latest(self) -> Frame | None: ...
-
-
-class JobHandle(Protocol):
-    """What the front end can see of a job and do to it."""
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def recorder(self) -> Recorder: ...
-    def status(self) -> Mapping[str, Any]: ...
-    def tune(self, **settings: Any) -> object: ...
-    def pause(self) -> object: ...
-    def resume(self) -> object: ...
-    def checkpoint(self) -> object: ...
-    def savepoint(self, name: str) -> object: ...
-    def stop(self, *, wait: bool) -> object: ...
-    def fail(self, task: str) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +128,7 @@ def request_id(message: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def summarise(name: str, job: JobHandle) -> JobSummary:
+def summarise(name: str, job: Job) -> JobSummary:
     """One job in one line, from its newest frame.
 
     A job that cannot be read becomes a line that says so, since it must not hide the others.

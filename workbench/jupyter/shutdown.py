@@ -11,26 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 import workbench.drivers.contract.leaving  # noqa: F401  what is registered first comes last: jobs are stopped before it
+from workbench.api.job.job import Job
 from workbench.errors import WorkbenchError
 
 PATIENCE_S = 5.0
 
 
-class Stoppable(Protocol):
-    """The part of a job that a shutdown needs."""
-
-    @property
-    def over(self) -> bool: ...
-
-    def stop(self, *, wait: bool) -> object: ...
-
-    def wait(self, timeout: str) -> object: ...
-
-
-def end(jobs: Iterable[Stoppable], patience_s: float) -> bool:
+def end(jobs: Iterable[Job], patience_s: float) -> bool:
     """Stop jobs, each with its last checkpoint, and wait for them together; False when they took too long."""
     ending = [job for job in jobs if not job.over]
     for job in ending:
@@ -52,7 +41,7 @@ class Caretaker:
         patience_s: how long the end of the process may wait for all of them together, in seconds.
     """
 
-    def __init__(self, jobs: Callable[[], Mapping[str, Stoppable]], patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, jobs: Callable[[], Mapping[str, Job]], patience_s: float = PATIENCE_S) -> None:
         self._jobs = jobs
         self._patience_s = patience_s
         self._called = threading.Event()

@@ -103,7 +103,7 @@ def set_settings(words: Sequence[str]) -> Any:
     jobs = wb.jobs()
     named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in wb.SETTINGS
     job = wb.job(words[0]) if named else default_job("set", jobs)
-    changes = settings(words[1:] if named else words)
+    changes: Any = settings(words[1:] if named else words)
     if changes:
         job.tune(**changes)
     return job.status()
@@ -132,14 +132,10 @@ def _flat(words: Sequence[str]) -> list[str]:
     return flat
 
 
-UNTIL: dict[str, Callable[[Any], Any]] = {
-    "record": lambda job: job.next_record(),
-    "buffer": lambda job: job.next_buffer(),
-    "barrier": lambda job: job.next_barrier(),
-    "watermark": lambda job: job.next_watermark(),
-    "aligned": lambda job: job.until_aligned(),
-    "checkpoint": lambda job: job.until_checkpoint(),
-    "window": lambda job: job.until_window_fires(),
+UNTIL = {
+    **{what: f"next_{what}" for what in ("record", "buffer", "barrier", "watermark")},
+    **{what: f"until_{what}" for what in ("aligned", "checkpoint")},
+    "window": "until_window_fires",
 }
 """What ``%stream step`` goes on to."""
 
@@ -147,21 +143,21 @@ UNTIL: dict[str, Callable[[Any], Any]] = {
 def _step(job: Any, words: Sequence[str]) -> Any:
     """``step``, ``step 5``, ``step barrier``, ``step back 3``, ``step until "total > 5" sum``; shows the picture."""
     if not words:
-        return job.step()
+        return job.stepper.step()
     what, *rest = words
     if what in UNTIL and not rest:
-        return UNTIL[what](job)
+        return getattr(job.stepper, UNTIL[what])()
     if what == "until" and len(rest) == 2:
         condition, operator = rest
-        return job.until(condition, operator)
+        return job.stepper.until(condition, operator)
     if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
-        return job.back(*map(_steps, rest))
+        return job.stepper.back(*map(_steps, rest))
     if not what.isdecimal() or rest:
         raise SettingError(
             f"%stream step cannot take {' '.join(words)!r}: write a number of steps, one of {', '.join(UNTIL)}, "
             "'back STEPS', or 'until \"CONDITION\" OPERATOR'"
         )
-    return job.step(_steps(what))
+    return job.stepper.step(_steps(what))
 
 
 def _steps(digits: str) -> int:
@@ -173,7 +169,7 @@ def _steps(digits: str) -> int:
 def _fork(job: Any, words: Sequence[str]) -> Any:
     """``fork``, ``fork 12``, ``fork 12 buffer_timeout=5ms``."""
     at = _steps(words[0]) if words and words[0].isdecimal() else None
-    return job.fork(at, **settings(words if at is None else words[1:])).scene()
+    return job.stepper.fork(at, **settings(words if at is None else words[1:])).stepper.scene()
 
 
 def _report(job: Any, words: Sequence[str]) -> Any:
@@ -189,9 +185,9 @@ def _fail(job: Any, words: Sequence[str]) -> Any:
     """``aggregate[1]`` is a task, ``tm-0/slot-1`` a slot, ``tm-1`` a TaskManager, ``coordinator`` the job's master."""
     what = words[0]
     if what == "coordinator":
-        return job.fail(coordinator=True)
+        return job.faults.fail(coordinator=True)
     if what.startswith("tm-"):
-        return job.fail(slot=what) if "/" in what else job.fail(taskmanager=what)
+        return job.faults.fail(slot=what) if "/" in what else job.faults.fail(taskmanager=what)
     return job.fail(task=what)
 
 
@@ -205,7 +201,7 @@ def _stall(job: Any, words: Sequence[str]) -> Any:
     switch = words[1].lower() if len(words) > 1 else "on"
     if switch not in ("on", "off"):
         raise SettingError(f"%stream stall OPERATOR is switched 'on' or 'off', not {words[1]!r}")
-    return job.stall(words[0], switch == "on")
+    return job.faults.stall(words[0], switch == "on")
 
 
 def _state(job: Any, words: Sequence[str]) -> Any:
@@ -263,7 +259,7 @@ VERBS: dict[str, Verb] = {
     ),
     "fail": Verb(_fail, "crash a task, slot, TaskManager or the coordinator; the job recovers", "WHAT", 1, 1),
     "slow-down": Verb(
-        lambda job, words: job.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
+        lambda job, words: job.faults.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
     ),
     "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2, last=("on", "off")),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),

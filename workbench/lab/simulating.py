@@ -144,13 +144,13 @@ def show(console: Console, search: Search, seed: int) -> int:
     given = [str(seed)]
     given += [f"pipeline={search.pipeline!r}"] if search.pipeline else []
     given += [f"faults={search.only!r}"] if search.only else []
-    console.print(f"In Python: job = workbench.lab.replay({', '.join(given)}); job.step()")
+    console.print(f"In Python: job = workbench.lab.replay({', '.join(given)}); job.stepper.step()")
     return 0 if result.ok else 1
 
 
 def _step_by_hand(console: Console, job: Job) -> None:
     while not job.over and input("Enter: the next step, q: enough ").strip() != "q":
-        for step in job.step():
+        for step in job.stepper.step():
             console.print(f"  {step} at {step.time_us} us")
 
 

@@ -39,7 +39,7 @@ def _live(browser: Any) -> Iterator[Path]:
     exec(FLIGHTS + DELAYS, names)
     job = names["job"]
     _until(lambda: _completed(job) >= 4)
-    job.slow_down("aggregate", "60ms")
+    job.faults.slow_down("aggregate", "60ms")
     _until(lambda: "aggregate is the cause" in job.status()["backpressure"])
     job.tune(buffer_timeout="20ms")
     enough = _completed(job) + 6
@@ -64,10 +64,10 @@ def _stepped(browser: Any) -> Iterator[Path]:
     job = sums.run(
         "alignment", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None
     )
-    job.step(14)
+    job.stepper.step(14)
     job.checkpoint()
-    while not any(channel.blocked for channel in job.scene().scene.channels):
-        job.step()
+    while not any(channel.blocked for channel in job.stepper.scene().scene.channels):
+        job.stepper.step()
     for scheme in SCHEMES:
         yield _picture(browser, job, "stepper", f"stepper-{scheme}", scheme, (1200, 470))
     job.cancel()

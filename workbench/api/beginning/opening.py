@@ -55,6 +55,11 @@ class Beginning:
         """Whether there is anything that nobody else may have meanwhile."""
         return isinstance(self.storage, DirectoryStorage) or bool(self.places)
 
+    @property
+    def directory(self) -> Path | None:
+        """The checkpoint directory, where that is a folder of this machine."""
+        return self.storage.directory if isinstance(self.storage, DirectoryStorage) else None
+
     def beat(self) -> None:
         """Called every few seconds as long as the job runs.
 

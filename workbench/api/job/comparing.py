@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from workbench.api.job.job import Job
 from workbench.api.pictures.scene_view import Comparison
 from workbench.arguments import as_given
 from workbench.durations import format_instant
 from workbench.errors import JobError
 from workbench.telemetry.scene import Scene
-
-if TYPE_CHECKING:
-    from workbench.api.job.job import Job
 
 
 def compare(left: Job, right: Job) -> Comparison:
@@ -21,7 +18,7 @@ def compare(left: Job, right: Job) -> Comparison:
     Source: E10, what-if: two versions from one moment.
 
     Args:
-        left, right: the jobs, for example one and its `Job.fork`.
+        left, right: the jobs, for example one and its `Stepper.fork`.
 
     Raises:
         JobError: one of them runs live, or is no job.
@@ -29,7 +26,7 @@ def compare(left: Job, right: Job) -> Comparison:
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
         >>> job = numbers.sink_to(wb.TableSink("n")).run("left", driver="stepping", buffer_size=1)
-        >>> other = job.fork(name="right", buffer_timeout="5ms")
+        >>> other = job.stepper.fork(name="right", buffer_timeout="5ms")
         >>> print(wb.compare(job, other))
         left | right
         setting buffer_timeout: 100ms | 5ms
@@ -37,9 +34,9 @@ def compare(left: Job, right: Job) -> Comparison:
         >>> job.cancel(); other.cancel()
     """
     for job in (left, right):
-        if not hasattr(job, "scene"):
+        if not isinstance(job, Job):
             raise JobError(f"compare got {as_given(job)}, which is no job: pass two, such as wb.job('a'), wb.job('b')")
-    one, other = left.scene(), right.scene()
+    one, other = left.stepper.scene(), right.stepper.scene()
     settings = [_settings(left), _settings(right)]
     names = sorted({*settings[0], *settings[1]})
     pairs = [(f"setting {name}", settings[0].get(name, "-"), settings[1].get(name, "-")) for name in names]

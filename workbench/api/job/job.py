@@ -1,29 +1,46 @@
 """The handle of a job: everything that a person sees of it or does to it goes through here.
 
 What is seen comes from telemetry frames; what is done is posted to the job's master, which applies it between two
-steps. Each concern has a class of its own, and `Job` is all of them.
+steps. `Job` has the methods that everyone uses; what they do stands in a module for each concern.
 """
 
-from workbench.api.job.job_controls import JobControls
-from workbench.api.job.job_endings import JobEndings
-from workbench.api.job.job_failures import JobFailures
-from workbench.api.job.job_savepoints import JobSavepoints
-from workbench.api.job.job_slowness import JobSlowness
-from workbench.api.job.job_steps import JobSteps
-from workbench.api.job.job_views import JobViews
-from workbench.api.kept.journal import COMMANDS, remembered
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn, Unpack
+
+import pyarrow as pa
+
+from workbench.api.job import endings, frame_tables, savepointing, seeking, tuning
+from workbench.api.job.faults import Faults
+from workbench.api.job.registry import forget, register
+from workbench.api.job.run import Run
+from workbench.api.job.stepper import Stepper
+from workbench.api.kept.journal import remembered
+from workbench.api.kept.recording import Recording
+from workbench.api.pictures.plan_view import PlanView
+from workbench.api.pictures.state_view import StateView, state_view
+from workbench.api.pictures.status import Status, Table, status_of
+from workbench.drivers.stepped.stepping import SteppingDriver
+from workbench.durations import Duration
+from workbench.errors import JobError, WorkbenchError, unknown
+from workbench.runtime.settings.setting import with_settings
+from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
+from workbench.telemetry.checkpoint_frames import CheckpointFrame
+from workbench.telemetry.recorder import Recorder
 
 
-class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobViews, JobEndings):
+class Job:
     """A running or ended job; made by ``Pipeline.run``.
 
     Facts come from telemetry, a tenth of a second old at most; what is asked of it is posted to the job and applied
-    between two steps.
+    between two steps. Blocks until a change is in force. `faults` crashes its parts and makes them slow; `stepper`
+    takes the steps of a job that runs with ``driver="stepping"``.
 
     Source: F2-1; Flink's ``JobClient``.
-
-    Attributes:
-        recorder: the job's flight recorder, its telemetry frames, from which dashboard and report are drawn.
 
     Example:
         >>> clicks = pa.table({"user": ["a", "b"] * 500, "t": range(1000)})
@@ -44,15 +61,578 @@ class Job(JobControls, JobSavepoints, JobFailures, JobSlowness, JobSteps, JobVie
         (True, 4, 2)
         >>> len(job.audit())  # nothing was counted twice
         0
-        >>> job = counts.sink_to(wb.TableSink("counts")).run("lesson", driver="stepping", buffer_size=1)
-        >>> bool(job.next_record()), bool(job.next_buffer()), bool(job.next_watermark())  # each gives a picture
-        (True, True, True)
-        >>> job.checkpoint()
-        >>> bool(job.next_barrier()), bool(job.until_aligned()), bool(job.until_checkpoint())
-        (True, True, True)
-        >>> job.cancel()
     """
 
+    def __init__(self, run: Run) -> None:
+        self._run = run
 
-for _name in COMMANDS:
-    setattr(Job, _name, remembered(getattr(Job, _name)))
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._run.name
+
+    @property
+    def state(self) -> str:
+        """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
+        FAILED, SUSPENDED (it stands by).
+
+        Source: Flink's ``JobStatus``.
+        """
+        return self._run.state
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended for good."""
+        return self._run.over
+
+    @property
+    def live(self) -> bool:
+        """Whether it goes on by itself; with ``driver="stepping"`` a job goes on when its `stepper` takes steps."""
+        return not isinstance(self._run.driver, SteppingDriver)
+
+    @property
+    def recorder(self) -> Recorder:
+        """The job's flight recorder: its telemetry frames, from which dashboard and report are drawn.
+
+        Source: Flink's metrics, by its names.
+        """
+        return self._run.recorder
+
+    @property
+    def faults(self) -> Faults:
+        """Faults to inject, such as ``job.faults.stall("delays")``; see `Faults`.
+
+        Source: D1, F2-4.
+        """
+        return Faults(self._run)
+
+    @property
+    def stepper(self) -> Stepper:
+        """The steps of a job that runs with ``driver="stepping"``: ``job.stepper.next_record()``; see `Stepper`.
+
+        Source: F2-5 to F2-15.
+        """
+        return Stepper(self._run)
+
+    # what is seen ------------------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """State, settings in force, progress and health in one dictionary.
+
+        Durations are written as people write them (``"50ms"``), times are UTC text, rates are per second. It is at most
+        a tenth of a second old.
+
+        Source: F2-1.
+        """
+        run = self._run
+        status = status_of(run.name, run.state, run.master.shown(), run.master.paused, run.recorder.latest())
+        status["stalled"] = run.driver.stalled() or None
+        holder = run.holder()
+        status["lease"] = None if holder is None or run.over else str(holder)
+        return status
+
+    def metrics(self) -> Table:
+        """One row per task, with Flink's metric names.
+
+        Times such as ``busyTimeMsPerSecond`` are milliseconds per second, watermarks microseconds since 1970.
+
+        Source: Flink's metrics, by its names.
+        """
+        return frame_tables.metric_rows(self.recorder.latest())
+
+    def checkpoints(self) -> list[CheckpointFrame]:
+        """The most recent checkpoints, oldest first.
+
+        Source: F2-9 to F2-15; Flink's checkpoint history.
+        """
+        frame = self.recorder.latest()
+        return [] if frame is None else list(frame.checkpoints)
+
+    def late_records(self, operator: str | None = None) -> Table:
+        """The last records that were dropped as late, oldest first: at most 20 of each subtask of an operator.
+
+        Each row tells the operator and the task that dropped the record, its key, its event time and the watermark then
+        (UTC text), how far it was behind that (None once event time was at its end), the task that sent it (several
+        where small buffers of theirs were processed together), and the record itself as JSON text, with the columns
+        that the operator needs. Those that ``side_output("late")`` takes are not dropped. It is up to a second old;
+        `metrics` has the number of all, ``numLateRecordsDropped``.
+
+        Source: late events that are dropped or logged, in the book's chapter on stream processing; see F2-5.
+
+        Args:
+            operator: only those of this one.
+
+        Raises:
+            JobError: no such operator.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("in-time")
+            >>> job.wait("60s"), len(job.late_records())
+            ('FINISHED', 0)
+        """
+        return frame_tables.late_rows(self.recorder.latest(), operator)
+
+    def audit(self) -> Table:
+        """What failures made the job count twice: for each task and restore, the records that reached it a second time.
+
+        The sum of a task's records is what its state counts twice now. A job that goes back to one checkpoint several
+        times has one row for it, of the last time: each restore undoes what came of those before.
+
+        Empty as long as the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's
+        snapshot holds records that came behind a barrier, and a job that goes on from it gets them again.
+
+        Source: F2-9 to F2-15, the at-least-once mode, which does not block during alignment.
+        """
+        return frame_tables.audit_rows(self.recorder.latest())
+
+    def graph(self) -> PlanView:
+        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data.
+
+        Source: F1-2, F2-2.
+        """
+        master = self._run.master
+        return PlanView(master.graph, self.name, master.settings, self.recorder.latest())
+
+    def table(self, name: str | None = None) -> pa.Table:
+        """The committed rows of a TableSink; the name may be left out when there is only one.
+
+        Source: D1: rows are here once the checkpoint that ends their epoch is complete, and each once.
+
+        Args:
+            name: of the `TableSink`.
+
+        Raises:
+            JobError: no such table.
+        """
+        tables = self._run.master.services.tables
+        names = tables.names()
+        if name is None:
+            if len(names) != 1:
+                raise JobError(f"the job has {len(names)} tables: name one of {', '.join(names) or 'none'}")
+            name = names[0]
+        if name not in names:
+            raise JobError(unknown("table", name, names))
+        return tables.read(name)
+
+    def dashboard(self, carrier: str | None = None) -> Any:
+        """The live dashboard, to be displayed in a cell.
+
+        Source: Flink's web dashboard.
+
+        Args:
+            carrier: what carries it to the page: ``"widget"`` (a Jupyter widget, for front ends that connect nothing
+                else to the kernel) or ``"comm"``; None: what the environment variable WORKBENCH_CARRIER says, and
+                without it a widget in VS Code and Colab and a comm elsewhere.
+
+        Raises:
+            SettingError: no such carrier.
+        """
+        return import_module("workbench.dashboard.shown.show").Dashboard(self, carrier=carrier)
+
+    def view(self, name: str, carrier: str | None = None) -> Any:
+        """One part of the dashboard alone, to be displayed in a cell: graph, subtasks, watermarks, latency, buffers,
+        checkpoints, state, sink, events or controls; of a job with ``driver="stepping"`` also stepper.
+
+        Source: Flink's web dashboard.
+
+        Args:
+            name: of the part.
+            carrier: as for `dashboard`.
+
+        Raises:
+            SettingError: no such part, or no such carrier.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("viewed")
+            >>> job.wait("60s"), job.view("graph")
+            ('FINISHED', <Dashboard of job 'viewed', graph: FINISHED>)
+        """
+        return import_module("workbench.dashboard.shown.show").Dashboard(self, name, carrier=carrier)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.
+
+        A slider in it goes back through moments of the run.
+
+        Args:
+            path: of the HTML file; one that exists is replaced.
+
+        Raises:
+            OSError: the file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("reported")
+            >>> job.wait("60s"), job.report(tempfile.mkdtemp() + "/run.html").name
+            ('FINISHED', 'run.html')
+        """
+        return self._recorded().report(path)
+
+    def recording(self, path: str | Path | None = None) -> Recording:
+        """What the flight recorder holds of the run: the last five minutes, as a `Recording`.
+
+        Source: ours, with Flink's metrics.
+
+        Args:
+            path: of a file to write it to; None: none is written.
+
+        Raises:
+            SettingError: the job has not been looked at yet.
+            OSError: the file cannot be written.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("kept")
+            >>> job.wait("60s"), job.recording().frames[-1].state
+            ('FINISHED', 'FINISHED')
+        """
+        recording = self._recorded()
+        if path is not None:
+            recording.save(path)
+        return recording
+
+    # what is changed while it runs -------------------------------------------------------------------------------
+
+    @remembered()
+    @with_settings(OF_TUNE, TunableSettings, defaults=False)
+    def tune(self, **settings: Unpack[TunableSettings]) -> Status:
+        """Change settings of the running job, whose names are in ``wb.SETTINGS``.
+
+        All are checked before any is applied; when this returns they are in force.
+
+        Source: E4 for the buffer timeout, E7 for the checkpoint interval, which never changes results.
+
+        Args:
+            **settings: by name, such as ``buffer_timeout="5ms"``.
+
+        Raises:
+            SettingError: an unknown setting or a bad value.
+            JobError: the job has ended, or cannot be rescaled.
+        """
+        tuning.tune(self._run, settings)
+        return self.status()
+
+    @remembered()
+    def rescale(self, parallelism: int, *, timeout: Duration = "60s") -> Status:
+        """Go on at another parallelism, from a checkpoint taken for it, without losing the place.
+
+        Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
+
+        Source: Flink's rescaling from a savepoint; state is dealt anew by key group.
+
+        Args:
+            parallelism: subtasks of every operator, above zero.
+            timeout: how long to wait until the job goes on so, such as ``"60s"``.
+
+        Raises:
+            SettingError: not a whole number above zero, or a timeout that is no duration.
+            PlanError: the pipeline cannot run at this parallelism.
+            JobError: the job has ended or is about to, it is starting again after a failure, a source cannot be read
+                again from a position, the checkpoint failed or was not complete in time, or one of the job's own
+                functions calls.
+        """
+        tuning.rescale(self._run, parallelism, timeout)
+        return self.status()
+
+    @remembered()
+    def pause(self) -> None:
+        """Stop reading the sources; what is in flight goes on, and so do checkpoints.
+
+        A paused source is not idle: it holds event time where it is.
+
+        Raises:
+            JobError: the job has ended.
+        """
+        self._pause(True)
+
+    @remembered()
+    def resume(self) -> None:
+        """Read on after `pause`.
+
+        Raises:
+            JobError: the job has ended.
+        """
+        self._pause(False)
+
+    @remembered()
+    def seek(self, position: str | datetime) -> None:
+        """Go to another arrival time of the replayed history, forwards or backwards.
+
+        Event time never goes back: after a jump backwards the records read again are late. A failure goes back to the
+        latest checkpoint, to before a seek that came after it; one while the job restarts or is rescaled is followed
+        as soon as it goes on.
+
+        Source: F1-11 to F1-13: the past is played again as if it were live.
+
+        Args:
+            position: an arrival time, such as ``"2013-02-08 06:00"`` or a datetime; without a zone UTC is meant.
+
+        Raises:
+            SettingError: no time, or one behind the last record of every history, where the replay would end.
+            JobError: the job has ended, or replays no history.
+        """
+        seeking.seek(self._run, position)
+
+    def fail(self, task: str) -> None:
+        """Crash a task in its next step; the job recovers from its latest complete checkpoint.
+
+        ``job.faults.fail`` can do the same to slots, TaskManagers and the coordinator.
+
+        Source: D1, F2-7.
+
+        Args:
+            task: an operator's subtask, such as ``"aggregate[1]"``.
+
+        Raises:
+            JobError: the job has ended, or there is no such task.
+        """
+        self.faults.fail(task)
+
+    # checkpoints and savepoints ----------------------------------------------------------------------------------
+
+    @remembered()
+    def checkpoint(self) -> None:
+        """Ask for a checkpoint now, beside the periodic ones; returns at once, see `checkpoints` for what became of it.
+
+        Source: F2-9.
+
+        Raises:
+            JobError: the job has ended.
+        """
+        self._run.check_running()
+        self._run.apply(lambda master: master.checkpoint())
+
+    @remembered()
+    def savepoint(self, name: str, timeout: Duration = "60s") -> str:
+        """Take a checkpoint that is kept until you delete it, and wait for it.
+
+        Source: E10; Flink's savepoints.
+
+        Args:
+            name: of its folder: letters, digits, ``_``, ``-`` and ``.``.
+            timeout: how long to wait until it is complete, such as ``"60s"``.
+
+        Returns:
+            Its folder; empty when checkpoints are kept in memory.
+
+        Raises:
+            CheckpointError: the name cannot be a file name.
+            SettingError: a timeout that is no duration.
+            JobError: it exists or is being taken already, failed, was not complete in time, the job ended before, or
+                one of the job's own functions calls.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
+            >>> slow = numbers.sink_to(wb.TableSink("numbers"))
+            >>> import tempfile
+            >>> job = slow.run("slow", checkpoint_dir=tempfile.mkdtemp())
+            >>> folder = job.savepoint("before-fix")
+            >>> job.savepoints()
+            ['before-fix']
+            >>> again = job.restore("before-fix")  # ends the job and goes back
+            >>> job.state, again.name
+            ('CANCELED', 'slow')
+            >>> again.cancel(); again.wait("60s")
+            'CANCELED'
+        """
+        return savepointing.take_savepoint(self._run, name, timeout)
+
+    def savepoints(self) -> list[str]:
+        """The names of the savepoints in this job's checkpoint directory, oldest first.
+
+        Source: E10; Flink's savepoints.
+        """
+        return savepointing.savepoint_names(self._run)
+
+    def delete_savepoint(self, name: str) -> None:
+        """Delete a savepoint of this job, with the files that only it needs; `wb.delete_savepoint` is for ended jobs.
+
+        Source: E10; Flink's savepoints.
+
+        Args:
+            name: of the savepoint.
+
+        Raises:
+            JobError: there is none of that name, a failed job would go on from it, the job has ended, or it is not
+                deleted within a minute.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.DiscardSink())
+            >>> job = numbers.run("tidy")
+            >>> for name in ("first", "second"):
+            ...     folder = job.savepoint(name)
+            >>> job.delete_savepoint("first")
+            >>> job.savepoints()
+            ['second']
+            >>> job.cancel(); job.wait("60s")
+            'CANCELED'
+        """
+        savepointing.delete_savepoint(self._run, name)
+
+    def restore(self, savepoint: str, *, allow_non_restored_state: bool = False) -> Job:
+        """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
+
+        All files of the savepoint are read first: a job that cannot go back to it runs on. One that turns out not to
+        be able to when it has been stopped, because a sink has committed rows in between, goes on from its latest
+        checkpoint.
+
+        Source: E10, F2-8.
+
+        Args:
+            savepoint: its name.
+            allow_non_restored_state: drop state that no operator of the pipeline takes, instead of refusing it.
+
+        Returns:
+            The new job, under the same name.
+
+        Raises:
+            CorruptCheckpointError: a file of it is missing or damaged.
+            CheckpointError: it has state of operators that the pipeline does not have, which was not allowed.
+            SinkError: a sink has committed rows since, which would come twice.
+            WorkbenchError: the job cannot start from it for another reason; see `Pipeline.run`.
+            JobError: there is no such savepoint, or it is in memory only.
+        """
+        run = self._run
+        savepointing.check_restore(run, savepoint, allow_non_restored_state=allow_non_restored_state)
+        over = run.over
+        self.cancel(wait=False)
+        run.driver.wait_for(run.driver.ended, None)
+        try:
+            return run.rerun(savepoint, allow_non_restored_state)
+        except WorkbenchError:
+            if not over:
+                self._go_on()
+            raise
+
+    # the end -----------------------------------------------------------------------------------------------------
+
+    @remembered()
+    def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
+        """Take a last checkpoint, so that everything processed is committed, then end, and wait for that: the next run
+        can have its name and its checkpoint directory. A stepping job takes the steps to its end.
+
+        An interrupt, or the end of `timeout`, ends the waiting; the job stops nevertheless. A call from one of the
+        job's own functions, sinks or sources, for which the job waits in turn, returns at once.
+
+        The checkpoint waits for a function, a sink or storage that does not return; ``job.status()["stalled"]`` names
+        it, and `cancel` ends the job without it.
+
+        When a part of the job fails before that checkpoint is complete, it starts again as its restart strategy says,
+        and takes it then: it ends FAILED only where the strategy gives up.
+
+        A job that does not run at that moment, because it is starting again after a failure, has nothing to take a
+        checkpoint of: it ends as by `cancel`, and a run with ``resume=True`` goes on from its latest checkpoint.
+
+        Source: Flink's stop with a savepoint.
+
+        Args:
+            wait: False: return at once.
+            timeout: how long to wait for the end, such as ``"60s"``.
+
+        Raises:
+            SettingError: `wait` is neither True nor False, or a timeout that is no duration.
+            JobError: it failed while it was stopping, or has not ended within `timeout`.
+
+        Example:
+            >>> pipeline = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.TableSink("n"))
+            >>> job = pipeline.run("stopped")
+            >>> job.stop(); job.state
+            'CANCELED'
+            >>> again = pipeline.run("stopped")  # the name is free
+            >>> again.cancel(wait=False); again.wait("60s")
+            'CANCELED'
+        """
+        endings.stop(self._run, wait, timeout)
+
+    @remembered()
+    def cancel(self, *, wait: bool = True, timeout: Duration = "90s") -> None:
+        """End without a last checkpoint, and wait for that, as `stop` does.
+
+        What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again. A task that is in
+        a call that does not return is left behind after ten seconds: the job is CANCELED, and nothing comes of that
+        call any more, but its thread stays until it returns. What such a call does elsewhere, such as a sink's to a
+        service, it may do beside a later run. Storage that does not return is waited for a minute; until it does, its
+        checkpoint directory stays taken.
+
+        Source: Flink's cancel, with its task.cancellation.timeout.
+
+        Args:
+            wait: False: return at once.
+            timeout: how long to wait for the end, such as ``"90s"``.
+
+        Raises:
+            SettingError: `wait` is neither True nor False, or a timeout that is no duration.
+            JobError: it has not ended within `timeout`.
+        """
+        endings.cancel(self._run, wait, timeout)
+
+    def wait(self, timeout: Duration | None = None) -> str:
+        """Wait until the job has ended; an interrupt ends the waiting, never the job.
+
+        Args:
+            timeout: how long, such as ``"60s"``; None: for ever.
+
+        Returns:
+            FINISHED or CANCELED.
+
+        Raises:
+            SettingError: a timeout that is no duration.
+            JobError: the job failed, or has not ended within `timeout`; or one of the job's own functions, sinks or
+                sources waits, for which the job waits in turn.
+        """
+        return endings.wait(self._run, timeout)
+
+    # inside ------------------------------------------------------------------------------------------------------
+
+    def _pause(self, paused: bool) -> None:
+        self._run.check_running()
+        self._run.apply(lambda master: master.sources.set_paused(paused))
+
+    def operator_state(self, operator: str) -> StateView:
+        """What an operator of the running job holds by key: ``job.operator_state("aggregate").get("JFK")``.
+
+        Source: Flink's queryable state.
+
+        Args:
+            operator: its name.
+
+        Raises:
+            JobError: no such operator, or the job has ended.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"k": ["a"], "n": [1]}), rate=1)
+            >>> job = numbers.key_by("k").aggregate(total=wb.sum("n")).run("held")
+            >>> job.operator_state("aggregate")
+            StateView of 'aggregate'; get(k), keys(limit), size()
+            >>> _ = job.cancel()
+        """
+        self._run.check_running()
+        master = self._run.master
+        return state_view(
+            operator,
+            master.logical,
+            lambda question: master.call(lambda: master.query(question)),
+            lambda event, seconds: self._run.driver.wait_for(event, seconds),
+        )
+
+    def _recorded(self) -> Recording:
+        return Recording(self.name, self.recorder.frames())
+
+    def _go_on(self) -> None:
+        """Run on from the latest checkpoint, under this handle, if that can be."""
+        with suppress(WorkbenchError):  # why it could not be restored is what is told
+            again = self._run.rerun(None, True)
+            forget(again)  # this handle is the one that is found by the name
+            self._run.become(again._run)
+            register(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"the job {self.name!r} runs in this process, and its handle cannot be pickled or copied: pass what "
+            "is to be known of it, such as its status or the rows of a table"
+        )
+
+    def __repr__(self) -> str:
+        return repr(self.status())
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_() + self.graph().svg

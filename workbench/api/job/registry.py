@@ -81,7 +81,7 @@ def make_room(job: Job) -> None:
     try:
         job.stop(timeout=f"{REPLACE_PATIENCE_S:g}s")
     except JobError as error:
-        if job.over and job._driver.ended.is_set():
+        if job.over and job._run.driver.ended.is_set():
             return  # it failed while it was stopping: there is room
         raise JobError(f"{error.message}; job.cancel() ends it without a last checkpoint") from None
 

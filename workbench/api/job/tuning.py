@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from workbench.durations import parse_speed
+from workbench.api.job.run import Run
+from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
-from workbench.runtime.checkpoints.rescaling import check_rescalable
+from workbench.runtime.checkpoints.rescaling import Rescale, check_rescalable
 from workbench.runtime.job.master import Master
-from workbench.runtime.settings.settings import TUNABLE, Settings
+from workbench.runtime.settings.settings import TUNABLE, parse_rate
 from workbench.state.key_groups import default_max_parallelism
 
 
@@ -55,7 +54,7 @@ class Tuning:
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
                 plain[name] = value
-        _with(master.settings, plain)
+        master.settings.with_values(plain)
         return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:
@@ -64,7 +63,7 @@ class Tuning:
         Raises:
             SettingError: somebody else has tuned meanwhile, and the settings do not go together any more.
         """
-        changed = _with(master.settings, self.settings)
+        changed = master.settings.with_values(self.settings)
         if self.settings:
             shown = changed.shown()
             master.apply(changed, ", ".join(f"{name} = {shown[name]}" for name in self.settings))
@@ -72,13 +71,6 @@ class Tuning:
             master.sources.set_speed(self.speed)
         if self.rates:
             master.sources.set_rates(self.rates)
-
-
-def _with(settings: Settings, values: Mapping[str, object]) -> Settings:
-    """These settings, some of them changed; raises as `Settings.check`."""
-    for name, value in values.items():
-        settings = settings.with_value(name, value)
-    return settings.check()
 
 
 def parse_replay_speed(replays: bool, value: object) -> float:
@@ -94,6 +86,46 @@ def parse_replay_speed(replays: bool, value: object) -> float:
     if not replays:
         raise SettingError("speed can be set for a replayed history only, and this job replays none")
     return parse_speed(value)  # type: ignore[arg-type]
+
+
+def tune(run: Run, values: Mapping[str, object]) -> None:
+    """Change settings of a running job; see `Job.tune`."""
+    run.check_running()
+    tuning = Tuning.of(run.master, values)
+    if tuning.parallelism is not None:
+        run.check_outside()
+        plan_for(run.name, run.master, tuning.parallelism)
+    run.apply(tuning.apply)
+    if tuning.parallelism is not None:
+        rescale(run, tuning.parallelism, "60s")
+
+
+def rescale(run: Run, parallelism: int, timeout: Duration) -> None:
+    """Have a job go on at another parallelism; see `Job.rescale`."""
+    run.check_running()
+    run.check_outside()
+    master = run.master
+    wanted = master.settings.with_value("parallelism", parallelism).parallelism
+    graph = plan_for(run.name, master, wanted)
+    before = master.settings.parallelism
+    if wanted == before:
+        return
+    reasons: list[str | None] = []
+    ended = threading.Event()
+
+    def done(reason: str | None) -> None:
+        reasons.append(reason)
+        ended.set()
+
+    master.call(lambda: run.master.rescale(Rescale(wanted, graph, done)))
+    if not run.driver.wait_for(ended, parse_duration(timeout, "timeout") / 1e6):
+        run.check_running()
+        raise JobError(
+            f"the job {run.name!r} is not yet at parallelism {wanted} after {timeout}"
+            + (run.held_up() or ": its checkpoint is still under way, see job.checkpoints()")
+        )
+    if reasons[0] is not None:
+        raise JobError(f"the job {run.name!r} stays at parallelism {before}: {reasons[0]}")
 
 
 def plan_for(job: str, master: Master, parallelism: int) -> PhysicalGraph:
@@ -131,20 +163,8 @@ def _rates(value: object, sources: list[str]) -> dict[str, float | None]:
         uid, _, rate = value.rpartition(":")
         value = {uid: rate}
     if not isinstance(value, Mapping):
-        return dict.fromkeys(sources, _rate(value))
+        return dict.fromkeys(sources, parse_rate(value, "rate"))
     for uid in value:
         if uid not in sources:
             raise SettingError(unknown("source with a rate", uid, sources))
-    return {str(uid): _rate(rate) for uid, rate in value.items()}
-
-
-def _rate(value: object) -> float | None:
-    if isinstance(value, str) and value.strip().lower() == "max":
-        return None
-    try:
-        rate = math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        rate = math.nan
-    if not 0 < rate < math.inf:
-        raise SettingError(f"rate is {value!r}: write records per second, above zero, or 'max' for full speed")
-    return rate
+    return {str(uid): parse_rate(rate, "rate") for uid, rate in value.items()}

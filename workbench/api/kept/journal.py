@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
-COMMANDS = (
-    *("tune", "rescale", "pause", "resume", "seek", "checkpoint", "savepoint"),
-    *("fail", "slow_down", "stall", "stop", "cancel"),
-)
-"""The methods of a job that change its course."""
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +16,7 @@ class Given:
     """One command.
 
     Attributes:
-        name, args, kwargs: the method of the job, and what it was called with.
+        name, args, kwargs: the method of the job, such as ``tune`` or ``faults.fail``, and what it was called with.
         at: steps that had been taken when it was given.
         until: steps that had been taken when it returned; None: it has not yet.
 
@@ -75,15 +71,26 @@ class Journal:
             self.commands[place] = replace(self.commands[place], until=self._taken())
 
 
-def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a job that writes itself into the job's journal, if it keeps one."""
+def remembered(of: str = "") -> Callable[[_F], _F]:
+    """Have a method of a job, or of one of its parts, write itself into the job's journal, if it keeps one.
 
-    @wraps(method)
-    def give(job: Any, *args: Any, **kwargs: Any) -> Any:
-        journal: Journal | None = job._journal
-        if journal is None:
-            return method(job, *args, **kwargs)
-        with journal.giving(method.__name__, args, kwargs):
-            return method(job, *args, **kwargs)
+    Args:
+        of: the part, such as ``"faults"``; empty: the job.
 
-    return give
+    Example:
+        >>> remembered("faults")(wb.types.Job.pause).__name__
+        'pause'
+    """
+
+    def remember(method: _F) -> _F:
+        name = f"{of}.{method.__name__}" if of else method.__name__
+
+        @wraps(method)
+        def give(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            journal: Journal | None = owner._run.journal
+            with nullcontext() if journal is None else journal.giving(name, args, kwargs):
+                return method(owner, *args, **kwargs)
+
+        return cast("_F", give)
+
+    return remember

@@ -4,49 +4,42 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from workbench.api.beginning.opening import Beginning, keep_held, matched, open_storage, regrouped
+from workbench.api.beginning.opening import Beginning, matched, open_storage, regrouped
 from workbench.api.beginning.preparing import prepare_kernels
 from workbench.api.beginning.sink_places import check_fresh, hold_places
 from workbench.api.job.job import Job
 from workbench.api.job.registry import check_free, forget, jobs, make_room, register
 from workbench.api.job.repeating import unrepeatable
-from workbench.api.kept.job_record import RECORD, JobRecord, known_directories, started_from, this_cell
-from workbench.api.launching.refusals import Plan, Runnable, check_beginning, check_directory, planned
+from workbench.api.job.run import Run
+from workbench.api.kept.job_record import JobRecord, started_from, this_cell
+from workbench.api.launching.job_resources import JobResources
+from workbench.api.launching.refusals import Plan, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
-from workbench.connectors.contract.base import Guarantee
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.connectors.tables.tables import Tables
-from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.executor import SteppedExecutor, ThreadedExecutor
-from workbench.drivers.contract.heartbeat import Heartbeat
 from workbench.drivers.live.live import LiveDriver
-from workbench.drivers.live.standby import Standby
 from workbench.drivers.stepped.stepping import SteppingDriver
+from workbench.durable.holder import Holder
 from workbench.durations import parse_speed
 from workbench.errors import JobError, WorkbenchError
-from workbench.observer import JobObserver
+from workbench.observer import JobObserver, Observers
 from workbench.operators.contract.executor import Executor
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
-from workbench.printable import printable
 from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
-from workbench.runtime.job.source_control import Tempo
-from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.settings import OF_TUNE, Settings
 from workbench.runtime.storage import (
     CheckpointStorage,
     DirectoryStorage,
     HeldError,
-    Holder,
     Manifest,
     MemoryStorage,
     lasting,
@@ -58,141 +51,59 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
 
-class _JobSampler(Sampler):
-    """Also gives the checkpoint directory and the sinks' places free when the job has ended."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(recorder)
-        self.begin: Beginning | None = None
-        self.driver: Driver | None = None
-        self.executor: ThreadedExecutor | SteppedExecutor | None = None
-        self.heartbeat: Heartbeat | None = None
-        self.standby: Standby[Beginning] | None = None
-        self.record: JobRecord | None = None
-
-    def holder(self) -> Holder | None:
-        """The owner of the checkpoint directory, if there is one and it is known."""
-        if (storage := self.directory()) is not None:
-            return storage.holder
-        return None if self.standby is None else self.standby.holder
-
-    def directory(self) -> DirectoryStorage | None:
-        """The checkpoint directory, if there is one."""
-        storage = None if self.begin is None else self.begin.storage
-        return storage if isinstance(storage, DirectoryStorage) else None
-
-    def on_end(self, time_us: int) -> None:
-        """Give all free behind everything that is still to be written there."""
-        if self.executor is not None:
-            self.executor.close()
-        if self.heartbeat is not None:
-            self.heartbeat.stop()
-        if self.standby is not None:
-            self.standby.stop()
-        if self.begin is not None and self.begin.held and self.driver is not None:
-            self.driver.submit(self._leave, lambda result: None)
-
-    def keep(self, state: str) -> None:
-        """Write the job's record to its directory, so that later processes can find the job."""
-        if (storage := self.directory()) is not None and self.record is not None:
-            self.record = replace(self.record, state=state, directory=printable(storage.shown))
-            storage.keep(RECORD, self.record.to_json())
-
-    def _leave(self) -> None:
-        assert self.driver is not None
-        assert self.begin is not None
-        try:
-            self.keep(self.driver.master.state)
-        finally:
-            self.begin.close()
-
-
-def start_job(
-    pipeline: Runnable,
-    name: str,
-    values: dict[str, object],
-    *,
-    checkpoint_dir: str | Path | None,
-    resume: bool,
-    restore: str | Path | None,
-    incremental: bool = True,
-    allow_non_restored_state: bool = False,
-    standby: bool = False,
-    guarantee: Guarantee | None = None,
-    driver: Literal["live", "stepping"] = "live",
-    replace: bool = False,
-    tempo: Tempo | None = None,
-) -> Job:
-    """Run a pipeline; see `Pipeline.run` for the arguments and errors."""
-    plan = planned(
-        pipeline,
-        name,
-        values,
-        checkpoint_dir=checkpoint_dir,
-        resume=resume,
-        restore=restore,
-        standby=standby,
-        guarantee=guarantee,
-        driver=driver,
-    )
-    running = jobs().get(name) if replace else None
+def start_job(request: RunRequest) -> Job:
+    """Run a pipeline; see `Pipeline.run` for the errors."""
+    plan = planned(request)
+    running = jobs().get(request.name) if request.replace else None
     if running is None or running.over:
-        check_free(name)
-    if checkpoint_dir is not None:
-        checkpoint_dir = lasting(checkpoint_dir)
+        check_free(request.name)
+    if request.checkpoint_dir is not None:
+        request = replace(request, checkpoint_dir=lasting(request.checkpoint_dir))
     prepare_kernels()
+    run = secrets.token_hex(8)
     if running is not None:
-        folder = None if checkpoint_dir is None else str(checkpoint_dir)
-        savepoint = None if restore is None else str(restore)
-        if folder is not None:
-            check_directory(folder, running, resume=resume or standby, restore=savepoint)
-        check_beginning(
-            folder,
-            running,
-            name,
-            plan,
-            resume=resume or standby,
-            restore=savepoint,
-            allow_non_restored_state=allow_non_restored_state,
-        )
+        check_directory(request, running)
+        check_beginning(request, running, plan)
         make_room(running)
-    start = _Start(name, tempo=tempo)
-    above_bytes = INCREMENTAL_ABOVE_BYTES if incremental else None
-
-    def claim() -> Beginning:
-        storage, manifest, first_id = open_storage(checkpoint_dir, resume or standby, restore, above_bytes)
-        try:
-            graph = plan.graph
-            news: tuple[str, ...] = ()
-            if manifest is not None:
-                what = f"{manifest.place} of job {manifest.job!r}"
-                graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
-                manifest, news = matched(manifest, graph, allow_non_restored_state=allow_non_restored_state)
-            places = hold_places(plan.logical, name, start.run, storage)
-            begin = Beginning(storage, manifest, first_id, graph, news, places)
-        except BaseException:
-            _let_go(Beginning(storage, None, first_id, plan.graph))
-            raise
-        try:
-            if manifest is None:
-                check_fresh(plan.logical, name)
-        except BaseException:
-            _let_go(begin)
-            raise
-        return begin
-
-    held: HeldError | None = None
     try:
-        begin = claim()
+        begin, held = claimed(request, plan, run), None
     except HeldError as error:
-        if not standby:
+        if not request.standby:
             raise
         begin, held = Beginning(MemoryStorage(), None, 1, plan.graph), error
     try:
-        return _start(pipeline, name, values, plan, begin, driver, incremental, claim, held, start)
+        return Launch(request, plan, begin, held=held, run=run).start()
     except BaseException:
         _let_go(begin)
         raise
+
+
+def claimed(request: RunRequest, plan: Plan, run: str) -> Beginning:
+    """What a job begins with, taken so that nobody else can have it; `run` identifies the run that takes it.
+
+    Raises:
+        HeldError: another process has the checkpoint directory.
+        WorkbenchError: it cannot begin there; see `Pipeline.run`.
+    """
+    above_bytes = INCREMENTAL_ABOVE_BYTES if request.incremental else None
+    storage, manifest, first_id = open_storage(request.checkpoint_dir, request.resumes, request.restore, above_bytes)
+    begin = Beginning(storage, None, first_id, plan.graph)
+    try:
+        graph = plan.graph
+        news: tuple[str, ...] = ()
+        if manifest is not None:
+            what = f"{manifest.place} of job {manifest.job!r}"
+            graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
+            allowed = request.allow_non_restored_state
+            manifest, news = matched(manifest, graph, allow_non_restored_state=allowed)
+        places = hold_places(plan.logical, request.name, run, storage)
+        begin = Beginning(storage, manifest, first_id, graph, news, places)
+        if manifest is None:
+            check_fresh(plan.logical, request.name)
+    except BaseException:
+        _let_go(begin)
+        raise
+    return begin
 
 
 def _let_go(begin: Beginning) -> None:
@@ -203,148 +114,176 @@ def _let_go(begin: Beginning) -> None:
         begin.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """What chance and time a job begins with; the same for one that takes the same steps again.
+class Launch:
+    """One start of a pipeline: puts storage, master, driver and telemetry together, and starts the job.
 
-    Attributes:
-        seed: a name from which the seed of random exchanges is made.
-        time_us: by the clock; None: now.
-        known: it is found by its name.
+    Args:
+        request: what it was asked for.
+        plan: of the run.
+        begin: what it begins with.
+        held: its checkpoint directory is another process's, for which it waits.
+        start_us: time by its clock; None: now. A job that takes the same steps again begins at the same time.
+        twin_of: the job whose steps it takes again; None: it is found by its name.
         first: number of its first frame.
-        tempo: of the run whose place it takes; None: as the pipeline says.
-        run: identity of this run.
+        run: identity of this run; empty: a new one.
     """
 
-    seed: str
-    time_us: int | None = None
-    known: bool = True
-    first: int = 0
-    tempo: Tempo | None = None
-    run: str = field(default_factory=partial(secrets.token_hex, 8))
+    def __init__(
+        self,
+        request: RunRequest,
+        plan: Plan,
+        begin: Beginning,
+        *,
+        held: HeldError | None = None,
+        start_us: int | None = None,
+        twin_of: str | None = None,
+        first: int = 0,
+        run: str = "",
+    ) -> None:
+        self._run = run or secrets.token_hex(8)
+        self._request = request
+        self._plan = plan
+        self._begin = begin
+        self._held = held
+        self._start_us = SystemClock().now_us() if start_us is None else start_us
+        self._twin_of = twin_of
+        self._cell = this_cell()
+        self._recorder = Recorder()
+        self._sampler = Sampler(self._recorder)
+        self._sampler.first = first
+        name, stepping = request.name, request.driver == "stepping"
+        self._driver: LiveDriver | SteppingDriver
+        clock: Clock
+        if stepping:
+            clock = stepped = VirtualClock(self._start_us)
+            self._driver = SteppingDriver(stepped, self._sampler.sample)
+        else:
+            clock = live = SystemClock()
+            self._driver = LiveDriver(name, live, self._sampler.sample)
+        executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
+        record = JobRecord(name, "RUNNING", clock.now_us(), self._given(), self._cell, Holder.this_process())
+        self._resources = JobResources(begin, self._driver, executor, record)
+        self._master = build_master(
+            name,
+            plan.logical,
+            begin.graph,
+            plan.settings,
+            begin.storage,
+            begin.manifest,
+            begin.first_id,
+            clock=clock,
+            stage=self._driver,
+            background=self._driver,
+            observer=Observers(self._sampler, self._resources),
+            tables=Tables(),
+            data_dir=begin.directory,
+            executor=executor,
+            standby=held is not None,
+            seed=zlib.crc32((twin_of or name).encode()),
+            run=self._run,
+        )
+        self._sampler.watch(self._master)
+        if (speed := request.values.get("speed")) is not None:
+            self._master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
+        if request.tempo is not None:
+            self._master.sources.take_over(request.tempo)
 
+    def start(self) -> Job:
+        """Start the job.
 
-def _start(
-    pipeline: Runnable,
-    name: str,
-    values: dict[str, object],
-    plan: Plan,
-    begin: Beginning,
-    kind: Literal["live", "stepping"],
-    incremental: bool,
-    claim: Callable[[], Beginning],
-    held: HeldError | None,
-    start: _Start,
-) -> Job:
-    logical, settings = plan.logical, plan.settings
-    recorder = Recorder()
-    sampler = _JobSampler(recorder)
-    sampler.first = start.first
-    clock: SystemClock | VirtualClock
-    driver: Driver
-    start_us = SystemClock().now_us() if start.time_us is None else start.time_us
-    if kind == "stepping":
-        clock = VirtualClock(start_us)
-        driver = SteppingDriver(clock, sampler.sample)
-    else:
-        clock = SystemClock()
-        driver = LiveDriver(name, clock, sampler.sample)
-    sampler.executor = SteppedExecutor() if kind == "stepping" else ThreadedExecutor(name)
-    storage = begin.storage
-    directory = storage.directory if isinstance(storage, DirectoryStorage) else None
-    master = build_master(
-        name,
-        logical,
-        begin.graph,
-        settings,
-        storage,
-        begin.manifest,
-        begin.first_id,
-        clock=clock,
-        stage=driver,
-        background=driver,
-        observer=sampler,
-        tables=Tables(),
-        data_dir=directory,
-        executor=sampler.executor,
-        standby=held is not None,
-        seed=zlib.crc32(start.seed.encode()),
-        run=start.run,
-    )
-    sampler.watch(master)
-    sampler.driver = driver
-    if (speed := values.get("speed")) is not None:
-        master.sources.set_speed(parse_speed(speed))  # type: ignore[arg-type]
-    if start.tempo is not None:
-        master.sources.take_over(start.tempo)
+        Raises:
+            JobError: another job of this name has begun meanwhile, or it could not be started.
+        """
+        master, name, held = self._master, self._request.name, self._held
+        job = self._job()
+        if self._twin_of is None:
+            register(job)
+        try:
+            self._begins(self._begin)
+            if held is not None:
+                standby = stand_by(
+                    name,
+                    held.holder,
+                    self._driver,
+                    lambda: claimed(self._request, self._plan, self._run),
+                    lambda successor, begin: self._goes_on(job, successor, begin),
+                )
+                self._resources.standby = standby
+            self._driver.run(master)
+            if held is not None:
+                standby.start()
+        except Exception:
+            forget(job)
+            self._resources.stop_heartbeat()
+            raise
+        if master.state == "FAILED" and not master.life.has_run and master.failure is not None:
+            self._driver.ended.wait()  # by then the directory is free again
+            raise _not_started(name, master.failure)
+        return job
 
-    cell = this_cell()
+    def _job(self) -> Job:
+        storage = None if self._held is not None else self._begin.storage
+        run = Run(
+            self._request.name,
+            self._master,
+            self._driver,
+            self._recorder,
+            rerun=self._rerun,
+            watch=self._sampler.watch,
+            holder=self._resources.holder,
+            again=unrepeatable(self._plan.logical, storage) or self._again,
+        )
+        return Job(run)
 
-    def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
-        in_force = driver.master.shown()
-        with started_from(cell):
+    def _given(self) -> dict[str, str | int | float | bool | None]:
+        """The settings, as people write them."""
+        shown = self._plan.settings.shown()
+        return {
+            setting: shown.get(setting, value if isinstance(value, int | str) else str(value))
+            for setting, value in self._request.values.items()
+            if value is not None
+        }
+
+    def _begins(self, begin: Beginning) -> None:
+        self._resources.take(begin)
+        for text in begin.news:
+            self._sampler.on_event(self._master.services.clock.now_us(), "notice", text)
+
+    def _goes_on(self, job: Job, successor: Master, begin: Beginning) -> None:
+        self._begins(begin)
+        job._run.hand_over(successor)
+
+    def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
+        """Run the pipeline again with what is in force now."""
+        master, values = self._driver.master, self._request.values
+        changes = OF_TUNE.keys() & values.keys() | {"max_parallelism"}  # all else is as it was asked for
+        in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
+        directory = self._resources.directory
+        with started_from(self._cell):
             return start_job(
-                pipeline,
-                name,
-                values | {setting: value for setting, value in in_force.items() if setting in values},
-                checkpoint_dir=None if (kept := sampler.directory()) is None else kept.location,
-                resume=savepoint is None,
-                restore=savepoint,
-                incremental=incremental,
-                allow_non_restored_state=allow_non_restored_state,
-                guarantee=settings.guarantee,
-                driver=kind,
-                tempo=driver.master.sources.tempo(),
+                replace(
+                    self._request,
+                    values={**values, **in_force},
+                    checkpoint_dir=None if directory is None else directory.location,
+                    resume=savepoint is None,
+                    restore=savepoint,
+                    allow_non_restored_state=allow_non_restored_state,
+                    standby=False,
+                    replace=False,
+                    tempo=master.sources.tempo(),
+                )
             )
 
-    def again(new_name: str, first: int) -> Job:
-        fresh = Beginning(MemoryStorage(), None, 1, begin.graph)
-        twin = _Start(start.seed, start_us, known=False, first=first, tempo=start.tempo)
-        return _start(pipeline, new_name, values, plan, fresh, kind, incremental, claim, None, twin)
-
-    whether = unrepeatable(logical, storage if held is None else None) or again
-    job = Job(name, master, driver, recorder, rerun, sampler.watch, sampler.holder, whether)
-
-    def begins(begin: Beginning) -> None:
-        sampler.begin = begin
-        if isinstance(begin.storage, DirectoryStorage):
-            sampler.keep("RUNNING")
-            if (known := known_directories()) is not None:
-                known.add(str(begin.storage.directory or begin.storage.location))
-        if begin.held:
-            sampler.heartbeat = keep_held(begin, driver)
-        for text in begin.news:
-            sampler.on_event(clock.now_us(), "notice", text)
-
-    def goes_on(successor: Master, begin: Beginning) -> None:
-        begins(begin)
-        job._hand_over(successor)
-
-    shown = settings.shown()
-    given = {
-        setting: shown.get(setting, value if isinstance(value, int | str) else str(value))
-        for setting, value in values.items()
-        if value is not None
-    }
-    sampler.record = JobRecord(name, "RUNNING", clock.now_us(), given, cell, Holder.this_process())
-    if start.known:
-        register(job)
-    try:
-        begins(begin)
-        if held is not None:
-            sampler.standby = stand_by(name, held.holder, driver, claim, goes_on)
-        driver.run(master)
-        if sampler.standby is not None:
-            sampler.standby.start()
-    except Exception:
-        forget(job)
-        if sampler.heartbeat is not None:
-            sampler.heartbeat.stop()
-        raise
-    if master.state == "FAILED" and not master.life.has_run and master.failure is not None:
-        driver.ended.wait()  # by then the directory is free again
-        raise _not_started(name, master.failure)
-    return job
+    def _again(self, name: str, first: int) -> Job:
+        """Take the same steps again, in memory."""
+        return Launch(
+            replace(self._request, name=name),
+            self._plan,
+            Beginning(MemoryStorage(), None, 1, self._begin.graph),
+            start_us=self._start_us,
+            twin_of=self._twin_of or self._request.name,
+            first=first,
+        ).start()
 
 
 def _not_started(name: str, failure: Exception) -> Exception:

@@ -12,13 +12,14 @@ from workbench.api.beginning.opening import matched, regrouped
 from workbench.api.beginning.sink_places import check_fresh, check_places
 from workbench.api.job.job import Job
 from workbench.api.job.tuning import parse_replay_speed
-from workbench.connectors.contract.base import Guarantee
+from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.redaction import redacted
+from workbench.runtime.job.source_control import Tempo
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import (
     CheckpointReader,
@@ -46,6 +47,36 @@ class Runnable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What a run is asked for; see `Pipeline.run`.
+
+    Attributes:
+        pipeline: what runs.
+        name: of the job.
+        values: settings, as people write them.
+        tempo: of the run whose place it takes; None: as the pipeline says.
+    """
+
+    pipeline: Runnable
+    name: str
+    values: Mapping[str, object]
+    checkpoint_dir: str | Path | None = None
+    resume: bool = False
+    restore: str | Path | None = None
+    allow_non_restored_state: bool = False
+    standby: bool = False
+    incremental: bool = True
+    driver: str = "live"
+    replace: bool = False
+    tempo: Tempo | None = None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on from what is in its checkpoint directory."""
+        return self.resume or self.standby
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a pipeline is to run: nothing but what it finds in a checkpoint directory can refuse it now."""
 
@@ -54,37 +85,27 @@ class Plan:
     graph: PhysicalGraph
 
 
-def planned(
-    pipeline: Runnable,
-    name: str,
-    values: Mapping[str, object],
-    *,
-    checkpoint_dir: str | Path | None,
-    resume: bool,
-    restore: str | Path | None,
-    standby: bool,
-    guarantee: Guarantee | None,
-    driver: str,
-) -> Plan:
-    """The plan of a run; see `Pipeline.run` for the arguments and errors."""
-    check_name(name, "job name")
-    transit_us = LIVE_TRANSIT_US if driver == "live" else 0
-    settings = settings_of(values, Settings(transit_us=transit_us, guarantee=guarantee))
-    if driver not in DRIVERS:
-        raise SettingError(unknown("driver", driver, DRIVERS))
-    if restore is not None and checkpoint_dir is None:
+def planned(request: RunRequest) -> Plan:
+    """The plan of a run; see `Pipeline.run` for the errors."""
+    check_name(request.name, "job name")
+    for name in ("resume", "incremental", "allow_non_restored_state", "standby", "replace"):
+        true_or_false(getattr(request, name), name)
+    settings = Settings(transit_us=LIVE_TRANSIT_US if request.driver == "live" else 0).with_values(request.values)
+    if request.driver not in DRIVERS:
+        raise SettingError(unknown("driver", request.driver, DRIVERS))
+    if request.restore is not None and request.checkpoint_dir is None:
         raise CheckpointError(
             "restore needs a checkpoint_dir, too: what begins with a savepoint copies it there, and keeps its own "
             "checkpoints beside it"
         )
-    if (resume or standby) and checkpoint_dir is None:
+    if request.resumes and request.checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
-    if standby and (restore is not None or driver != "live"):
+    if request.standby and (request.restore is not None or request.driver != "live"):
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
-    logical = pipeline.logical_graph()
-    if (speed := values.get("speed")) is not None:
+    logical = request.pipeline.logical_graph()
+    if (speed := request.values.get("speed")) is not None:
         parse_replay_speed(any(replayed(node.spec) is not None for node in logical.nodes), speed)
-    check_guarantee(logical, guarantee)
+    check_guarantee(logical, settings.guarantee)
     graph = build_physical_graph(
         logical,
         settings.parallelism,
@@ -96,36 +117,25 @@ def planned(
     return Plan(settings, logical, graph)
 
 
-def settings_of(values: Mapping[str, object], settings: Settings | None = None) -> Settings:
-    """The settings that a person wrote, on top of others; speed is none.
-
-    Raises:
-        SettingError: an unknown name, or a value that cannot be.
-    """
-    settings = settings or Settings()
-    for setting, value in values.items():
-        if setting != "speed":
-            settings = settings.with_value(setting, value)
-    return settings.check()
-
-
-def check_directory(checkpoint_dir: str, running: object, *, resume: bool, restore: str | None) -> None:
+def check_directory(request: RunRequest, running: Job | None) -> None:
     """Refuse to begin afresh where checkpoints lie, or will lie when the job that is replaced has stopped, and to
     restore what is not there.
 
     Args:
-        checkpoint_dir: a path or URI; nobody may write there but the running job.
-        running: the job that is replaced, if there is one.
-        resume: go on from what is there.
-        restore: a savepoint's name or folder.
+        request: of the run; where it names no checkpoint directory, there is nothing to refuse.
+        running: the job that is replaced, if there is one; nobody else may write to the directory.
 
     Raises:
         CheckpointError: as above, or the directory cannot be looked into.
     """
+    if request.checkpoint_dir is None:
+        return
+    checkpoint_dir = str(request.checkpoint_dir)
     shown = redacted(checkpoint_dir)
     files = open_files(checkpoint_dir)
     reader = CheckpointReader(files)
-    if restore is not None:
+    if request.restore is not None:
+        restore = str(request.restore)
         with looked_into(files):
             known = is_name(restore) and reader.is_complete(folder_of(0, restore))
         if not known and folder_named(restore) is None:
@@ -134,7 +144,7 @@ def check_directory(checkpoint_dir: str, running: object, *, resume: bool, resto
                 "'%stream savepoints' lists those of the running job"
             )
         return
-    if resume:
+    if request.resumes:
         return
     with looked_into(files):
         places = [*files.folders(), *(folder_of(0, name) for name in files.folders("savepoints"))]
@@ -147,42 +157,32 @@ def check_directory(checkpoint_dir: str, running: object, *, resume: bool, resto
         )
 
 
-def check_beginning(
-    checkpoint_dir: str | None,
-    running: object,
-    name: str,
-    plan: Plan,
-    *,
-    resume: bool,
-    restore: str | None,
-    allow_non_restored_state: bool,
-) -> None:
+def check_beginning(request: RunRequest, running: Job | None, plan: Plan) -> None:
     """Refuse a plan that cannot take the state that it would find when the job that it replaces has stopped, or that
     would begin afresh onto the rows of another run.
 
     Args:
-        checkpoint_dir, running, resume, restore: as for `check_directory`.
-        name: of the job.
+        request, running: as for `check_directory`.
         plan: of the run.
-        allow_non_restored_state: drop state that no operator takes.
 
     Raises:
         CheckpointError: the state does not fit, is of fewer key groups than the plan has subtasks, or cannot be read.
         SinkError: a sink's folder or table holds rows of another run.
     """
     manifest: Manifest | None = None
-    if checkpoint_dir is not None and restore is not None:
-        manifest = _named(checkpoint_dir, restore)
+    checkpoint_dir = None if request.checkpoint_dir is None else str(request.checkpoint_dir)
+    if checkpoint_dir is not None and request.restore is not None:
+        manifest = _named(checkpoint_dir, str(request.restore))
         if manifest is not None:
             regrouped(plan.graph, plan.settings.max_parallelism, manifest.max_parallelism, manifest.place)
-    elif checkpoint_dir is not None and isinstance(running, Job) and _is_of(running, checkpoint_dir):
-        manifest = running._master.restart_point  # of the same operators as the one that it will leave
-        groups = running._master.graph.max_parallelism
-        regrouped(plan.graph, plan.settings.max_parallelism, groups, f"job {running.name!r}")
+    elif checkpoint_dir is not None and running is not None and _is_of(running, checkpoint_dir):
+        master = running._run.master
+        manifest = master.restart_point  # of the same operators as the one that it will leave
+        regrouped(plan.graph, plan.settings.max_parallelism, master.graph.max_parallelism, f"job {running.name!r}")
     if manifest is not None and not manifest.ignored:
-        matched(manifest, plan.graph, allow_non_restored_state=allow_non_restored_state)
-    if not resume and restore is None:
-        check_fresh(plan.logical, name)
+        matched(manifest, plan.graph, allow_non_restored_state=request.allow_non_restored_state)
+    if not request.resumes and request.restore is None:
+        check_fresh(plan.logical, request.name)
 
 
 def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:
@@ -196,7 +196,7 @@ def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:
     return None if found is None else CheckpointReader(found[0]).manifest(found[1])
 
 
-def _is_of(job: object, checkpoint_dir: str | Path) -> bool:
+def _is_of(job: Job | None, checkpoint_dir: str) -> bool:
     """Whether a running job keeps its checkpoints in this directory, where it leaves its last one."""
-    storage = job._master.storage if isinstance(job, Job) and not job.over else None
-    return isinstance(storage, DirectoryStorage) and storage.place_of(folder_in(str(checkpoint_dir), "x")) == "x"
+    storage = None if job is None or job.over else job._run.master.storage
+    return isinstance(storage, DirectoryStorage) and storage.place_of(folder_in(checkpoint_dir, "x")) == "x"

@@ -13,7 +13,7 @@ from workbench.drivers.live.standby import Standby
 from workbench.errors import sentence_of
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.succession import successor
-from workbench.runtime.storage import DirectoryStorage, Holder
+from workbench.runtime.storage import Holder
 
 LOOK_AGAIN_S = 0.1
 
@@ -43,10 +43,8 @@ def stand_by(
             if waiting.over:
                 begin.close()
             else:
-                storage = begin.storage
-                directory = storage.directory if isinstance(storage, DirectoryStorage) else None
-                services = replace(waiting.services, data_dir=directory)
-                found = successor(waiting, storage, begin.manifest, begin.first_id, driver, begin.graph, services)
+                services = replace(waiting.services, data_dir=begin.directory)
+                found = successor(waiting, begin.storage, begin.manifest, begin.first_id, driver, begin.graph, services)
                 hand_over(found, begin)
             settled.set()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.durations import parse_duration
+from workbench.durations import Duration, parse_duration
 from workbench.errors import JobError, unknown
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.runtime.messages.queries import Question
@@ -44,7 +44,7 @@ class StateView:
         item = next((item for item in node.inputs if item.exchange == "hash"), None)
         self._fields = [] if item is None else [item.schema.field(name) for name in item.keys]
 
-    def get(self, *key: object, timeout: str = "5s", **named: object) -> dict[str, Any] | None:
+    def get(self, *key: object, timeout: Duration = "5s", **named: object) -> dict[str, Any] | None:
         """What the state holds for a key, or None when it does not know it.
 
         Args:
@@ -58,7 +58,7 @@ class StateView:
         answers = self._answers(self._key(key, named), 0, timeout)
         return next((dict(found) for found in answers if found is not None), None)
 
-    def keys(self, limit: int = 100, *, timeout: str = "5s") -> list[dict[str, Any]]:
+    def keys(self, limit: int = 100, *, timeout: Duration = "5s") -> list[dict[str, Any]]:
         """At most `limit` of the keys that the state knows, each as a dictionary that ``get(**key)`` takes.
 
         Args:
@@ -71,7 +71,9 @@ class StateView:
         found = [key for _, keys in self._answers(None, max(0, limit), timeout) for key in keys]
         return found[: max(0, limit)]
 
-    def items(self, limit: int = 100, *, timeout: str = "5s") -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+    def items(
+        self, limit: int = 100, *, timeout: Duration = "5s"
+    ) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
         """At most `limit` keys of each subtask with what the state holds for them, as (key, value).
 
         Args:
@@ -84,7 +86,7 @@ class StateView:
         answers = self._answers(None, max(0, limit), timeout, with_values=True)
         return [(dict(key), None if value is None else dict(value)) for _, items in answers for key, value in items]
 
-    def size(self, *, timeout: str = "5s") -> int:
+    def size(self, *, timeout: Duration = "5s") -> int:
         """How many keys the state knows; each subtask is asked for its own at a moment of its own.
 
         Args:
@@ -122,7 +124,9 @@ class StateView:
                 f"the key {field.name} of {self._uid!r} has type {kind}, which {value!r} does not fit"
             ) from None
 
-    def _answers(self, key: pa.RecordBatch | None, limit: int, timeout: str, *, with_values: bool = False) -> list[Any]:
+    def _answers(
+        self, key: pa.RecordBatch | None, limit: int, timeout: Duration, *, with_values: bool = False
+    ) -> list[Any]:
         done = threading.Event()
         question = Question(self._uid, key, limit, done.set, with_values=with_values)
         self._ask(question)

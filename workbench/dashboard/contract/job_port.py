@@ -20,6 +20,16 @@ class Recorder(Protocol):
         """The last minutes of frames, oldest first."""
 
 
+class Faults(Protocol):
+    """What crashes a part of a job, or makes it slow."""
+
+    def fail(self, task: str | None = None, *, taskmanager: str | None = None, coordinator: bool = False) -> object: ...
+
+    def slow_down(self, operator: str, by: str) -> object: ...
+
+    def stall(self, operator: str, stalled: bool = True) -> object: ...
+
+
 class Watched(Protocol):
     """A job as the dashboard sees it. A method returns at once unless it says otherwise, or raises a WorkbenchError.
 
@@ -63,11 +73,12 @@ class Watched(Protocol):
     def restore(self, savepoint: str) -> Watched:
         """End this job and run its pipeline again; it may take long."""
 
-    def fail(self, task: str | None = None, *, taskmanager: str | None = None, coordinator: bool = False) -> object: ...
+    @property
+    def faults(self) -> Faults: ...
 
-    def slow_down(self, operator: str, by: str) -> object: ...
-
-    def stall(self, operator: str, stalled: bool = True) -> object: ...
+    @property
+    def stepper(self) -> Any:
+        """The verbs of a stepping job."""
 
     def stop(self, *, wait: bool) -> object: ...
 

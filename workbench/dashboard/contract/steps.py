@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any, get_args
+from typing import Any
 
 from bokeh.models import Slider
 
@@ -15,104 +14,19 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts, column, row
 from workbench.dashboard.charts.static import sheet, ticks
 from workbench.dashboard.contract.actions import Answer, field
-from workbench.durations import parse_duration, parse_speed
-from workbench.elements import CheckpointMode
 from workbench.errors import SettingError
+from workbench.runtime.settings.setting import Setting
+from workbench.runtime.settings.settings import OF_TUNE
 
 PATIENCE_S = 3.0
 """How long a slider waits for what its user asked before it shows again what is in force."""
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """A setting that can be tuned.
-
-    Attributes:
-        setting: its name in a frame's settings, and the argument of ``tune``.
-        title: what people read.
-        steps: the values that the slider offers, as text, in order.
-        scale: a value as a number, for comparing.
-        absent: said where the job has no use for it.
-    """
-
-    setting: str
-    title: str
-    steps: tuple[str, ...]
-    scale: Callable[[str], float]
-    absent: str = "does not apply"
+KNOBS = tuple(setting for setting in OF_TUNE.values() if setting.steps)
+"""The settings that have a slider."""
 
 
-def duration_scale(text: str) -> float:
-    """Microseconds; ``disabled`` is longer than any duration."""
-    return math.inf if text == "disabled" else float(parse_duration(text, "setting"))
-
-
-BUFFER_TIMEOUT = Knob(
-    "buffer_timeout",
-    "Buffer timeout",
-    ("0ms", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "disabled"),
-    duration_scale,
-)
-CHECKPOINT_INTERVAL = Knob(
-    "checkpoint_interval",
-    "Checkpoint interval",
-    ("100ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "20s", "30s", "60s", "disabled"),
-    duration_scale,
-)
-SPEED = Knob(
-    "speed",
-    "Replay speed",
-    ("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
-    parse_speed,
-    "no replay source",
-)
-
-
-def number_scale(text: str) -> float:
-    """The number; ``max`` is larger than any."""
-    try:
-        return math.inf if text == "max" else float(text.replace("_", ""))
-    except ValueError:
-        raise SettingError(f"{text!r} is not a number") from None
-
-
-BUFFER_SIZE = Knob(
-    "buffer_size",
-    "Buffer size (records)",
-    ("1", "10", "100", "1000", "4096", "16384", "65536", "262144"),
-    number_scale,
-)
-RATE = Knob(
-    "rate",
-    "Source rate (records/s)",
-    ("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
-    number_scale,
-    "no rate-limited source",
-)
-_MODES: tuple[str, ...] = get_args(CheckpointMode)
-
-
-def mode_scale(text: str) -> float:
-    """The place of a checkpoint mode among the modes."""
-    if text not in _MODES:
-        raise SettingError(f"{text!r} is no checkpoint mode")
-    return float(_MODES.index(text))
-
-
-CHECKPOINT_MODE = Knob("checkpoint_mode", "Checkpoint mode", _MODES, mode_scale)
-ALIGNED_TIMEOUT = Knob(
-    "aligned_checkpoint_timeout",
-    "Aligned timeout",
-    ("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
-    duration_scale,
-)
-PARALLELISM = Knob("parallelism", "Parallelism", ("1", "2", "3", "4", "6", "8", "12", "16"), number_scale)
-KNOBS = (
-    BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, CHECKPOINT_MODE, ALIGNED_TIMEOUT, SPEED, RATE, PARALLELISM,
-)  # fmt: skip
-
-
-def same_value(knob: Knob, first: str, second: str) -> bool:
+def same_value(knob: Setting, first: str, second: str) -> bool:
     """Whether two texts mean the same value, such as ``1s`` and ``1000ms``."""
     try:
         return first == second or knob.scale(first) == knob.scale(second)
@@ -120,7 +34,7 @@ def same_value(knob: Knob, first: str, second: str) -> bool:
         return False
 
 
-def nearest(knob: Knob, value: str) -> int:
+def nearest(knob: Setting, value: str) -> int:
     """The index of the step nearest to a value, in proportion; a value that cannot be read is the first step."""
     try:
         wanted = knob.scale(value)
@@ -145,7 +59,7 @@ class StepSlider:
         answer: where the job's answer stands.
     """
 
-    def __init__(self, knob: Knob, ask: Callable[[str], bool], texts: Texts, answer: Answer) -> None:
+    def __init__(self, knob: Setting, ask: Callable[[str], bool], texts: Texts, answer: Answer) -> None:
         self._knob, self._ask = knob, ask
         self.answer = answer
         self._asked: str | None = None
@@ -153,7 +67,7 @@ class StepSlider:
         self._following = False
         self._place: float = 0
         self.slider = Slider(
-            start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.setting, show_value=False, margin=0,
+            start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.name, show_value=False, margin=0,
             sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
             format=ticks("wordAt", words=list(knob.steps)), stylesheets=[sheet("slider")],
             html_attributes={"role": "group", "aria-label": knob.title},

@@ -13,8 +13,9 @@ from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.contract.steps import KNOBS, PARALLELISM, Knob, StepSlider
+from workbench.dashboard.contract.steps import KNOBS, StepSlider
 from workbench.dashboard.contract.timeline import Timeline
+from workbench.runtime.settings.setting import Setting
 from workbench.telemetry.frames import Frame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
@@ -32,7 +33,7 @@ class ControlsPart(Part):
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
         self.knobs = {
-            knob.setting: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
+            knob.name: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
             for knob in KNOBS
         }
         self.timeline = Timeline(self._seek, self._answer("seek"))
@@ -110,19 +111,21 @@ class ControlsPart(Part):
         self.task, self.taskmanager = choice("Task to fail"), choice("TaskManager to fail", 80)
         self.fail = self._button(
             "Fail task",
-            self._asks("fail", lambda: self.easel.job.fail(task=self.task.value), "task failure requested"),
+            self._asks("fail", lambda: self.easel.job.faults.fail(task=self.task.value), "task failure requested"),
             "Fail the task; the job recovers from its latest checkpoint",
         )  # fmt: skip
         self.fail_taskmanager = self._button(
             "Fail TaskManager",
             self._asks(
-                "fail", lambda: self.easel.job.fail(taskmanager=self.taskmanager.value), "TaskManager failure requested"
+                "fail",
+                lambda: self.easel.job.faults.fail(taskmanager=self.taskmanager.value),
+                "TaskManager failure requested",
             ),
             "Fail all tasks of the TaskManager",
         )  # fmt: skip
         self.fail_coordinator = self._button(
             "Fail coordinator",
-            self._asks("fail", lambda: self.easel.job.fail(coordinator=True), "coordinator failure requested"),
+            self._asks("fail", lambda: self.easel.job.faults.fail(coordinator=True), "coordinator failure requested"),
             "Discard the job's coordinator; another one takes over",
         )  # fmt: skip
 
@@ -147,12 +150,12 @@ class ControlsPart(Part):
 
     # asked -------------------------------------------------------------------------------------------------------
 
-    def _tune(self, knob: Knob, value: str) -> bool:
-        answer, done = self.knobs[knob.setting].answer, f"requested: {knob.title.lower()} {value}"
+    def _tune(self, knob: Setting, value: str) -> bool:
+        answer, done = self.knobs[knob.name].answer, f"requested: {knob.title.lower()} {value}"
         job = self.easel.job
-        if knob is PARALLELISM:  # it waits for a checkpoint
-            return answer.ask_slowly("rescale", lambda: job.tune(**{knob.setting: value}), f"parallelism is {value}")
-        return answer.ask(lambda: job.tune(**{knob.setting: value}), done)
+        if knob.name == "parallelism":  # it waits for a checkpoint
+            return answer.ask_slowly("rescale", lambda: job.tune(**{knob.name: value}), f"parallelism is {value}")
+        return answer.ask(lambda: job.tune(**{knob.name: value}), done)
 
     def _seek(self, instant: str) -> bool:
         return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"requested: seek to {instant}")
@@ -181,12 +184,14 @@ class ControlsPart(Part):
 
     def _slow(self) -> None:
         job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or "5ms"
-        self.answers["slow"].ask(lambda: job.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
+        self.answers["slow"].ask(lambda: job.faults.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
 
     def _stall_or_release(self) -> None:
         job, uid = self.easel.job, self.operator.value
         stall = uid not in self._stalled
-        self.answers["slow"].ask(lambda: job.stall(uid, stall), f"requested: {'stall' if stall else 'release'} {uid}")
+        self.answers["slow"].ask(
+            lambda: job.faults.stall(uid, stall), f"requested: {'stall' if stall else 'release'} {uid}"
+        )
 
     # shown -------------------------------------------------------------------------------------------------------
 

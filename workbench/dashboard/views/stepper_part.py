@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.contract.actions import Answer, button, field, group
@@ -42,7 +41,6 @@ class StepperPart(Part):
         self._picture = easel.texts.piece("Records, barriers and state", "stepper")
         self._answer = Answer("steps", easel.texts, easel.errands)
         self._shown: tuple[object, int, str] | None = None
-        job = self._job
         on = [button(label, partial(self._verb, name, *by), hint, kind) for label, name, by, hint, kind in _VERBS]
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
         self._operator = field("Operator whose records are tested", "operator", 90)
@@ -51,7 +49,7 @@ class StepperPart(Part):
             self._condition,
             self._operator,
             button("until", self._until, "Step until the operator emits a record that meets the condition"),
-            button("trigger checkpoint", lambda: self._go(lambda: job().checkpoint()), "Trigger a checkpoint"),
+            button("trigger checkpoint", lambda: self._go(lambda: self.easel.job.checkpoint()), "Trigger a checkpoint"),
             self._setting,
             button("fork here", self._fork, "Start another job from this step with other settings"),
         ]
@@ -71,16 +69,12 @@ class StepperPart(Part):
             self._shown = shown
             self._draw()
 
-    def _job(self) -> Any:
-        """The job as it is now; the verbs of a stepping job are not among what every view needs."""
-        return self.easel.job
-
     def _draw(self) -> None:
-        view = self._job().scene()
+        view = self.easel.job.stepper.scene()
         self._picture.write(f"<p class='wb-words'>{view.headline()}</p><div class='wb-picture'>{view.svg}</div>")
 
-    def _verb(self, name: str, *arguments: int) -> None:
-        self._go(lambda: getattr(self._job(), name)(*arguments))
+    def _verb(self, name: str, *arguments: object) -> None:
+        self._go(lambda: getattr(self.easel.job.stepper, name)(*arguments))
 
     def _go(self, verb: Callable[[], object]) -> None:
         """Take steps, and say so when what was waited for did not happen."""
@@ -92,14 +86,13 @@ class StepperPart(Part):
         self._draw()
 
     def _until(self) -> None:
-        condition, operator = self._condition.value, self._operator.value
-        self._go(lambda: self._job().until(condition, operator))
+        self._verb("until", self._condition.value, self._operator.value)
 
     def _fork(self) -> None:
         def fork() -> object:
-            other = self._job().fork(**_settings(self._setting.value))
+            other = self.easel.job.stepper.fork(**_settings(self._setting.value))
             self._forked = other.name
-            return other.scene()
+            return other.stepper.scene()
 
         if self._answer.ask(fork, ""):
             name = self._forked

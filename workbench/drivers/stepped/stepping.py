@@ -70,8 +70,8 @@ class SteppingDriver(SerialDriver):
     Example::
 
         job = pipeline.run("lesson", driver="stepping", buffer_size=1)
-        job.step(3)
-        job.driver.next_watermark()
+        job.stepper.step(3)
+        job.stepper.driver.next_watermark()
         job.status()
     """
 

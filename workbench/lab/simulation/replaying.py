@@ -6,28 +6,18 @@ import weakref
 from collections.abc import Sequence
 
 from workbench.api.job.job import Job
+from workbench.api.job.run import Run
 from workbench.errors import JobError
 from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.search import Search
 from workbench.lab.simulation.simulation import Simulation
-from workbench.observer import JobObserver
+from workbench.observer import Observers
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
 
-class _Both(JobObserver):
-    """Tells two observers."""
-
-    def __init__(self, first: JobObserver, second: JobObserver) -> None:
-        self._observers = (first, second)
-
-    def on_event(self, time_us: int, kind: str, text: str) -> None:
-        for observer in self._observers:
-            observer.on_event(time_us, kind, text)
-
-
 def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = (), steps: int | None = None) -> Job:
-    """The job of a simulation, standing still; ``job.step()`` goes on in the order that the seed draws.
+    """The job of a simulation, standing still; ``job.stepper.step()`` goes on in the order that the seed draws.
 
     Args:
         seed: of the simulation, or a whole scenario.
@@ -38,7 +28,7 @@ def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = 
 
     Example:
         >>> job = replay(3, steps=20)
-        >>> len(job.step(2)), job.status()["state"]
+        >>> len(job.stepper.step(2)), job.status()["state"]
         (2, 'RUNNING')
     """
     scenario = seed if isinstance(seed, Scenario) else Search(pipeline, tuple(faults)).scenario(seed)
@@ -72,7 +62,7 @@ def _job(simulation: Simulation) -> Job:
     sampler = Sampler(recorder)
     master, driver = simulation.master, simulation.driver
     sampler.watch(master)
-    master.life.observer = _Both(master.life.observer, sampler)
+    master.life.observer = Observers(master.life.observer, sampler)
     driver.watch(sampler.sample)
     sampler.sample()
 
@@ -80,6 +70,10 @@ def _job(simulation: Simulation) -> Job:
         raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
 
     name = f"simulation-{simulation.scenario.seed}"
-    job = Job(name, master, driver, recorder, rerun, sampler.watch, lambda: None, "it replays a simulation")
+    run = Run(
+        name, master, driver, recorder, rerun=rerun, watch=sampler.watch, holder=lambda: None,
+        again="it replays a simulation",
+    )  # fmt: skip
+    job = Job(run)
     weakref.finalize(job, simulation.close)
     return job

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 import workbench as wb
 from workbench.lab.soak.patient import Patient
 from workbench.lab.soak.work import OPERATORS
 
-MODES: tuple[Mapping[str, object], ...] = (
+MODES: tuple[Mapping[str, Any], ...] = (
     {"checkpoint_mode": "exactly-once", "aligned_checkpoint_timeout": "disabled"},
     {"checkpoint_mode": "exactly-once", "aligned_checkpoint_timeout": "20ms"},
     {"checkpoint_mode": "unaligned", "aligned_checkpoint_timeout": "disabled"},
     {"checkpoint_mode": "stop-the-world", "aligned_checkpoint_timeout": "disabled"},
 )
-KNOBS: Mapping[str, tuple[object, ...]] = MappingProxyType(
+KNOBS: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {
         "buffer_timeout": ("5ms", "20ms", "100ms", "disabled"),
         "buffer_size": (1_024, 16_384, 262_144),
@@ -44,18 +45,18 @@ def _fail_task(patient: Patient, chance: Random) -> str:
 
 def _fail_slot(patient: Patient, chance: Random) -> str:
     slot = chance.choice(patient.slots())
-    patient.expect_restart(lambda job: job.fail(slot=slot))
+    patient.expect_restart(lambda job: job.faults.fail(slot=slot))
     return slot
 
 
 def _fail_taskmanager(patient: Patient, chance: Random) -> str:
     taskmanager = chance.choice(sorted({slot.partition("/")[0] for slot in patient.slots()}))
-    patient.expect_restart(lambda job: job.fail(taskmanager=taskmanager))
+    patient.expect_restart(lambda job: job.faults.fail(taskmanager=taskmanager))
     return taskmanager
 
 
 def _fail_coordinator(patient: Patient, chance: Random) -> str:
-    patient.expect_restart(lambda job: job.fail(coordinator=True))
+    patient.expect_restart(lambda job: job.faults.fail(coordinator=True))
     return "the master"
 
 
@@ -69,7 +70,7 @@ def _fail_twice(patient: Patient, chance: Random) -> str:
     def fail(job: wb.types.Job) -> None:
         job.fail(task)
         patient.wait(pause_s)
-        job.fail(slot=slot)
+        job.faults.fail(slot=slot)
 
     patient.expect_restart(fail)
     return f"{task}, {pause_s * 1_000:.0f} ms later {slot}"
@@ -77,17 +78,17 @@ def _fail_twice(patient: Patient, chance: Random) -> str:
 
 def _stall(patient: Patient, chance: Random) -> str:
     operator = chance.choice(OPERATORS)
-    patient.job.stall(operator)
+    patient.job.faults.stall(operator)
     patient.wait(STALL_S)
-    patient.job.stall(operator, False)
+    patient.job.faults.stall(operator, False)
     return f"{operator}, {STALL_S:g} s"
 
 
 def _slow_down(patient: Patient, chance: Random) -> str:
     operator, by = chance.choice(OPERATORS), chance.choice(SLOW_BY)
-    patient.job.slow_down(operator, by)
+    patient.job.faults.slow_down(operator, by)
     patient.wait(SLOW_S)
-    patient.job.slow_down(operator, "0ms")
+    patient.job.faults.slow_down(operator, "0ms")
     return f"{operator}, {by} for each buffer, {SLOW_S:g} s"
 
 

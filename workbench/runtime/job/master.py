@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from workbench.errors import CheckpointError, JobError, sentence_of
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Kind
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Kind, Restore
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.checkpoints.requests import CheckpointRequests, Request
 from workbench.runtime.checkpoints.rescaling import Rescale
 from workbench.runtime.job.attempts import Attempts, Door
 from workbench.runtime.job.ending import Ending
-from workbench.runtime.job.facts import MasterFacts
 from workbench.runtime.job.inquiry import Inquiry
 from workbench.runtime.job.life_cycle import LifeCycle
 from workbench.runtime.job.restarts import Restarts, is_final
@@ -41,11 +41,11 @@ from workbench.runtime.messages.messages import (
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
-from workbench.runtime.tasks.deployment import JobServices
+from workbench.runtime.tasks.deployment import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
 
 
-class Master(MasterFacts):
+class Master:
     """One job.
 
     Args:
@@ -61,6 +61,10 @@ class Master(MasterFacts):
         predecessor: ran the job before; what belongs to the job and not to its master is taken over.
 
     Attributes:
+        settings: in force.
+        graph: the plan.
+        life: the job's state, and what becomes of it.
+        sources: what a person does to them.
         begin: called when the next attempt is due; None while another master is looked for.
     """
 
@@ -97,7 +101,7 @@ class Master(MasterFacts):
             self._restarts = predecessor._restarts
             self._inbox = predecessor._inbox  # a command that came too late for that one is not lost
             self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
-        self._attempts = Attempts(
+        self._attempts: Attempts = Attempts(
             services,
             storage,
             coordinator,
@@ -116,6 +120,71 @@ class Master(MasterFacts):
         coordinator.on_savepoint = self.requests.tell
         coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
+
+    # facts: telemetry, the handle and the checkers read these and nothing else ----------------------------------------
+
+    def shown(self) -> dict[str, Any]:
+        """The settings in force as people write them, those of the sources too."""
+        groups = {"max_parallelism": self.graph.max_parallelism}
+        return {**self.settings.shown(), **groups, **self.sources.shown()}
+
+    @property
+    def execution(self) -> Execution | None:
+        """The tasks that run, or that ran last; None before the first attempt."""
+        return self._attempts.execution
+
+    @property
+    def restart_point(self) -> Manifest | None:
+        """The checkpoint or savepoint from which the job would go on after a failure."""
+        return self._attempts.restart_point
+
+    @property
+    def restores(self) -> int:
+        """How often tasks were restored from a checkpoint or savepoint; a master that takes over counts anew."""
+        return self._attempts.restores
+
+    @property
+    def last_restore(self) -> Restore | None:
+        """From what tasks were restored last."""
+        return self._attempts.last_restore
+
+    @property
+    def state(self) -> str:
+        """Flink's job state (see `LifeCycle`)."""
+        return self.life.state
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended for good."""
+        return self.life.over
+
+    @property
+    def failure(self) -> Exception | None:
+        """The last one, from which the job may have recovered."""
+        return self.life.failure
+
+    @property
+    def restarts(self) -> int:
+        """How often it has started again after a failure, as a whole or in a region."""
+        return self._restarts.count
+
+    @property
+    def restart_due_us(self) -> int | None:
+        """When the next attempt begins, while one is waited for."""
+        return self._restarts.due_us
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody has stopped the reading of the sources."""
+        return self.sources.paused
+
+    @property
+    def reading(self) -> bool:
+        """Whether all its sources have tasks that are stepped, none waits for its restart, and no barrier is on its way
+        to some of them while others have sent it."""
+        if self.state != "RUNNING" or self._attempts.down or self.execution is None:
+            return False
+        return self.coordinator.taken_by(task.name for task in self.execution.sources)
 
     # the door ----------------------------------------------------------------------------------------------------
 

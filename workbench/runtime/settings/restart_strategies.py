@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from workbench.durations import format_duration, parse_duration
+from workbench.durations import Duration, format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 
 _COUNT_MAX = 2**31 - 1  # as in Flink
@@ -37,8 +37,26 @@ class RestartStrategy(Protocol):
         ...
 
 
+class _Named:
+    """A strategy as text, in the form that `parse_restart` reads."""
+
+    __slots__ = ()
+    NAME: ClassVar[str]
+
+    def __str__(self) -> str:
+        shown = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if each.name.endswith("_us"):
+                value = format_duration(value)
+            if each.repr and value is not None:
+                text = f"{value:g}" if isinstance(value, float) else value
+                shown.append(f"{each.name.removesuffix('_us')}={text}")
+        return ":".join(filter(None, [self.NAME, ",".join(shown)]))
+
+
 @dataclass(frozen=True, slots=True)
-class FixedDelay:
+class FixedDelay(_Named):
     """Start again after the same time, so many times at most; made by `fixed_delay`.
 
     Attributes:
@@ -47,16 +65,14 @@ class FixedDelay:
         counts_injected: whether failures that a person injects use the attempts up.
     """
 
+    NAME = "fixed-delay"
     attempts: int = 3
     delay_us: int = 1_000_000
-    counts_injected: bool = True
+    counts_injected: bool = field(default=True, repr=False)
 
     def begin(self, job: str) -> RestartLogic:
         """Count from the first failure on."""
         return _Counted(self)
-
-    def __str__(self) -> str:
-        return f"fixed-delay:attempts={self.attempts},delay={format_duration(self.delay_us)}"
 
 
 class _Counted:
@@ -70,9 +86,10 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialDelay:
+class ExponentialDelay(_Named):
     """Wait longer after each failure, until the job has run without one for a while; made by `exponential_delay`."""
 
+    NAME = "exponential-delay"
     initial_backoff_us: int
     max_backoff_us: int
     backoff_multiplier: float
@@ -83,15 +100,6 @@ class ExponentialDelay:
     def begin(self, job: str) -> RestartLogic:
         """Begin with the shortest time."""
         return _Backoff(self, job)
-
-    def __str__(self) -> str:
-        attempts = "" if self.attempts is None else f",attempts={self.attempts}"
-        return (
-            f"exponential-delay:initial_backoff={format_duration(self.initial_backoff_us)},"
-            f"max_backoff={format_duration(self.max_backoff_us)},backoff_multiplier={self.backoff_multiplier:g},"
-            f"reset_backoff_threshold={format_duration(self.reset_backoff_threshold_us)},"
-            f"jitter_factor={self.jitter_factor:g}{attempts}"
-        )
 
 
 class _Backoff:
@@ -124,9 +132,10 @@ class _Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureRate:
+class FailureRate(_Named):
     """Start again unless failures come too often; made by `failure_rate`."""
 
+    NAME = "failure-rate"
     max_failures_per_interval: int
     failure_rate_interval_us: int
     delay_us: int
@@ -134,13 +143,6 @@ class FailureRate:
     def begin(self, job: str) -> RestartLogic:
         """Count within the interval before each failure."""
         return _Rated(self)
-
-    def __str__(self) -> str:
-        return (
-            f"failure-rate:max_failures_per_interval={self.max_failures_per_interval},"
-            f"failure_rate_interval={format_duration(self.failure_rate_interval_us)},"
-            f"delay={format_duration(self.delay_us)}"
-        )
 
 
 class _Rated:
@@ -157,15 +159,14 @@ class _Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class NoRestart:
+class NoRestart(_Named):
     """Fail for good at the first failure; made by `no_restart`."""
+
+    NAME = "none"
 
     def begin(self, job: str) -> RestartLogic:
         """Nothing to count."""
         return _Never()
-
-    def __str__(self) -> str:
-        return "none"
 
 
 class _Never:
@@ -177,7 +178,7 @@ DEFAULT_STRATEGY = FixedDelay(delay_us=100_000, counts_injected=False)
 """Where nobody chose: a person who fails tasks to see them recover does not use the attempts up."""
 
 
-def fixed_delay(attempts: int = 3, delay: str = "1s") -> FixedDelay:
+def fixed_delay(attempts: int = 3, delay: Duration = "1s") -> FixedDelay:
     """Start again after `delay`, at most `attempts` times; the failure after these ends the job.
 
     Source: Flink's fixed-delay restart strategy.
@@ -193,14 +194,14 @@ def fixed_delay(attempts: int = 3, delay: str = "1s") -> FixedDelay:
         >>> print(fixed_delay(attempts=5, delay="200ms"))
         fixed-delay:attempts=5,delay=200ms
     """
-    return FixedDelay(_count(attempts, "attempts", least=0), _time(delay, "delay"))
+    return FixedDelay(_count(attempts, "attempts", least=0), parse_duration(delay, "delay"))
 
 
 def exponential_delay(
-    initial_backoff: str = "1s",
-    max_backoff: str = "1min",
+    initial_backoff: Duration = "1s",
+    max_backoff: Duration = "1min",
     backoff_multiplier: float = 1.5,
-    reset_backoff_threshold: str = "1h",
+    reset_backoff_threshold: Duration = "1h",
     jitter_factor: float = 0.1,
     attempts: int | None = None,
 ) -> ExponentialDelay:
@@ -231,21 +232,21 @@ def exponential_delay(
         raise SettingError(f"backoff_multiplier is {backoff_multiplier}: it must be at least 1")
     if not 0 <= jitter <= 1:
         raise SettingError(f"jitter_factor is {jitter_factor}: it must be between 0 and 1")
-    initial_us, max_us = _time(initial_backoff, "initial_backoff"), _time(max_backoff, "max_backoff")
+    initial_us, max_us = parse_duration(initial_backoff, "initial_backoff"), parse_duration(max_backoff, "max_backoff")
     if initial_us > max_us:
         raise SettingError(f"initial_backoff is {initial_backoff}, longer than max_backoff, {max_backoff}: swap them")
     return ExponentialDelay(
         initial_us,
         max_us,
         multiplier,
-        _time(reset_backoff_threshold, "reset_backoff_threshold"),
+        parse_duration(reset_backoff_threshold, "reset_backoff_threshold"),
         jitter,
         None if attempts is None else _count(attempts, "attempts", least=0),
     )
 
 
 def failure_rate(
-    max_failures_per_interval: int = 1, failure_rate_interval: str = "1min", delay: str = "1s"
+    max_failures_per_interval: int = 1, failure_rate_interval: Duration = "1min", delay: Duration = "1s"
 ) -> FailureRate:
     """Start again after `delay`, unless more than `max_failures_per_interval` failures fall into the interval.
 
@@ -264,13 +265,13 @@ def failure_rate(
         >>> [logic.failed(second * 1_000_000) for second in (0, 30, 70, 80)]  # three of them within a minute
         [1000000, 1000000, 1000000, None]
     """
-    interval_us = _time(failure_rate_interval, "failure_rate_interval")
+    interval_us = parse_duration(failure_rate_interval, "failure_rate_interval")
     if not interval_us:
         raise SettingError(
             "failure_rate_interval is 0: no failures fall into it, so the job would start again for ever"
         )
     most = _count(max_failures_per_interval, "max_failures_per_interval", least=1)
-    return FailureRate(most, interval_us, _time(delay, "delay"))
+    return FailureRate(most, interval_us, parse_duration(delay, "delay"))
 
 
 def no_restart() -> NoRestart:
@@ -286,10 +287,10 @@ def no_restart() -> NoRestart:
 
 
 _MAKERS = {
-    "none": no_restart,
-    "fixed-delay": fixed_delay,
-    "exponential-delay": exponential_delay,
-    "failure-rate": failure_rate,
+    NoRestart.NAME: no_restart,
+    FixedDelay.NAME: fixed_delay,
+    ExponentialDelay.NAME: exponential_delay,
+    FailureRate.NAME: failure_rate,
 }
 STRATEGIES = tuple(_MAKERS)
 """The strategies by the names that text has."""
@@ -328,10 +329,6 @@ def _argument(part: str, name: str) -> tuple[str, str]:
     if not equals:
         raise SettingError(f"{part!r} is no argument of {name}: write for example 'fixed-delay:attempts=5,delay=200ms'")
     return key.strip().replace("-", "_"), value.strip()
-
-
-def _time(value: str, name: str) -> int:
-    return parse_duration(value, name)
 
 
 def _count(value: object, name: str, least: int) -> int:

@@ -2,94 +2,248 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, cast, get_args
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, TypedDict, get_args
 
-from workbench.arguments import true_or_false, whole_number
+import numpy as np
+
+from workbench.arguments import true_or_false
 from workbench.connectors.contract.base import Guarantee
-from workbench.durations import MAX_TIME, format_duration, parse_duration
+from workbench.durations import MAX_TIME, Duration, format_duration, parse_duration, parse_speed
 from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
+from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
-from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
+from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
+from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state.key_groups import KEY_GROUPS_MOST
 
-CHECKPOINTING = (
-    "checkpoint_interval",
-    "checkpoint_mode",
-    "aligned_checkpoint_timeout",
-    "checkpoint_timeout",
-    "min_pause",
-    "max_concurrent_checkpoints",
-    "tolerable_failed_checkpoints",
-    "retained_checkpoints",
-)
-"""Settings of checkpoints, by the names that people write."""
-TUNABLE = ("buffer_timeout", "buffer_size", *CHECKPOINTING, "parallelism", "rate", "speed")
-"""Settings that a running job takes, by the names that people write."""
+
+def show_optional_duration(us: int | None) -> str:
+    """``"50ms"``, or ``"disabled"``."""
+    return "disabled" if us is None else format_duration(us)
+
+
+def _above_zero(fix: str, parse: Callable[[Any, str], int | None]) -> Callable[[Any, str], int | None]:
+    """Reads a duration that cannot be zero."""
+
+    def read(value: Any, name: str) -> int | None:
+        us = parse(value, name)
+        if us == 0:
+            raise SettingError(f"{name} is 0: {fix}")
+        return us
+
+    return read
+
+
+def _key_groups(value: object, name: str) -> int | None:
+    number = None if value is None else positive(value, name)
+    if number is not None and number > KEY_GROUPS_MOST:
+        raise SettingError(f"{name} is {number}: there are at most {KEY_GROUPS_MOST} key groups")
+    return number
+
+
+def _tolerable(value: object, name: str) -> int | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("any", "none")):
+        return None
+    return 0 if str(value).strip() == "0" else positive(value, name)
+
+
+def parse_rate(value: object, name: str) -> float | None:
+    """Records per second, or None for ``"max"``.
+
+    Raises:
+        SettingError: it is no rate.
+    """
+    if isinstance(value, str) and value.strip().lower() == "max":
+        return None
+    try:
+        rate = math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise SettingError(f"{name} is {value!r}: write records per second, above zero, or 'max' for full speed")
+    return rate
+
+
+_MODES: tuple[str, ...] = get_args(CheckpointMode)
+_count = partial(entry, parse=positive)
+_optional_duration = partial(entry, parse=optional_duration, show=show_optional_duration, words=("disabled",))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A job's settings; replaced as a whole when something is tuned.
 
+    A field with an `entry` is what people set, under its name without the unit ``_us``: nothing else names a setting
+    but what acts on it, and the types for editors (`TunableSettings`, `RunSettings`).
+
     Attributes:
-        parallelism: subtasks of every vertex that does not say otherwise.
-        max_parallelism: number of key groups that somebody asked for; None: as many as the checkpoint that is restored
-            has, or else by the parallelism. How many the job has, its plan says.
-        slots_per_taskmanager: slots that fail together.
-        buffer_size: records in a full buffer; large, because a step costs the same for few records as for many.
-        buffer_timeout_us: a record waits at most so long for its buffer to fill and to reach the next task; 0: it is
-            shipped at once; None: only when the buffer is full.
         transit_us: what of the buffer timeout the way to the next task and its turn there take; at most two thirds.
         buffer_debloat_target_us: a full buffer holds what comes in this time, but never more than `buffer_size`; None:
             always `buffer_size`.
         buffers_per_channel: the receiver's credit for each channel.
         floating_buffers: further buffers of a task's output pool, shared by its channels.
-        checkpoint_interval_us: None: no periodic checkpoints.
-        checkpoint_timeout_us: a checkpoint that takes longer is aborted.
-        checkpoint_mode: how tasks take their part (see ``policy.py``).
-        aligned_checkpoint_timeout_us: an aligned checkpoint that has been under way for so long goes on unaligned;
-            None: it stays aligned.
-        min_pause_us: between the end of a checkpoint and the next periodic one.
-        max_concurrent_checkpoints: that may be in progress.
-        tolerable_failed_checkpoints: in a row; one more and the job fails; None: any number.
-        retained_checkpoints: how many complete ones stay on disk.
         watermark_interval_us: how often a source tells its watermark.
         latency_interval_us: how often a source sends a latency marker.
-        restart: whether and when a failed job starts again.
         slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
         stalled: the operators that somebody has stopped taking records.
-        local_aggregation: which batches are aggregated before the exchange to a window; None: none.
-        guarantee: what the job was asked to keep; a mode that cannot is refused.
     """
 
-    parallelism: int = 1
-    max_parallelism: int | None = None
-    slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
-    buffer_size: int = 262_144
-    buffer_timeout_us: int | None = 100_000
+    parallelism: int = field(
+        default=1,
+        metadata=_count(
+            "subtasks of each operator; to change it, the job goes on from a checkpoint, see `Job.rescale`.",
+            flag="-p",
+            title="Parallelism",
+            steps=("1", "2", "3", "4", "6", "8", "12", "16"),
+        ),
+    )
+    max_parallelism: int | None = field(
+        default=None,
+        metadata=entry(
+            "number of key groups, to how many subtasks an operator can be rescaled; at most 32768. None: as many as "
+            "the checkpoint or savepoint has that is restored, or else Flink's default for the operator with the most "
+            "subtasks: a power of two that leaves room for half as many again, at least 128. With another number than "
+            "it has, a savepoint's keyed state is dealt anew.",
+            _key_groups,
+            tunable=False,
+        ),
+    )
+    buffer_timeout_us: int | None = field(
+        default=100_000,
+        metadata=_optional_duration(
+            'how long a record waits at most for its buffer to fill and to reach the next task, such as ``"50ms"``; '
+            '``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.',
+            title="Buffer timeout",
+            steps=("0ms", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "disabled"),
+        ),
+    )
+    buffer_size: int = field(
+        default=262_144,
+        metadata=_count(
+            "records in a full buffer, at most; a channel with little traffic has smaller ones.",
+            title="Buffer size (records)",
+            steps=("1", "10", "100", "1000", "4096", "16384", "65536", "262144"),
+        ),
+    )
+    checkpoint_interval_us: int | None = field(
+        default=None,
+        metadata=_optional_duration(
+            'time between checkpoints, such as ``"5s"``; None or ``"disabled"``: only the final one.',
+            parse=_above_zero("write a time such as '5s', or 'disabled' for no checkpoints", optional_duration),
+            default="5s",
+            title="Checkpoint interval",
+            steps=("100ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "20s", "30s", "60s", "disabled"),
+        ),
+    )
+    checkpoint_mode: CheckpointMode = field(
+        default="exactly-once",
+        metadata=entry(
+            'how checkpoints are taken; ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits '
+            'for a barrier, and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: '
+            'barriers overtake what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the '
+            "sources read nothing while a checkpoint is taken. Savepoints and the last checkpoint of a job are always "
+            "aligned.",
+            one_of(_MODES),
+            words=_MODES,
+            title="Checkpoint mode",
+            steps=_MODES,
+        ),
+    )
+    aligned_checkpoint_timeout_us: int | None = field(
+        default=None,
+        metadata=_optional_duration(
+            'an aligned checkpoint that takes longer goes on unaligned, such as ``"2s"``; None or ``"disabled"``: it '
+            "never does.",
+            title="Aligned timeout",
+            steps=("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
+        ),
+    )
+    checkpoint_timeout_us: int = field(
+        default=600_000_000,
+        metadata=entry(
+            'a checkpoint that takes longer is aborted; such as ``"10min"``.',
+            _above_zero("none is that quick, write for example '10min'", parse_duration),
+            show=format_duration,
+        ),
+    )
+    min_pause_us: int = field(
+        default=0,
+        metadata=entry(
+            'time between the end of a checkpoint and the next periodic one, such as ``"1s"``; above zero it also '
+            "makes them come one at a time.",
+            parse_duration,
+            show=format_duration,
+        ),
+    )
+    max_concurrent_checkpoints: int = field(
+        default=1,
+        metadata=_count(
+            "checkpoints that may be in progress at a time; one in the modes unaligned and stop-the-world."
+        ),
+    )
+    tolerable_failed_checkpoints: int | None = field(
+        default=None,
+        metadata=entry(
+            'checkpoints in a row that may fail before the job does; None or ``"any"``: any number.',
+            _tolerable,
+            words=("any",),
+        ),
+    )
+    retained_checkpoints: int = field(default=3, metadata=_count("complete checkpoints that are kept."))
+    restart: RestartStrategy = field(
+        default=DEFAULT_STRATEGY,
+        metadata=entry(
+            "whether and when it starts again after a failure; `fixed_delay`, `exponential_delay`, `failure_rate`, "
+            '`no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three times, after '
+            "100 ms each, and failures that a person injects do not count.",
+            lambda value, _: DEFAULT_STRATEGY if value is None else parse_restart(value),
+            show=str,
+            default=None,
+            tunable=False,
+            words=STRATEGIES,
+        ),
+    )
+    slots_per_taskmanager: int = field(
+        default=SLOTS_PER_TASKMANAGER,
+        metadata=_count("slots of one TaskManager, which fail together.", tunable=False, status=False),
+    )
+    local_aggregation: Worthwhile | None = field(
+        default=WORTHWHILE,
+        metadata=entry(
+            "aggregate large batches before they travel to a tumbling window; that is done where it makes them much "
+            "smaller, and results are the same. False: every record travels.",
+            lambda value, name: WORTHWHILE if true_or_false(value, name) else None,
+            show=bool,
+            tunable=False,
+            status=False,
+        ),
+    )
+    guarantee: Guarantee | None = field(
+        default=None,
+        metadata=entry(
+            'what must hold end to end; ``"exactly-once"`` or ``"at-least-once"``: a pipeline with a source or sink '
+            "that cannot keep it is refused.",
+            lambda value, name: None if value is None else one_of(STRENGTHS)(value, name),
+            tunable=False,
+            status=False,
+            words=STRENGTHS,
+        ),
+    )
     transit_us: int = 0
     buffer_debloat_target_us: int | None = 15_000
     buffers_per_channel: int = 2
     floating_buffers: int = 4
-    checkpoint_interval_us: int | None = None
-    checkpoint_timeout_us: int = 600_000_000
-    checkpoint_mode: CheckpointMode = "exactly-once"
-    aligned_checkpoint_timeout_us: int | None = None
-    min_pause_us: int = 0
-    max_concurrent_checkpoints: int = 1
-    tolerable_failed_checkpoints: int | None = None
-    retained_checkpoints: int = 3
     watermark_interval_us: int = 100_000
     latency_interval_us: int = 200_000
-    restart: RestartStrategy = DEFAULT_STRATEGY
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
-    local_aggregation: Worthwhile | None = WORTHWHILE
-    guarantee: Guarantee | None = None
 
     @property
     def ship_after_us(self) -> int | None:
@@ -100,19 +254,7 @@ class Settings:
     def shown(self) -> dict[str, str | int | None]:
         """The settings as people write them; ``slow_down`` and ``stall`` while somebody does that to an operator."""
         shown: dict[str, str | int | None] = {
-            "parallelism": self.parallelism,
-            "max_parallelism": self.max_parallelism,
-            "buffer_timeout": show_optional_duration(self.buffer_timeout_us),
-            "buffer_size": self.buffer_size,
-            "checkpoint_interval": show_optional_duration(self.checkpoint_interval_us),
-            "checkpoint_mode": self.checkpoint_mode,
-            "aligned_checkpoint_timeout": show_optional_duration(self.aligned_checkpoint_timeout_us),
-            "checkpoint_timeout": format_duration(self.checkpoint_timeout_us),
-            "min_pause": format_duration(self.min_pause_us),
-            "max_concurrent_checkpoints": self.max_concurrent_checkpoints,
-            "tolerable_failed_checkpoints": self.tolerable_failed_checkpoints,
-            "retained_checkpoints": self.retained_checkpoints,
-            "restart": str(self.restart),
+            name: TABLE[name].show(getattr(self, field)) for name, field in _FIELDS.items() if TABLE[name].status
         }
         if self.slowed:
             shown["slow_down"] = ", ".join(f"{uid}:{format_duration(us)}" for uid, us in self.slowed)
@@ -152,45 +294,22 @@ class Settings:
             >>> Settings().with_value("buffer_timeout", "5ms").buffer_timeout_us
             5000
         """
-        if name == "buffer_timeout":
-            return replace(self, buffer_timeout_us=parse_optional_duration(value, name))
-        if name in CHECKPOINTING:
-            return self._with_checkpointing(name, value)
-        if name == "buffer_size":
-            return replace(self, buffer_size=_positive(value, name))
-        if name == "parallelism":
-            return replace(self, parallelism=_positive(value, name))
-        if name == "max_parallelism":
-            return replace(self, max_parallelism=_max_parallelism(value))
-        if name == "slots_per_taskmanager":
-            return replace(self, slots_per_taskmanager=_positive(value, name))
-        if name == "local_aggregation":
-            return replace(self, local_aggregation=WORTHWHILE if true_or_false(value, name) else None)
-        if name == "restart":
-            return replace(self, restart=parse_restart(value))
-        raise SettingError(unknown("setting", name, TUNABLE))
-
-    def _with_checkpointing(self, name: str, value: object) -> Settings:
-        match name:
-            case "checkpoint_mode":
-                return replace(self, checkpoint_mode=_mode(value))
-            case "checkpoint_interval" | "aligned_checkpoint_timeout":
-                time_us = parse_optional_duration(value, name)
-                if time_us == 0 and name == "checkpoint_interval":
-                    raise SettingError(
-                        "checkpoint_interval is 0: write a time such as '5s', or 'disabled' for no checkpoints"
-                    )
-                changed: dict[str, Any] = {f"{name}_us": time_us}
-            case "checkpoint_timeout" | "min_pause":
-                time_us = parse_duration(value, name)  # type: ignore[arg-type]
-                if time_us == 0 and name == "checkpoint_timeout":
-                    raise SettingError("checkpoint_timeout is 0: none is that quick, write for example '10min'")
-                changed = {f"{name}_us": time_us}
-            case "tolerable_failed_checkpoints":
-                changed = {name: _tolerable(value)}
-            case _:
-                changed = {name: _positive(value, name)}
+        if name not in _FIELDS:
+            raise SettingError(unknown("setting", name, _FIELDS))
+        changed: dict[str, Any] = {_FIELDS[name]: TABLE[name].parse(value, name)}
         return replace(self, **changed)
+
+    def with_values(self, values: Mapping[str, object]) -> Settings:
+        """These settings with what a person wrote, if they go together; speed and rate belong to sources.
+
+        Raises:
+            SettingError: as `with_value` and `check`.
+        """
+        settings = self
+        for name, value in values.items():
+            if name not in ("speed", "rate"):
+                settings = settings.with_value(name, value)
+        return settings.check()
 
     def check(self) -> Settings:
         """These settings, if they go together.
@@ -236,47 +355,72 @@ _ONE_AT_A_TIME = {
 }
 
 
-def parse_optional_duration(value: object, name: str) -> int | None:
-    """Microseconds, or None for ``"disabled"`` (also None and ``"off"``)."""
-    if value is None or (isinstance(value, str) and value.strip().lower() in ("disabled", "off", "none")):
-        return None
-    return parse_duration(value, name)  # type: ignore[arg-type]
+_FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
+"""The fields of `Settings` by the names that people write."""
+TABLE: Mapping[str, Setting] = MappingProxyType(
+    {
+        **{each.name: each for _, each in entries(Settings)},
+        "speed": Setting(
+            'seconds of a replayed history per second, such as ``"600x"``; ``"max"`` does not wait, None: as the '
+            "stream says.",
+            lambda value, _: parse_speed(value),
+            default=None,
+            words=("max",),
+            title="Replay speed",
+            steps=("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
+            absent="nothing is replayed",
+            name="speed",
+        ),
+        "rate": Setting(
+            'records per second of each source that reads at a rate; ``"max"``: at full speed. Of one of several '
+            'sources: ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and '
+            "``clicks.live``.",
+            parse_rate,
+            default=None,
+            run=False,
+            words=("max",),
+            title="Source rate (records/s)",
+            steps=("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
+            absent="no source has a rate",
+            name="rate",
+        ),
+    }
+)
+"""What people can set, by the names that they write; speed and rate belong to sources."""
+OF_RUN: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.run})
+"""What `Pipeline.run` takes."""
+OF_TUNE: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.tunable})
+"""What a running job takes."""
+TUNABLE = tuple(OF_TUNE)
+"""Settings that a running job takes, by the names that people write."""
 
 
-def show_optional_duration(us: int | None) -> str:
-    """``"50ms"``, or ``"disabled"``."""
-    return "disabled" if us is None else format_duration(us)
+class _Both(TypedDict, total=False):
+    parallelism: int
+    buffer_timeout: Duration | None
+    buffer_size: int
+    checkpoint_interval: Duration | None
+    checkpoint_mode: CheckpointMode
+    aligned_checkpoint_timeout: Duration | None
+    checkpoint_timeout: Duration
+    min_pause: Duration
+    max_concurrent_checkpoints: int
+    tolerable_failed_checkpoints: int | Literal["any"] | None
+    retained_checkpoints: int
+    speed: str | float | None
 
 
-def _mode(value: object) -> CheckpointMode:
-    modes = get_args(CheckpointMode)
-    if value not in modes:
-        raise SettingError(unknown("checkpoint_mode", str(value), modes))
-    return cast(CheckpointMode, value)
+class TunableSettings(_Both, total=False):
+    """What `Job.tune` takes, for editors and type checkers."""
+
+    rate: str | float | Mapping[str, str | float]
 
 
-def _tolerable(value: object) -> int | None:
-    if value is None or (isinstance(value, str) and value.strip().lower() in ("any", "none")):
-        return None
-    return 0 if str(value).strip() == "0" else _positive(value, "tolerable_failed_checkpoints")
+class RunSettings(_Both, total=False):
+    """What `Pipeline.run` takes, for editors and type checkers."""
 
-
-def _max_parallelism(value: object) -> int | None:
-    if value is None:
-        return None
-    number = _positive(value, "max_parallelism")
-    if number > KEY_GROUPS_MOST:
-        raise SettingError(f"max_parallelism is {number}: there are at most {KEY_GROUPS_MOST} key groups")
-    return number
-
-
-def _positive(value: object, name: str) -> int:
-    if isinstance(value, str):  # of a magic or a control
-        try:
-            value = int(value)
-        except ValueError:
-            raise SettingError(f"{name} is {value!r}: write a whole number above zero") from None
-    number = whole_number(value, name, -(2**63))
-    if number < 1:
-        raise SettingError(f"{name} is {value!r}: it must be above zero")
-    return number
+    max_parallelism: int | None
+    restart: RestartStrategy | str | None
+    slots_per_taskmanager: int
+    local_aggregation: bool
+    guarantee: Guarantee | None

@@ -35,7 +35,7 @@ def stepping_job() -> wb.types.Job:
     stream = wb.Stream.from_table(table, event_time="t", rate=10.0).with_parallelism(1).key_by("k")
     counts = stream.window(wb.tumbling("10s")).aggregate(n=wb.count())
     job = counts.sink_to(wb.TableSink("counts")).run(JOB, driver="stepping", buffer_size=1, checkpoint_interval="1s")
-    job.step(20)
+    job.stepper.step(20)
     return job
 
 

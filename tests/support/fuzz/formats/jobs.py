@@ -54,11 +54,11 @@ class RealJob:
             checkpoint_mode=mode,
         )  # fmt: skip
         with suppress(Exception):
-            job.until_checkpoint()
-            job.until_checkpoint()
+            job.stepper.until_checkpoint()
+            job.stepper.until_checkpoint()
             if not job.over:
                 job.savepoint(SAVEPOINT)
-                job.until_checkpoint()
+                job.stepper.until_checkpoint()
         if not job.over:
             job.cancel()
             job.wait()
@@ -105,7 +105,7 @@ def to_the_end(job: Job) -> str:
     for _ in range(STEPS_MAX // 500):
         if job.over:
             return job.state
-        job.step(500)
+        job.stepper.step(500)
     raise TimeoutError(f"{STEPS_MAX:,} steps do not end it")
 
 

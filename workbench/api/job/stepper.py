@@ -1,17 +1,20 @@
-"""Going on by hand, back and aside: the methods of `Job` for one that runs with the stepping driver."""
+"""Going on by hand, back and aside, for a job that runs with the stepping driver."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Unpack
 
-from workbench.api.job.job_handle import JobHandle
 from workbench.api.job.registry import check_free, jobs, register
+from workbench.api.job.run import Run
 from workbench.api.kept.journal import Given
 from workbench.api.pictures.scene_view import SceneView, Steps
 from workbench.arguments import whole_number
 from workbench.drivers.stepped.stepping import ReachedError, SteppingDriver
 from workbench.errors import JobError, WorkbenchError
 from workbench.expressions import Expression
+from workbench.runtime.settings.setting import with_settings
+from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
 from workbench.runtime.storage import check_name
 from workbench.telemetry.scene import scene_of
 
@@ -23,30 +26,45 @@ FRAMES = 300
 """A job that went back knows the frames of so many steps before; what is further back is run again without a look."""
 
 
-class JobSteps(JobHandle):
-    """Steps of a job; `Job` inherits them.
+class Stepper:
+    """The steps of a job that runs with ``driver="stepping"``; reached as ``job.stepper``.
 
     Each verb gives the picture of the moment at which it stopped, which is true when what was waited for has happened
     and false when the job ended, or stood still, before.
+
+    Source: F2-5 to F2-15; a debugger's verbs.
+
+    Example:
+        >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "b"] * 50, "t": range(100)}), event_time="t")
+        >>> counts = clicks.key_by("user").aggregate(n=wb.count()).sink_to(wb.TableSink("counts"))
+        >>> job = counts.run("lesson", driver="stepping", buffer_size=1)
+        >>> bool(job.stepper.next_record()), bool(job.stepper.next_buffer()), bool(job.stepper.next_watermark())
+        (True, True, True)
+        >>> job.checkpoint()
+        >>> bool(job.stepper.next_barrier()), bool(job.stepper.until_aligned()), bool(job.stepper.until_checkpoint())
+        (True, True, True)
+        >>> job.cancel()
     """
 
-    @property
-    def live(self) -> bool:
-        """Whether it goes on by itself; a job on the stepping driver goes on with `step`."""
-        return not isinstance(self._driver, SteppingDriver)
+    def __init__(self, run: Run) -> None:
+        self._run = run
 
     @property
     def driver(self) -> SteppingDriver:
-        """The stepping driver, with its further verbs: ``job.driver.next_watermark()``; see `step`.
+        """The stepping driver, with its further verbs: ``job.stepper.driver.run_until(lambda: job.over)``.
 
         Raises:
             JobError: the job runs live.
         """
-        if not isinstance(self._driver, SteppingDriver):
+        driver = self._run.driver
+        if not isinstance(driver, SteppingDriver):
             raise JobError(
-                f'the job {self._name!r} runs live and cannot be stepped: run its pipeline with driver="stepping"'
+                f'the job {self._run.name!r} runs live and cannot be stepped: run its pipeline with driver="stepping"'
             )
-        return self._driver
+        return driver
+
+    def __repr__(self) -> str:
+        return f"<Stepper of job {self._run.name!r}>"
 
     def step(self, count: int = 1) -> Steps:
         """Take this many steps of a job that runs with ``driver="stepping"``; fewer when nothing can happen any more.
@@ -62,7 +80,7 @@ class JobSteps(JobHandle):
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
             >>> job = pipeline.run("steps", driver="stepping")
-            >>> len(job.step(3)), job.driver.run_until(lambda: job.over)
+            >>> len(job.stepper.step(3)), job.stepper.driver.run_until(lambda: job.over)
             (3, True)
         """
         driver = self.driver
@@ -81,9 +99,9 @@ class JobSteps(JobHandle):
             >>> stream = wb.Stream.from_table(pa.table({"k": ["a", "b"], "n": [1, 2]}))
             >>> sums = stream.key_by("k").aggregate(total=wb.sum("n")).sink_to(wb.DiscardSink())
             >>> job = sums.run("scene", driver="stepping", buffer_size=1, buffer_timeout="0ms")
-            >>> bool(job.next_buffer())
+            >>> bool(job.stepper.next_buffer())
             True
-            >>> job.scene().scene.task("aggregate[0]").state
+            >>> job.stepper.scene().scene.task("aggregate[0]").state
             (('a', 'total=1'),)
             >>> job.cancel()
         """
@@ -165,7 +183,7 @@ class JobSteps(JobHandle):
             >>> counts = wb.Stream.from_table(table, event_time="t").key_by("k").window(wb.tumbling("2s"))
             >>> pipeline = counts.aggregate(n=wb.count()).sink_to(wb.DiscardSink())
             >>> job = pipeline.run("fires", driver="stepping", buffer_size=1)
-            >>> bool(job.until_window_fires())
+            >>> bool(job.stepper.until_window_fires())
             True
             >>> job.cancel()
         """
@@ -187,7 +205,7 @@ class JobSteps(JobHandle):
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
             >>> job = numbers.sink_to(wb.DiscardSink()).run("until", driver="stepping", buffer_size=1)
-            >>> bool(job.until("n = 2", "table")), bool(job.until("n = 9", "table"))
+            >>> bool(job.stepper.until("n = 2", "table")), bool(job.stepper.until("n = 9", "table"))
             (True, False)
         """
         return self._pictured(self.driver.until(condition, operator))
@@ -212,20 +230,21 @@ class JobSteps(JobHandle):
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
             >>> job = numbers.sink_to(wb.TableSink("n")).run("back", driver="stepping", buffer_size=1)
-            >>> steps = job.step(5)
-            >>> job.back(2).scene.step, job.step(2) == steps[3:]
+            >>> steps = job.stepper.step(5)
+            >>> job.stepper.back(2).scene.step, job.stepper.step(2) == steps[3:]
             (3, True)
             >>> job.cancel()
         """
         driver = self.driver
-        self._check_outside()
+        self._run.check_outside()
         with driver.lock:
-            twin = self._at(max(0, driver.taken - whole_number(count, "count", 0)), self._name)
-            self._close()
-            self._become(twin)
+            twin = self._at(max(0, driver.taken - whole_number(count, "count", 0)), self._run.name)
+            _close(self._run)
+            self._run.become(twin._run)
         return self._pictured(True)
 
-    def fork(self, step: int | None = None, name: str | None = None, **settings: object) -> Job:
+    @with_settings(OF_TUNE, TunableSettings, defaults=False)
+    def fork(self, step: int | None = None, name: str | None = None, **settings: Unpack[TunableSettings]) -> Job:
         """Another job that has done the same up to a step, and goes on from there with other settings.
 
         Source: E10, what-if: two versions from one moment.
@@ -233,7 +252,7 @@ class JobSteps(JobHandle):
         Args:
             step: a past one; None: this one.
             name: of the new job; None: this one's with a number.
-            settings: as `Job.tune` takes them; they are in force there from that step on.
+            **settings: as `Job.tune` takes them; they are in force there from that step on.
 
         Raises:
             JobError: as for `back`, or the step has not been taken yet.
@@ -242,20 +261,20 @@ class JobSteps(JobHandle):
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
             >>> job = numbers.sink_to(wb.TableSink("n")).run("once", driver="stepping", buffer_size=1)
-            >>> steps = job.step(4)
-            >>> other = job.fork(2, checkpoint_interval="1s")
-            >>> other.name, other.scene().scene.step >= 2, other.status()["checkpoint_interval"]
+            >>> steps = job.stepper.step(4)
+            >>> other = job.stepper.fork(2, checkpoint_interval="1s")
+            >>> other.name, other.stepper.scene().scene.step >= 2, other.status()["checkpoint_interval"]
             ('once-2', True, '1s')
             >>> job.cancel(); other.cancel()
         """
         driver = self.driver
-        self._check_outside()
+        self._run.check_outside()
         with driver.lock:
             at = driver.taken if step is None else whole_number(step, "step", -(2**63))
             if not 0 <= at <= driver.taken:
                 raise JobError(f"step {at} has not been taken: the job is at step {driver.taken}")
             if name is None:
-                name = next(free for n in range(2, 1_000) if (free := f"{self._name}-{n}") not in jobs())
+                name = next(free for n in range(2, 1_000) if (free := f"{self._run.name}-{n}") not in jobs())
             check_name(name, "job name")
             check_free(name)
             twin = self._at(at, name)
@@ -263,18 +282,17 @@ class JobSteps(JobHandle):
             if settings:
                 twin.tune(**settings)
         except WorkbenchError:
-            twin._close()
+            _close(twin._run)
             raise
         register(twin)
         return twin
-
-    # inside ------------------------------------------------------------------------------------------------------
 
     def _pictured(self, reached: bool) -> SceneView:
         driver = self.driver
         with driver.lock:
             words = driver.steps[-1].words if driver.steps else "Nothing has happened yet."
-            return SceneView(scene_of(self._master, driver.execution, driver.taken, words, driver.dead), reached)
+            scene = scene_of(self._run.master, driver.execution, driver.taken, words, driver.dead)
+            return SceneView(scene, reached)
 
     def _at(self, step: int, name: str) -> Job:
         """This job, run again up to a step.
@@ -282,15 +300,15 @@ class JobSteps(JobHandle):
         Raises:
             JobError: it cannot be, or took another way.
         """
-        if isinstance(self._again, str):
-            raise JobError(f"the job {self._name!r} cannot go back: {self._again}")
-        driver, journal = self.driver, self._journal
-        assert journal is not None
-        twin = self._again(name, max(0, step - FRAMES))
-        again = twin.driver
+        run, driver = self._run, self.driver
+        if isinstance(run.again, str):
+            raise JobError(f"the job {run.name!r} cannot go back: {run.again}")
+        assert run.journal is not None
+        twin = run.again(name, max(0, step - FRAMES))
+        again = twin.stepper.driver
         try:
             again.stop_at = step
-            for given in journal.commands:
+            for given in run.journal.commands:
                 if given.at >= step and step < driver.taken:
                     break
                 again.retrace(driver.choices, given.at)
@@ -302,22 +320,23 @@ class JobSteps(JobHandle):
             if step and again.digests[-1] != driver.digests[step - 1]:
                 raise JobError("it took other steps this time")
         except JobError as error:
-            twin._close()
+            _close(twin._run)
             raise JobError(
-                f"the job {self._name!r} cannot go back: {error}; functions that draw chance or read the time make it "
+                f"the job {run.name!r} cannot go back: {error}; functions that draw chance or read the time make it "
                 "do so"
             ) from error
         return twin
 
-    def _close(self) -> None:
-        """Give free what this run holds; nobody steps it any more."""
-        if self._master.execution is not None:
-            self._master.execution.close()
+
+def _close(run: Run) -> None:
+    """Give free what a run holds; nobody steps it any more."""
+    if run.master.execution is not None:
+        run.master.execution.close()
 
 
 def _give(job: Job, given: Given) -> None:
     """Give a command again; what it was refused for then, it is refused for again."""
     try:
-        getattr(job, given.name)(*given.args, **given.kwargs)
+        attrgetter(given.name)(job)(*given.args, **given.kwargs)
     except (ReachedError, WorkbenchError):
         return

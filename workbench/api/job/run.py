@@ -1,0 +1,165 @@
+"""One run of a pipeline: its master, to be asked and told, and its driver, to be waited for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.api.kept.journal import Journal
+from workbench.drivers.contract.driver import Driver
+from workbench.drivers.stepped.stepping import SteppingDriver
+from workbench.errors import JobError, SettingError
+from workbench.runtime.job.master import Master
+from workbench.runtime.storage import Holder
+from workbench.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
+
+
+APPLY_TIMEOUT_S = 2.0
+"""How long a command waits until the master has applied it while a task is in a step that does not end: the master may
+be waiting for that to start the job again, or to end it."""
+PATIENCE_S = 10.0
+"""How long it waits otherwise: the master itself never does, so this is only for a busy machine."""
+
+
+class Run:
+    """What the handle of a job refers to.
+
+    Args:
+        name: of the job.
+        master: of the job.
+        driver: steps it.
+        recorder: its telemetry frames.
+        rerun: runs the pipeline again from a savepoint, or from the latest checkpoint; and whether state that no
+            operator takes is dropped.
+        watch: has telemetry follow another master.
+        holder: tells which process has the checkpoint directory.
+        again: starts the run anew under a name, with frames from a step on; or why that cannot be.
+
+    Attributes:
+        journal: what a person asked of a stepping job.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        master: Master,
+        driver: Driver,
+        recorder: Recorder,
+        *,
+        rerun: Callable[[str | None, bool], Job],
+        watch: Callable[[Master], None],
+        holder: Callable[[], Holder | None],
+        again: Callable[[str, int], Job] | str,
+    ) -> None:
+        self.name = name
+        self.master = master
+        self.driver = driver
+        self.recorder = recorder
+        self.rerun = rerun
+        self.holder = holder
+        self.again = again
+        self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
+        self._watch = watch
+        self._process = os.getpid()
+
+    @property
+    def state(self) -> str:
+        """Flink's job state."""
+        return self.master.state
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended for good."""
+        return self.master.over
+
+    def become(self, twin: Run) -> None:
+        """Go on in the place of another run of this job."""
+        self.__dict__.update({**vars(twin), "name": self.name})
+
+    def hand_over(self, master: Master) -> None:
+        """Another master runs the job from now on."""
+        self.master = master
+        self._watch(master)
+        self.driver.hand_over(master)
+
+    def check_process(self) -> None:
+        """Refuse to wait for what nobody does: a forked process has no threads of its parent.
+
+        Raises:
+            JobError: this is another process than the job's.
+        """
+        if self._process != os.getpid():
+            raise JobError(
+                f"the job {self.name!r} runs in process {self._process}, from which this one was forked: ask for it "
+                "there"
+            )
+
+    def check_running(self) -> None:
+        """Refuse to ask anything of a job that has ended, or does not run yet.
+
+        Raises:
+            JobError: it has ended, stands by, or runs in another process.
+        """
+        self.check_process()
+        if self.over:
+            raise JobError(f"the job {self.name!r} has ended ({self.state}): run its pipeline again")
+        if self.state == "SUSPENDED":
+            raise JobError(
+                f"the job {self.name!r} is SUSPENDED, because its checkpoint directory is held by "
+                f"{self.holder() or 'another process'}: cancel() ends the waiting"
+            )
+
+    def check_outside(self) -> None:
+        """Refuse to wait for the job within one of its steps, for which the job waits, or in another process.
+
+        Raises:
+            JobError: one of the job's own functions, sinks or sources calls.
+        """
+        self.check_process()
+        if self.driver.within():
+            raise JobError(
+                f"this call waits for the job {self.name!r}, and comes from one of its functions, sinks or sources, "
+                "for which the job waits in turn: make it where the job is run, or on a thread of your own"
+            )
+
+    def held_up(self) -> str:
+        """What an answer may be waiting for, to be put behind the sentence that says that there is none; or nothing."""
+        if stalled := self.driver.stalled():
+            return f": {stalled}; job.cancel() ends the job without waiting for it"
+        if on_purpose := self.master.settings.shown().get("stall"):
+            return f": {on_purpose} is stalled on purpose, which job.faults.stall(OPERATOR, False) ends"
+        return ""
+
+    def apply(self, action: Callable[[Master], None]) -> None:
+        """Have whoever is the master run `action`, and wait until it has.
+
+        Raises:
+            SettingError: `action` refuses what is asked for.
+            JobError: the job has ended before, or the master is too busy to do it now.
+        """
+        done = threading.Event()
+        refused: list[SettingError] = []
+
+        def run() -> None:
+            try:
+                action(self.master)
+            except SettingError as error:
+                refused.append(error)
+            finally:
+                done.set()
+
+        self.master.call(run)
+        wait_for = self.driver.wait_for
+        if not (wait_for(done, APPLY_TIMEOUT_S) or (not self.driver.stalled() and wait_for(done, PATIENCE_S))):
+            self.check_running()
+            raise JobError(
+                f"the job {self.name!r} ({self.state}) is too busy to do this now, and does it as soon as it "
+                f"can{self.held_up()}"
+            )
+        for error in refused:
+            raise error

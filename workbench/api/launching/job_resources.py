@@ -1,0 +1,88 @@
+"""What a running job holds besides its tasks: taken when it begins, given free when it has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.api.beginning.opening import Beginning, keep_held
+from workbench.api.kept.job_record import RECORD, JobRecord, known_directories
+from workbench.drivers.contract.driver import Driver
+from workbench.drivers.contract.executor import SteppedExecutor, ThreadedExecutor
+from workbench.drivers.contract.heartbeat import Heartbeat
+from workbench.drivers.live.standby import Standby
+from workbench.observer import JobObserver
+from workbench.printable import printable
+from workbench.runtime.storage import DirectoryStorage, Holder
+
+
+class JobResources(JobObserver):
+    """The checkpoint directory and the sinks' folders of one job with the heartbeat that keeps them, its executor, and
+    the record by which it is found.
+
+    Args:
+        begin: what it begins with.
+        driver: of the job.
+        executor: calls functions of users beside its tasks.
+        record: of the job.
+
+    Attributes:
+        standby: waits for the checkpoint directory of another process; None: nothing does.
+    """
+
+    def __init__(
+        self, begin: Beginning, driver: Driver, executor: ThreadedExecutor | SteppedExecutor, record: JobRecord
+    ) -> None:
+        self._begin = begin
+        self._driver = driver
+        self._executor = executor
+        self._record = record
+        self._heartbeat: Heartbeat | None = None
+        self.standby: Standby[Beginning] | None = None
+
+    @property
+    def directory(self) -> DirectoryStorage | None:
+        """The checkpoint directory, if there is one."""
+        storage = self._begin.storage
+        return storage if isinstance(storage, DirectoryStorage) else None
+
+    def holder(self) -> Holder | None:
+        """Who has the checkpoint directory, if there is one and it is known."""
+        if (directory := self.directory) is not None:
+            return directory.holder
+        return None if self.standby is None else self.standby.holder
+
+    def take(self, begin: Beginning) -> None:
+        """Hold this from now on, and keep it for the job."""
+        self._begin = begin
+        if (directory := self.directory) is not None:
+            self._keep("RUNNING")
+            if (known := known_directories()) is not None:
+                known.add(str(directory.directory or directory.location))
+        if begin.held:
+            self._heartbeat = keep_held(begin, self._driver)
+
+    def stop_heartbeat(self) -> None:
+        """Keep nothing any more."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+
+    def on_end(self, time_us: int) -> None:
+        """Give all free behind everything that is still to be written there."""
+        self._executor.close()
+        self.stop_heartbeat()
+        if self.standby is not None:
+            self.standby.stop()
+        if self._begin.held:
+            self._driver.submit(self._leave, lambda result: None)
+
+    def _keep(self, state: str) -> None:
+        """Write down what there is to know of the job, for a process that finds its directory."""
+        if (directory := self.directory) is not None:
+            self._record = replace(self._record, state=state, directory=printable(directory.shown))
+            directory.keep(RECORD, self._record.to_json())
+
+    def _leave(self) -> None:
+        try:
+            self._keep(self._driver.master.state)
+        finally:
+            self._begin.close()
