@@ -69,8 +69,8 @@ def test_looking_does_not_move_a_job_that_is_stepped() -> None:
     job.stepper.step(100)
     moment, before = job.stepper.driver.clock.now_us(), job.metrics()
     for _ in range(5):
-        job.state("aggregate").get("JFK")
-        job.state("aggregate").keys(1)
+        job.operator_state("aggregate").get("JFK")
+        job.operator_state("aggregate").keys(1)
     assert job.stepper.driver.clock.now_us() == moment
     assert job.metrics() == before
 
@@ -78,7 +78,7 @@ def test_looking_does_not_move_a_job_that_is_stepped() -> None:
 def test_keys_are_limited_and_counted_over_all_subtasks() -> None:
     job = stepped(rolling("n"))
     job.stepper.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.size() == ROWS
     assert len(state.keys(10)) == 10
     assert state.keys(0) == []
@@ -91,7 +91,7 @@ def test_keys_of_every_type_find_their_owner() -> None:
     names = pa.array([("a", None)[n % 2] for n in range(ROWS)]).dictionary_encode()
     job = stepped(rolling("flag", "day", "name", "n", flag=flags, day=days, name=names))
     job.stepper.driver.run_until(lambda: processed(job) == ROWS)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.get(True, date(2013, 1, 5), "a", 4) == {"count": 1, "last": 4}
     assert state.get(n=5, flag=False, day=date(2013, 1, 1), name=None) == {"count": 1, "last": 5}
     assert state.get("false", "2013-01-01", None, "5") == {"count": 1, "last": 5}  # as text, as a magic gives it
@@ -102,7 +102,7 @@ def test_windows_tell_what_is_open() -> None:
     windows = source().key_by("origin").window(wb.tumbling("100ms")).aggregate(count=wb.count())
     job = stepped(windows.sink_to(wb.TableSink("out")), parallelism=2)
     job.stepper.driver.run_until(lambda: processed(job) >= 250)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     fired = Counter(row["window_start"] for row in job.table("out").to_pylist())
     held = [window for key in state.keys(9) for window in (state.get(**key) or {})["windows"]]
     assert sum(window["count"] for window in held) == processed(job) - sum(
@@ -117,7 +117,7 @@ def test_an_aggregate_without_keys_has_one_state() -> None:
     total = source().window(wb.tumbling("10s")).aggregate(count=wb.count())
     job = stepped(total.sink_to(wb.TableSink("out")), parallelism=2)
     job.stepper.driver.run_until(lambda: processed(job) == 240)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     assert state.size() == 1
     assert (state.get() or {})["windows"][0]["count"] == 240
 
@@ -125,7 +125,7 @@ def test_an_aggregate_without_keys_has_one_state() -> None:
 def test_state_is_found_again_after_a_rescaling() -> None:
     job = stepped(rolling("n"), parallelism=1)
     job.stepper.step(60)
-    known = job.state("aggregate").size()
+    known = job.operator_state("aggregate").size()
     assert 0 < known < ROWS
     job.rescale(4)
     state = job.operator_state("aggregate")
@@ -167,7 +167,7 @@ def test_a_key_of_the_wrong_type_is_refused_with_both() -> None:
 def test_nobody_answers_for_a_job_that_does_not_run() -> None:
     job = stepped(rolling("origin"))
     job.stepper.step(50)
-    state = job.state("aggregate")
+    state = job.operator_state("aggregate")
     job.fail("aggregate[0]")
     job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     with pytest.raises(wb.errors.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
@@ -230,7 +230,7 @@ def test_the_magic_asks_like_its_twin() -> None:
     assert run_verb(["plan", "asked"]).channels == 9
     run_verb(["set", "parallelism=2"])
     assert run_verb(["plan"]).channels == 4
-    job.stepper.driver.run_until(lambda: job.state("aggregate").get(5) is not None)
+    job.stepper.driver.run_until(lambda: job.operator_state("aggregate").get(5) is not None)
     assert run_verb(["state", "asked", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "aggregate", "5"]) == {"count": 1, "last": 5}
     assert run_verb(["state", "asked", "aggregate"]) == job.operator_state("aggregate").keys()

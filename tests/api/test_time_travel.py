@@ -172,7 +172,7 @@ def test_tasks_stepped_out_of_turn_are_stepped_so_again(job: Job) -> None:
 
 def test_looking_at_state_moves_nothing_that_back_would_miss(job: Job) -> None:
     job.stepper.step(9)
-    assert job.state("sum").get("odd") == {"total": 2}
+    assert job.operator_state("sum").get("odd") == {"total": 2}
     before = scene(job)
     job.stepper.step(4)
     assert job.stepper.back(4).scene == before

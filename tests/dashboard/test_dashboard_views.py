@@ -247,11 +247,11 @@ def test_every_control_asks_the_job_for_what_it_says():
         {"buffer_size": "37"},
         {"checkpoint_mode": "at-least-once"},
         ("seek", {"": "2013-07-01T07:00:00"}),
-        ("fail", {"taskmanager": "tm-0"}),
-        ("fail", {"coordinator": True}),
-        ("slow_down", {"": "aggregate,7ms"}),
-        ("stall", {"": "aggregate,True"}),
-        ("stall", {"": "delays,False"}),
+        ("faults.fail", {"taskmanager": "tm-0"}),
+        ("faults.fail", {"coordinator": True}),
+        ("faults.slow_down", {"": "aggregate,7ms"}),
+        ("faults.stall", {"": "aggregate,True"}),
+        ("faults.stall", {"": "delays,False"}),
     ]
     view.job.asked.clear()
     page.change(controls.savepoint_name, "value", "monday")

@@ -74,7 +74,7 @@ def test_the_tables_say_what_they_leave_out_and_show_what_matters(wide):
     assert "<th title='aggregate[299]'>" in text
     assert "<th title='aggregate[3]'>" not in text
     text = subtasks.subtasks_html(wide)
-    assert "and 500 more: choose a vertex, or another order" in text
+    assert "and 500 more: choose a vertex or another order" in text
     assert len(cells(text)) == 100
     text = subtasks.subtasks_html(wide, "aggregate", "by Records Received")
     assert [row["SubTask"] for row in cells(text)] == [f"aggregate[{n}]" for n in range(299, 199, -1)]

@@ -788,7 +788,7 @@ def test_windows_at_the_end_of_time_can_be_looked_at() -> None:
         while EARLY not in seen and not job.over:
             job.stepper.step()
             assert job.stepper.scene() is not None
-            seen = str([job.state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
+            seen = str([job.operator_state("aggregate").get(key) for key in ("a", "b")]) if not job.over else ""
         assert EARLY in seen
         assert job.wait("1h") == "FINISHED"
         assert "75039-04-0" in html(Latest(job.table("out").num_rows, job.table("out")), 40)

@@ -159,7 +159,7 @@ def test_random_targets_are_all_that_there_are() -> None:
 def test_a_key_is_answered_by_its_owner_whatever_the_key_groups() -> None:
     job = stepped(counts(), 5, max_parallelism=300)
     job.stepper.driver.run_until(lambda: processed(job) == ROWS)  # type: ignore[union-attr]
-    state = job.state("counts")
+    state = job.operator_state("counts")
     assert [state.get(key) for key in (0, 1, 250, 499)] == [{"count": 3}] * 4
     job.cancel()
     job.wait()
