@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
     "Jobs": ("Pipeline", "Job", "job", "jobs", "found_jobs", "FoundJob", "compare", "serve", "SETTINGS"),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
+    "Fault-tolerance policies": ("FaultTolerance", "register_fault_tolerance"),
     "Restart strategies": ("fixed_delay", "exponential_delay", "failure_rate", "no_restart"),
     "Errors": (
         *("WorkbenchError", "SettingError", "ExpressionError", "PlanError", "HistoryError", "SourceError"),

@@ -38,6 +38,8 @@ from workbench.operators.event_time.watermarks import INGESTION, WatermarkGenera
 from workbench.operators.process.broadcast_state import BroadcastState
 from workbench.operators.process.connect import ConnectedContext, CoProcessFunction
 from workbench.operators.process.process_function import ProcessContext, ProcessFunction
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.policies import register_fault_tolerance
 from workbench.runtime.settings.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
@@ -80,6 +82,7 @@ __all__ = [
     "DiscardSink",
     "Evictor",
     "ExpressionError",
+    "FaultTolerance",
     "FileSink",
     "FoundJob",
     "History",
@@ -145,6 +148,7 @@ __all__ = [
     "on_processing_time",
     "punctuated",
     "purging",
+    "register_fault_tolerance",
     "savepoints",
     "serve",
     "session",

@@ -13,9 +13,9 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.connectors.contract.base import Guarantee
-from workbench.elements import CheckpointMode
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.runtime.barriers.policies import POLICIES
 from workbench.runtime.settings.restart_strategies import STRATEGIES
 
 VIEWS = (
@@ -23,9 +23,9 @@ VIEWS = (
     "stepper",
 )  # fmt: skip
 """What ``%stream show JOB`` takes; the dashboard itself is not imported to complete a word."""
-VALUES: Mapping[str, Sequence[str]] = {
+VALUES: Mapping[str, Iterable[str]] = {
     "speed": ("max",),
-    "checkpoint_mode": get_args(CheckpointMode),
+    "checkpoint_mode": POLICIES,
     "guarantee": get_args(Guarantee),
     "driver": DRIVERS,
     "restart": STRATEGIES,

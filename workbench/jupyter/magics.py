@@ -28,6 +28,8 @@ from workbench.jupyter.words import words_of
 from workbench.once import Once
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
+from workbench.runtime.barriers.aligned import EXACTLY_ONCE
+from workbench.runtime.barriers.policies import POLICIES
 
 SETTINGS = (
     *("parallelism", "max_parallelism", "buffer_timeout", "buffer_size", "checkpoint_interval", "speed"),
@@ -51,7 +53,7 @@ OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--checkpoint-interval",), {"help": "time between checkpoints, for example 5s; or disabled"}),
     (
         ("--checkpoint-mode",),
-        {"help": "exactly-once (the default), unaligned, at-least-once, or stop-the-world"},
+        {"help": f"{', '.join(POLICIES)} (default {EXACTLY_ONCE.name})"},
     ),
     (("--aligned-checkpoint-timeout",), {"help": "a checkpoint that takes longer goes on unaligned, for example 2s"}),
     (("--checkpoint-timeout",), {"help": "a checkpoint that takes longer is given up (default 10min)"}),

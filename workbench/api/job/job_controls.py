@@ -31,7 +31,7 @@ class JobControls(JobViews):
             checkpoint_interval: time between checkpoints, ``"5s"``, or ``"disabled"``.
             checkpoint_mode: ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nobody waits for a barrier,
                 and some records count twice after a failure; ``"unaligned"``: exactly once, with barriers that overtake
-                records; ``"stop-the-world"``: sources wait until nothing is in flight.
+                records; ``"stop-the-world"``: sources wait until nothing is in flight; or the name of another policy.
             aligned_checkpoint_timeout: an aligned checkpoint that has been under way for so long, such as ``"1s"``,
                 goes on unaligned; ``"disabled"``: never.
             checkpoint_timeout: a checkpoint that takes longer, such as ``"10min"``, is aborted.

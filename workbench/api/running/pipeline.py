@@ -11,7 +11,6 @@ from workbench.api.launching.launch import start_job
 from workbench.api.pictures.plan_view import PlanView
 from workbench.arguments import true_or_false
 from workbench.connectors.contract.base import Guarantee
-from workbench.elements import CheckpointMode
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
@@ -115,7 +114,7 @@ class Pipeline:
         buffer_timeout: str | None = "100ms",
         buffer_size: int = 262_144,
         checkpoint_interval: str | None = "5s",
-        checkpoint_mode: CheckpointMode = "exactly-once",
+        checkpoint_mode: str = "exactly-once",
         aligned_checkpoint_timeout: str | None = None,
         checkpoint_timeout: str = "10min",
         min_pause: str = "0ms",
@@ -154,12 +153,13 @@ class Pipeline:
             checkpoint_mode: ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits for a barrier,
                 and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: barriers overtake
                 what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the sources read nothing
-                while a checkpoint is taken. Savepoints and the last checkpoint of a job are always aligned.
+                while a checkpoint is taken; or the name of a policy of your own (see `register_fault_tolerance`).
+                Savepoints and the last checkpoint of a job are always aligned.
             aligned_checkpoint_timeout: an aligned checkpoint that takes longer, such as ``"2s"``, goes on unaligned;
                 None: it never does.
             checkpoint_timeout: a checkpoint that takes longer, such as ``"10min"``, is given up.
             min_pause: between the end of a checkpoint and the next periodic one; it also makes them come one at a time.
-            max_concurrent_checkpoints: that may be in progress; one in the modes unaligned and stop-the-world.
+            max_concurrent_checkpoints: that may be in progress; some modes take one.
             tolerable_failed_checkpoints: checkpoints in a row that may fail before the job does; None: any number.
             speed: seconds of a replayed history per second (``"600x"``) or ``"max"``, from its first record on; None:
                 as the stream says.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, get_args
+from typing import Any
 
 from bokeh.models import Column, CustomJSTickFormatter, InlineStyleSheet, Row, Slider
 
@@ -15,8 +15,8 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.contract.actions import Answer, field
 from workbench.durations import parse_duration, parse_speed
-from workbench.elements import CheckpointMode
 from workbench.errors import SettingError
+from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
 
 PATIENCE_S = 3.0
 """How long a slider waits for what its user asked before it shows again what is in force."""
@@ -88,17 +88,13 @@ RATE = Knob(
     number_scale,
     "no source has a rate",
 )
-_MODES: tuple[str, ...] = get_args(CheckpointMode)
 
 
 def mode_scale(text: str) -> float:
     """The place of a checkpoint mode among the modes."""
-    if text not in _MODES:
-        raise SettingError(f"{text!r} is no checkpoint mode")
-    return float(_MODES.index(text))
+    return float(tuple(POLICIES).index(fault_tolerance(text).name))
 
 
-CHECKPOINT_MODE = Knob("checkpoint_mode", "Checkpoint mode", _MODES, mode_scale)
 ALIGNED_TIMEOUT = Knob(
     "aligned_checkpoint_timeout",
     "Aligned timeout",
@@ -106,9 +102,14 @@ ALIGNED_TIMEOUT = Knob(
     duration_scale,
 )
 PARALLELISM = Knob("parallelism", "Parallelism", ("1", "2", "3", "4", "6", "8", "12", "16"), number_scale)
-KNOBS = (
-    BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, CHECKPOINT_MODE, ALIGNED_TIMEOUT, SPEED, RATE, PARALLELISM,
-)  # fmt: skip
+
+
+def knobs() -> tuple[Knob, ...]:
+    """The settings that the dashboard's controls change."""
+    checkpoint_mode = Knob("checkpoint_mode", "Checkpoint mode", tuple(POLICIES), mode_scale)
+    return (
+        BUFFER_TIMEOUT, BUFFER_SIZE, CHECKPOINT_INTERVAL, checkpoint_mode, ALIGNED_TIMEOUT, SPEED, RATE, PARALLELISM,
+    )  # fmt: skip
 
 
 def same_value(knob: Knob, first: str, second: str) -> bool:

@@ -12,7 +12,7 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.contract.steps import KNOBS, PARALLELISM, Knob, StepSlider
+from workbench.dashboard.contract.steps import PARALLELISM, Knob, StepSlider, knobs
 from workbench.dashboard.contract.timeline import Timeline
 from workbench.telemetry.frames import Frame
 
@@ -33,7 +33,7 @@ class ControlsPart(Part):
         self._kept: object = None
         self.knobs = {
             knob.setting: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
-            for knob in KNOBS
+            for knob in knobs()
         }
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []

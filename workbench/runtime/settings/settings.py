@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, cast, get_args
+from typing import Any
 
 from workbench.arguments import true_or_false, whole_number
 from workbench.connectors.contract.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
-from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
+from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
+from workbench.runtime.barriers.unaligned import UNALIGNED
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, RestartStrategy, parse_restart
 from workbench.state import KEY_GROUPS_MOST
 
@@ -50,7 +53,7 @@ class Settings:
         floating_buffers: further buffers of a task's output pool, shared by its channels.
         checkpoint_interval_us: None: no periodic checkpoints.
         checkpoint_timeout_us: a checkpoint that takes longer is aborted.
-        checkpoint_mode: how tasks take their part (see ``policy.py``).
+        checkpoint_mode: name of the fault-tolerance policy (see ``policies.py``).
         aligned_checkpoint_timeout_us: an aligned checkpoint that has been under way for so long goes on unaligned;
             None: it stays aligned.
         min_pause_us: between the end of a checkpoint and the next periodic one.
@@ -77,7 +80,7 @@ class Settings:
     floating_buffers: int = 4
     checkpoint_interval_us: int | None = None
     checkpoint_timeout_us: int = 600_000_000
-    checkpoint_mode: CheckpointMode = "exactly-once"
+    checkpoint_mode: str = "exactly-once"
     aligned_checkpoint_timeout_us: int | None = None
     min_pause_us: int = 0
     max_concurrent_checkpoints: int = 1
@@ -90,6 +93,16 @@ class Settings:
     stalled: tuple[str, ...] = ()
     local_aggregation: Worthwhile | None = WORTHWHILE
     guarantee: Guarantee | None = None
+
+    @property
+    def fault_tolerance(self) -> FaultTolerance:
+        """What `checkpoint_mode` names."""
+        return fault_tolerance(self.checkpoint_mode)
+
+    @property
+    def periodic_interval_us(self) -> int | None:
+        """Time between periodic checkpoints; None: there are none."""
+        return self.checkpoint_interval_us if self.fault_tolerance.periodic else None
 
     @property
     def ship_after_us(self) -> int | None:
@@ -173,7 +186,7 @@ class Settings:
     def _with_checkpointing(self, name: str, value: object) -> Settings:
         match name:
             case "checkpoint_mode":
-                return replace(self, checkpoint_mode=_mode(value))
+                return replace(self, checkpoint_mode=fault_tolerance(value).name)
             case "checkpoint_interval" | "aligned_checkpoint_timeout":
                 time_us = parse_optional_duration(value, name)
                 if time_us == 0 and name == "checkpoint_interval":
@@ -210,30 +223,30 @@ class Settings:
         ):
             if value < least:
                 raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
-        if self.guarantee == "exactly-once" and self.checkpoint_mode == "at-least-once":
+        policy, wanted = self.fault_tolerance, self.guarantee
+        if wanted is not None and STRENGTHS.index(policy.guarantee) < STRENGTHS.index(wanted):
+            enough = [
+                f"{each.name!r}"
+                for each in POLICIES.values()
+                if STRENGTHS.index(each.guarantee) >= STRENGTHS.index(wanted)
+            ]
             raise SettingError(
-                "the guarantee is 'exactly-once' and checkpoint_mode 'at-least-once': choose 'exactly-once' or "
-                "'unaligned' checkpoints, or ask for less"
+                f"the guarantee is {wanted!r} and checkpoint_mode {policy.name!r}: choose {' or '.join(enough)}, or ask"
+                " for less"
             )
         several = self.max_concurrent_checkpoints
         if several > 1:
-            if self.checkpoint_mode in _ONE_AT_A_TIME:
+            if policy.one_at_a_time:
                 raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {self.checkpoint_mode!r}: "
-                    f"{_ONE_AT_A_TIME[self.checkpoint_mode]}, so set it to 1"
+                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {policy.name!r}: "
+                    f"{policy.one_at_a_time}, so set it to 1"
                 )
-            if self.checkpoint_mode == "exactly-once" and self.aligned_checkpoint_timeout_us is not None:
+            if policy.switches and self.aligned_checkpoint_timeout_us is not None:
                 raise SettingError(
                     f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may go "
-                    f"on unaligned, and {_ONE_AT_A_TIME['unaligned']}, so set it to 1"
+                    f"on unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
                 )
         return self
-
-
-_ONE_AT_A_TIME = {
-    "unaligned": "what is in flight would be kept by each of them",
-    "stop-the-world": "the sources stand still until one is complete",
-}
 
 
 def parse_optional_duration(value: object, name: str) -> int | None:
@@ -246,13 +259,6 @@ def parse_optional_duration(value: object, name: str) -> int | None:
 def show_optional_duration(us: int | None) -> str:
     """``"50ms"``, or ``"disabled"``."""
     return "disabled" if us is None else format_duration(us)
-
-
-def _mode(value: object) -> CheckpointMode:
-    modes = get_args(CheckpointMode)
-    if value not in modes:
-        raise SettingError(unknown("checkpoint_mode", str(value), modes))
-    return cast(CheckpointMode, value)
 
 
 def _tolerable(value: object) -> int | None:

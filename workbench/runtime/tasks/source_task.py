@@ -115,7 +115,7 @@ class SourceTask(Task):
                 if state is not None:
                     time.generator.go_on(state)
 
-    def _source_state(self) -> Snapshot:
+    def source_state(self) -> Snapshot:
         now_us = self._now_us()
         for time in self._times:
             time.reach(time.generator.ask(now_us))

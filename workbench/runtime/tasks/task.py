@@ -169,7 +169,7 @@ class Task:
         self._use(settings)
         self.restored: Restored | None = None
         self.snapshots = Snapshots(
-            name, self.links, self.outputs, self._source_state, lambda taken: self.host.report(taken), clock.now_us
+            name, self.links, self.outputs, self.source_state, lambda taken: self.host.report(taken), clock.now_us
         )
         self.policy: TaskPolicy
 
@@ -318,7 +318,7 @@ class Task:
     def _pause(self, paused: bool) -> None:
         raise JobError(f"{self.name} cannot be paused: only sources can")
 
-    def _source_state(self) -> Snapshot:
+    def source_state(self) -> Snapshot:
         return {}
 
     # commands ----------------------------------------------------------------------------------------------------
