@@ -111,7 +111,7 @@ class Stream:
         out_of_orderness: str = "0s",
         watermarks: WatermarksLike = None,
         idle_after: str | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: str | None = None,
     ) -> Stream:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
@@ -151,7 +151,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         idle_after: str | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: str | None = None,
     ) -> Stream:
         """Stream the rows of an Arrow table in order.
@@ -169,9 +169,12 @@ class Stream:
                 `wb.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
-            align: name of a group of sources that wait for one another: one that is ahead of the others' event time
-                by more than `max_drift` stops reading until they have come as far.
-            max_drift: of event time, for example ``"30s"``.
+            align: True: subtasks of one source, and sources whose records meet before a window, join or another
+                operator of event time, wait for one another; None or False: this source waits for nobody. The name of a
+                group instead: one of its sources that is ahead of the others' event time by more than `max_drift` stops
+                reading until they have come as far.
+            max_drift: of event time, for example ``"30s"``; None: about sixteen reads, or where event time is told
+                anew behind the meeting a 25th of that ``out_of_orderness``.
 
         Raises:
             PlanError: no such event-time column, not of a time type, or none where the rest is about event time.
@@ -198,7 +201,7 @@ class Stream:
         rate: float | None = None,
         limit: int | None = None,
         idle_after: str | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: str | None = None,
     ) -> Stream:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
@@ -243,7 +246,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         idle_after: str | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: str | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
@@ -292,7 +295,7 @@ class Stream:
         out_of_orderness: str = "0s",
         watermarks: WatermarksLike = None,
         idle_after: str | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: str | None = None,
         on_error: OnError = "fail",
     ) -> Stream:

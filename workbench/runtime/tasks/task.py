@@ -125,6 +125,9 @@ class Task:
         restored: what was in flight at the checkpoint that this attempt goes on from, until it has been sent again.
     """
 
+    takes_records = True
+    """Whether it has inputs."""
+
     def __init__(
         self,
         *,
