@@ -222,7 +222,7 @@ class SourceTask(Task):
             self._emit_marker(LatencyMarker(now_us, self.name))
             worked = True
         if alignment is not None and not alignment.asked_for:
-            if type(fetched) is Fetched:
+            if type(fetched) is Fetched and fetched.next_us <= now_us:
                 alignment.has_read(self._reached_us(now_us))
             else:
                 alignment.leave()
