@@ -6,7 +6,7 @@ far. A source of a group that is ahead of the group's lowest watermark by more t
 Sources whose records meet before an operator of event time form a group of their own, unless somebody says otherwise:
 a source waits there if it was already ahead of the others `READS` reads ago, so the bound follows the pace of the data.
 Where an operator tells event time anew from what has met (`AssignTimestamps`), records that drift apart by more than
-its bound would be late, so there the drift is a small part of that bound. Nobody waits in such a group for a source that
+its bound would be late, so there the drift is a small part of it. Nobody waits in such a group for a source that
 waits itself: for its rate, its pace or a record from outside.
 
 Members may run on different threads. Each writes one integer that it alone owns and reads those of the others, so no
@@ -68,6 +68,7 @@ class Alignment:
 
     def has_read(self, watermark_us: int) -> None:
         """One more read has brought this member's event time so far; a member that tells none holds nobody up."""
+        watermark_us = max(watermark_us, self._own_us)  # splits that have ended tell nothing any more
         if watermark_us == NO_TIME:
             self.leave()
         else:
