@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -75,10 +74,6 @@ class WatermarkStatus:
     idle: bool
 
 
-CheckpointMode = Literal["exactly-once", "at-least-once", "unaligned", "stop-the-world"]
-"""How tasks take their part of a checkpoint (see ``workbench/runtime/barriers/policy.py``)."""
-
-
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
     """Separates the records of one checkpoint from those of the next (F2-9).
@@ -86,15 +81,15 @@ class CheckpointBarrier:
     Attributes:
         checkpoint_id: from 1, increasing.
         triggered_us: processing time at which the coordinator triggered the checkpoint.
-        mode: what a task does with it.
-        overtakes_at_us: processing time from which an aligned barrier may overtake records; None: never.
+        mode: name of the fault-tolerance policy, which says what a task does with it.
+        overtakes_at_us: processing time from which it overtakes records; None: never.
         behind: of a barrier that has overtaken what was in flight on its channel: how many buffers of records were sent
             there before it; None: it has overtaken nothing.
     """
 
     checkpoint_id: int
     triggered_us: int
-    mode: CheckpointMode = "exactly-once"
+    mode: str = "exactly-once"
     overtakes_at_us: int | None = None
     behind: int | None = None
 

@@ -80,7 +80,7 @@ def test_magics_have_an_option_for_each_setting_of_a_run() -> None:
 
 
 def test_completion_offers_the_words_of_each_setting() -> None:
-    assert {name: tuple(VALUES[name]) for name in TABLE} == {name: each.words for name, each in TABLE.items()}
+    assert {name: tuple(VALUES[name]) for name in TABLE} == {name: tuple(each.words) for name, each in TABLE.items()}
     assert "unaligned" in VALUES["checkpoint_mode"]
 
 

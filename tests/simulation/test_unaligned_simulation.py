@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workbench.elements import CheckpointBarrier, CheckpointMode
+from workbench.elements import CheckpointBarrier
 from workbench.lab import simulate
 from workbench.lab.pipelines import drawing
 from workbench.runtime.barriers.at_least_once import CountedBarriers
@@ -26,7 +26,7 @@ WHERE = ("exchanged", "layered", "rebalanced", "numbered")
 """Pipelines in which there is much in flight."""
 
 
-def always(patch: Patch, *modes: CheckpointMode) -> None:
+def always(patch: Patch, *modes: str) -> None:
     """Take frequent checkpoints in these modes; exactly once goes over to unaligned soon."""
 
     def draw(chance: Random, settings: Settings) -> Settings:
@@ -97,7 +97,7 @@ def the_snapshot_waits_for_the_last_barrier(patch: Patch) -> None:
     report = Snapshots.report
 
     def late(self: Snapshots, copied: Any, arrival: Any) -> None:
-        if copied.barrier.mode == "unaligned":
+        if copied.overtook:
             states = {link.uid: link.operator.snapshot(copied.barrier.checkpoint_id) for link in self._links}
             head = self._links[0].uid
             states[head] = {**states[head], **self._own_state()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.settings import TABLE
 
-VALUES: Mapping[str, Sequence[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
+VALUES: Mapping[str, Collection[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
 """The values that are words, of settings and options."""
 _LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream)\s(.*)")
 

@@ -14,14 +14,16 @@ class WatermarkStrategy:
     Attributes:
         watermarks: the policy; with `Ingestion` the records also get their event times from it.
         idle_after_us: a split that had nothing to read for so long no longer holds the watermark back; None: never.
-        align: sources that name the same group wait for one another; None: this one waits for nobody.
-        max_drift_us: how far this source's watermark may be ahead of the group's lowest.
+        align: sources that name the same group wait for one another.
+        max_drift_us: how far this source's watermark may be ahead of the group's lowest; None: as the runtime says.
+        aligned: without a named group, this source waits for those whose records meet its own.
     """
 
     watermarks: Watermarks = field(default_factory=Bounded)
     idle_after_us: int | None = None
     align: str | None = None
-    max_drift_us: int = 0
+    max_drift_us: int | None = None
+    aligned: bool = True
 
     @property
     def by_ingestion(self) -> bool:

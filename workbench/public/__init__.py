@@ -23,7 +23,7 @@ from workbench.connectors.tables.table_sink import TableSink
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
-from workbench.public import functions, restart, triggers, types, watermarks
+from workbench.public import functions, policies, restart, triggers, types, watermarks
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.windows import session, sliding, tumbling
@@ -58,6 +58,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "policies",
     "restart",
     "savepoints",
     "serve",

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from workbench.elements import CheckpointMode
-
 
 @dataclass(frozen=True, slots=True)
 class SubtaskCheckpointFrame:
@@ -48,8 +46,8 @@ class CheckpointFrame:
 
     Attributes:
         duration_ms: from the trigger until it was over, or until now.
-        mode: in which it was begun: ``"exactly-once"``, ``"at-least-once"``, ``"unaligned"`` or ``"stop-the-world"``.
-        stall_ms: how long it kept the sources from reading, under stop-the-world.
+        mode: name of the fault-tolerance policy by which it was begun, such as ``"exactly-once"``.
+        stall_ms: how long it kept the sources from reading, where its policy stops them.
         discarded: it was complete and has been removed since, because newer ones are kept.
 
     Example:
@@ -73,7 +71,7 @@ class CheckpointFrame:
     reason: str = ""
     """Why it failed."""
     path: str = ""
-    mode: CheckpointMode = "exactly-once"
+    mode: str = "exactly-once"
     stall_ms: float | None = None
     subtasks: tuple[SubtaskCheckpointFrame, ...] = ()
     discarded: bool = False

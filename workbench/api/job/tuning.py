@@ -54,7 +54,12 @@ class Tuning:
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
                 plain[name] = value
-        master.settings.with_values(plain)
+        after, before = master.settings.with_values(plain).fault_tolerance, master.settings.fault_tolerance
+        if after is not before and (fixed := next((each for each in (before, after) if not each.tunable), None)):
+            raise SettingError(
+                f"checkpoint_mode is {before.name!r}, and {fixed.name!r} holds for a whole run: start the job again "
+                f"with checkpoint_mode={after.name!r}"
+            )
         return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:

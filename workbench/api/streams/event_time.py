@@ -41,7 +41,7 @@ def watermark_strategy(
     out_of_orderness: Duration,
     watermarks: WatermarksLike,
     idle_after: Duration | None,
-    align: str | None = None,
+    align: str | bool | None = True,
     max_drift: Duration | None = None,
 ) -> WatermarkStrategy:
     """The strategy for what a person wrote; see `Stream.from_table` and `Stream.assign_timestamps`.
@@ -52,23 +52,24 @@ def watermark_strategy(
     """
     bound_us = parse_duration(out_of_orderness, "out_of_orderness")
     idle_us = None if idle_after is None else parse_duration(idle_after, "idle_after")
-    about = {"out_of_orderness": bound_us or None, "watermarks": watermarks, "idle_after": idle_after, "align": align}
+    group = align if isinstance(align, str) else None
+    about = {"out_of_orderness": bound_us or None, "watermarks": watermarks, "idle_after": idle_after, "align": group}
     given = [name for name, value in about.items() if value is not None]
     if event_time is None and given:
         verb = "is" if len(given) == 1 else "are"
         raise PlanError(f"{' and '.join(given)} {verb} about event time: name its column with event_time=...")
     if bound_us and watermarks is not None:
         raise SettingError("out_of_orderness and watermarks are two ways to tell event time: leave one of them out")
-    if event_time is INGESTION and (bound_us or watermarks is not None or align is not None):
+    if event_time is INGESTION and (bound_us or watermarks is not None or group is not None):
         raise SettingError(
             "the time of reading never goes back and is no other source's: leave out out_of_orderness, watermarks"
             " and align"
         )
-    if (align is None) != (max_drift is None):
+    if (group is not None and max_drift is None) or (max_drift is not None and not align):
         raise SettingError("align names a group and max_drift how far a source may be ahead in it: give both or none")
-    drift_us = 0 if max_drift is None else parse_duration(max_drift, "max_drift")
+    drift_us = None if max_drift is None else parse_duration(max_drift, "max_drift")
     policy = Ingestion() if event_time is INGESTION else _policy(bound_us, watermarks)
-    return WatermarkStrategy(policy, idle_us, align, drift_us)
+    return WatermarkStrategy(policy, idle_us, group, drift_us, bool(align))
 
 
 def event_time_column(event_time: EventTimeColumn) -> str | None:

@@ -113,7 +113,7 @@ class Stream:
         out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         idle_after: Duration | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: Duration | None = None,
     ) -> Stream:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
@@ -153,7 +153,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         idle_after: Duration | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: Duration | None = None,
     ) -> Stream:
         """Stream the rows of an Arrow table in order.
@@ -171,9 +171,12 @@ class Stream:
                 ``wb.watermarks.punctuated(...)`` or a subclass of `wb.watermarks.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
             idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
-            align: name of a group of sources that wait for one another: one that is ahead of the others' event time
-                by more than `max_drift` stops reading until they have come as far.
-            max_drift: of event time, for example ``"30s"``.
+            align: True: subtasks of one source, and sources whose records meet before a window, join or another
+                operator of event time, wait for one another; None or False: this source waits for nobody. The name of a
+                group instead: one of its sources that is ahead of the others' event time by more than `max_drift` stops
+                reading until they have come as far.
+            max_drift: of event time, for example ``"30s"``; None: about sixteen reads, or where event time is told
+                anew behind the meeting a 25th of that ``out_of_orderness``.
 
         Raises:
             PlanError: no such event-time column, not of a time type, or none where the rest is about event time.
@@ -200,7 +203,7 @@ class Stream:
         rate: float | None = None,
         limit: int | None = None,
         idle_after: Duration | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: Duration | None = None,
     ) -> Stream:
         """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
@@ -245,7 +248,7 @@ class Stream:
         watermarks: WatermarksLike = None,
         rate: float | None = None,
         idle_after: Duration | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
@@ -294,7 +297,7 @@ class Stream:
         out_of_orderness: Duration = "0s",
         watermarks: WatermarksLike = None,
         idle_after: Duration | None = None,
-        align: str | None = None,
+        align: str | bool | None = True,
         max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:

@@ -46,11 +46,17 @@ class Blocks:
     total: int | None
 
     @staticmethod
-    def dealt(splits: int, total: int | None, rate: float | None = None) -> Blocks:
+    def dealt(splits: int, total: int | None, rate: float | None = None, most: int = _BLOCK_ROWS_MAX) -> Blocks:
         """Blocks as large as the largest read; smaller ones where there are few rows, so that each split gets its
         share, or where they come slowly, so that the splits' rows stay close to each other in time.
+
+        Args:
+            splits: number of splits.
+            total: number of rows, None when they never end.
+            rate: records per second of the whole source; None for full speed.
+            most: rows per block, at most.
         """
-        block = _BLOCK_ROWS_MAX
+        block = most
         if total is not None:
             block = min(block, max(1, total // (splits * _BLOCKS_PER_SPLIT)))
         if rate is not None:

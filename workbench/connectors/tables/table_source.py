@@ -12,6 +12,9 @@ from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
 from workbench.connectors.contract.plain_types import plain_table
 
+_BLOCK_ROWS = 8_192
+"""Few, so that subtasks read rows that lie close to each other: a table's rows are in the order of their times."""
+
 
 @dataclass(frozen=True)
 class TableSource(Source):
@@ -54,7 +57,7 @@ class TableSource(Source):
         return f"{rows} by {self.event_time}" if self.event_time else rows
 
     def create(self) -> SourceReader:
-        blocks = Blocks.dealt(self.splits, self.table.num_rows, self.rate)
+        blocks = Blocks.dealt(self.splits, self.table.num_rows, self.rate, _BLOCK_ROWS)
         batches = self.table.to_batches()
         fetch = batches[0].slice if len(batches) == 1 else self._fetch
         return BlockReader(blocks, fetch, self.event_time, self.rate, self.kind)

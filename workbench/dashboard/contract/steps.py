@@ -40,7 +40,7 @@ def nearest(knob: Setting, value: str) -> int:
         wanted = knob.scale(value)
     except SettingError:
         return 0
-    return min(range(len(knob.steps)), key=lambda index: _distance(knob.scale(knob.steps[index]), wanted))
+    return min(range(len(knob.choices)), key=lambda index: _distance(knob.scale(knob.choices[index]), wanted))
 
 
 def _distance(step: float, wanted: float) -> float:
@@ -67,9 +67,9 @@ class StepSlider:
         self._following = False
         self._place: float = 0
         self.slider = Slider(
-            start=0, end=len(knob.steps) - 1, step=1, value=0, title="", name=knob.name, show_value=False, margin=0,
+            start=0, end=len(knob.choices) - 1, step=1, value=0, title="", name=knob.name, show_value=False, margin=0,
             sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
-            format=ticks("wordAt", words=list(knob.steps)), stylesheets=[sheet("slider")],
+            format=ticks("wordAt", words=list(knob.choices)), stylesheets=[sheet("slider")],
             html_attributes={"role": "group", "aria-label": knob.title},
         )  # fmt: skip
         self.slider.on_change("value", self._moved)
@@ -123,5 +123,5 @@ class StepSlider:
         self._place = new
         if self._following:
             return
-        step = self._knob.steps[max(0, min(len(self._knob.steps) - 1, round(new)))]
+        step = self._knob.choices[max(0, min(len(self._knob.choices) - 1, round(new)))]
         self._request(step)

@@ -16,11 +16,10 @@ from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
 from workbench.connectors.tables.tables import Tables
 from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
-from workbench.runtime.barriers.snapshots import Snapshots
+from workbench.runtime.barriers.snapshots import Snapshots, SnapshotTaken
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.messages.messages import SnapshotTaken
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 from workbench.runtime.storage.encoding import Encoded
 from workbench.runtime.tasks.deployment import Execution

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.drivers.faults.faults import FaultInjector
-from workbench.runtime.messages.messages import Report, SnapshotTaken
+from workbench.runtime.barriers.snapshots import SnapshotTaken
+from workbench.runtime.messages.messages import Report
 from workbench.runtime.tasks.task import TaskHost
 
 _DELAY_STEPS = 40

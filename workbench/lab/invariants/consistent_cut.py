@@ -8,8 +8,8 @@ from workbench.drivers.contract.probes import Point
 from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Line, Model, OutputModel
+from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.messages.messages import SnapshotTaken
 from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Task
@@ -108,7 +108,7 @@ class ConsistentCut(Invariant):
         for line in self.model.inputs[taken.task]:
             buffers = kept.pop(line.channel.flow, ())
             expected: list[Records] = []
-            if taken.barrier.mode == "unaligned":
+            if taken.barrier.behind is not None:
                 expected = line.records[line.received_before[checkpoint_id] : line.buffers_before[checkpoint_id]]
             if list(map(id, buffers)) != list(map(id, expected)):
                 self.violated(

@@ -17,6 +17,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
+from workbench.runtime.barriers.policies import fault_tolerance
 from workbench.runtime.exchange.chain import Link
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.output import EdgeOutput
@@ -137,7 +138,7 @@ class Model(Probe):
     def aligned(self, checkpoint_id: int) -> bool:
         """Whether channels are held back for a checkpoint in progress."""
         record = self.master.coordinator.in_progress.get(checkpoint_id)
-        return record is not None and record.mode in ("exactly-once", "stop-the-world")
+        return record is not None and fault_tolerance(record.mode).aligned
 
     def attached(self, execution: Execution) -> None:
         self.attempt = (self.attempt[0], execution.number)

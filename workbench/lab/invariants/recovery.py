@@ -53,7 +53,7 @@ class RestoredState(Invariant):
                     held.setdefault(link.uid, []).append(unprobed(link.operator).snapshot(0))
             if isinstance(task, SourceTask):
                 sources.add(task.root.uid)
-                state = held[task.root.uid][-1] = task._source_state()
+                state = held[task.root.uid][-1] = task.source_state()
                 told = state[WATERMARKS]
                 assert isinstance(told, dict)
                 state[WATERMARKS] = {split: told.get(split) for split in task.splits}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from workbench.elements import CheckpointMode
 from workbench.lab.pipelines.comparing import Outputs
 from workbench.lab.pipelines.topologies import Trial
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.policies import POLICIES
 from workbench.runtime.settings.settings import Settings
 
 
@@ -16,44 +18,48 @@ def draw_checkpointing(chance: Random, settings: Settings) -> Settings:
 
     Example:
         >>> drawn = [draw_checkpointing(Random(seed), Settings()) for seed in range(40)]
-        >>> sorted({settings.checkpoint_mode for settings in drawn})
-        ['at-least-once', 'exactly-once', 'stop-the-world', 'unaligned']
+        >>> {settings.checkpoint_mode for settings in drawn} == set(POLICIES)
+        True
         >>> all(settings == settings.check() for settings in drawn)
         True
     """
-    return draw_exactly_once(chance, settings, others=("at-least-once",))
+    return _drawn(chance, settings, POLICIES.values())
 
 
-def draw_exactly_once(chance: Random, settings: Settings, others: tuple[CheckpointMode, ...] = ()) -> Settings:
+def draw_exactly_once(chance: Random, settings: Settings) -> Settings:
     """As above, with a mode after which nothing is counted twice."""
-    exact: tuple[CheckpointMode, ...] = ("exactly-once", "exactly-once", "unaligned", "unaligned", "stop-the-world")
-    mode = chance.choice((*exact, *others))
-    timeout_us = chance.choice((None, 0, 300, 3_000)) if mode == "exactly-once" else None
-    several = timeout_us is None and mode in ("exactly-once", "at-least-once")
+    return _drawn(chance, settings, [policy for policy in POLICIES.values() if policy.guarantee == "exactly-once"])
+
+
+def _drawn(chance: Random, settings: Settings, policies: Iterable[FaultTolerance]) -> Settings:
+    policy = chance.choice([policy for policy in policies for _ in range(1 + (policy.switches or policy.overtakes))])
+    timeout_us = chance.choice((None, 0, 300, 3_000)) if policy.switches else None
+    several = timeout_us is None and not policy.one_at_a_time
     return replace(
         settings,
-        checkpoint_mode=mode,
+        checkpoint_mode=policy.name,
         aligned_checkpoint_timeout_us=timeout_us,
         max_concurrent_checkpoints=chance.choice((1, 2, 4)) if several else 1,
         # A world that is stopped again as soon as it goes on comes to no end.
-        min_pause_us=5_000 if mode == "stop-the-world" else chance.choice((0, 0, 1_000)),
+        min_pause_us=5_000 if policy.stops_sources else chance.choice((0, 0, 1_000)),
     )
 
 
-def verify_counted_twice(trial: Trial, outputs: Outputs, counted_twice: int) -> list[str]:
+def verify_rows(trial: Trial, outputs: Outputs, policy: FaultTolerance, counted_twice: int) -> list[str]:
     """What is wrong with the rows of a run that knows how many records it has counted twice.
 
-    Without any the rows are those of the model. Otherwise nothing may be missing, and no more may be too many than the
-    run says; where rows are not records, one record too many may change any of them, and nothing is compared.
+    Without any the rows are those of the model, unless the policy may lose records. Otherwise nothing else may be
+    missing, and no more may be too many than the run says; where rows are not records, one record more or less may
+    change any of them, and nothing is compared.
     """
     found = trial.verify(outputs)  # asked in any case: it may look for more than differences
-    if not counted_twice:
+    if not counted_twice and policy.replays:
         return found
     if trial.records is None:
         return []
     sink, expected = trial.records
     problems = []
-    if lost := expected - outputs[sink]:
+    if policy.replays and (lost := expected - outputs[sink]):
         problems.append(f"{sink}: {lost.total()} rows are missing")
     if (extra := (outputs[sink] - expected).total()) > counted_twice:
         problems.append(f"{sink}: {extra} rows are too many, and only {counted_twice} records were counted twice")

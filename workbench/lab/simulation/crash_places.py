@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.drivers.faults.crash_points import COORDINATOR, CrashPoint
-from workbench.elements import CheckpointMode
+from workbench.runtime.barriers.policies import fault_tolerance
 from workbench.runtime.tasks.deployment import Execution
 
 Place = tuple[CrashPoint, str]
@@ -47,7 +47,7 @@ class Owners:
         )
 
 
-def required(owners: Owners, mode: CheckpointMode) -> dict[CrashPoint, frozenset[str]]:
+def required(owners: Owners, mode: str) -> dict[CrashPoint, frozenset[str]]:
     """The tasks that must reach each crash point; for "last acknowledge", which is random, any of them.
 
     Only checkpoints that do not align hold what was in flight. A graph without channels has no barriers that travel.
@@ -74,13 +74,13 @@ def required(owners: Owners, mode: CheckpointMode) -> dict[CrashPoint, frozenset
         "after commit": owners.sinks,
         "cleanup": coordinator,
         "restore read": owners.tasks,
-        "in-flight replay": owners.senders if mode == "unaligned" else frozenset(),
+        "in-flight replay": owners.senders if fault_tolerance(mode).overtakes else frozenset(),
         "re-commit": owners.tasks | coordinator,
     }
     return {point: those for point, those in table.items() if those}
 
 
-def missing(places: Iterable[Place], owners: Owners, mode: CheckpointMode) -> list[Place]:
+def missing(places: Iterable[Place], owners: Owners, mode: str) -> list[Place]:
     """The places that had to be reached, and were not."""
     reached: dict[CrashPoint, set[str]] = {}
     for point, owner in places:

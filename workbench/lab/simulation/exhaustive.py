@@ -21,7 +21,6 @@ from workbench.connectors.tables.table_sink import TableSink
 from workbench.drivers.faults.crash_points import COORDINATOR, CrashPoint, FaultPoint
 from workbench.drivers.faults.fault_names import POINTS, Kind
 from workbench.drivers.faults.faults import Fault, FaultPlan
-from workbench.elements import CheckpointMode
 from workbench.expressions import col
 from workbench.lab.pipelines.comparing import Rows, equal
 from workbench.lab.pipelines.inputs import source
@@ -32,11 +31,13 @@ from workbench.lab.simulation.simulation import Simulation, run_scenario
 from workbench.lab.simulation.worker_processes import in_processes
 from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.local_aggregate import Worthwhile
+from workbench.runtime.barriers.aligned import EXACTLY_ONCE
+from workbench.runtime.barriers.unaligned import UNALIGNED
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
 from workbench.windows.tumbling import Tumbling
 
-MODES: tuple[CheckpointMode, ...] = ("exactly-once", "unaligned")
+MODES = (EXACTLY_ONCE.name, UNALIGNED.name)
 NAMES = ("rebalanced", "latest", "united", "late", "in files", "spread in files", "layered", "exchanged")
 """One source spread over many, an upsert, two sources, side outputs, files in one chain with their source and behind an
 exchange, alignment at three levels, exchanges of every kind. All but that one chain have channels."""
@@ -62,7 +63,7 @@ class Case:
     """
 
     name: str
-    mode: CheckpointMode
+    mode: str
     seed: int
     faults: FaultPlan
 
@@ -131,7 +132,7 @@ def places_missed() -> list[str]:
     ]
 
 
-def _reached(name: str, mode: CheckpointMode) -> set[Place]:
+def _reached(name: str, mode: str) -> set[Place]:
     return {*census(name, mode).places, *way_back(name, mode)[1]}
 
 
@@ -149,7 +150,7 @@ def pairs_of_crashes() -> list[Case]:
     return cases
 
 
-def _singles(name: str, mode: CheckpointMode) -> Iterator[Case]:
+def _singles(name: str, mode: str) -> Iterator[Case]:
     scenario, owners, places, _ = census(name, mode)
     tasks = len(owners.tasks)
     for fault in _faults(places, tasks, _SINGLES, crash_all=True):
@@ -171,7 +172,7 @@ def _faults(places: dict[Place, int], tasks: int, kinds: Sequence[Kind], *, cras
 
 
 @cache
-def census(name: str, mode: CheckpointMode) -> Census:
+def census(name: str, mode: str) -> Census:
     """That of the seed out of some in which most places are reached."""
     return max((_count(_calm(name, mode, seed)) for seed in range(_SEEDS)), key=_variety)
 
@@ -181,7 +182,7 @@ def _variety(found: Census) -> tuple[int, int]:
 
 
 @cache
-def way_back(name: str, mode: CheckpointMode, kind: Kind = "kill") -> tuple[Fault, dict[Place, int]]:
+def way_back(name: str, mode: str, kind: Kind = "kill") -> tuple[Fault, dict[Place, int]]:
     """The kill, or the crash of a task, that reaches most of the places on the way back from it, and how often each of
     those was reached."""
     whole = census(name, mode)
@@ -219,7 +220,7 @@ def _listed(point: FaultPoint, owner: str) -> bool:
     return bool(owner) and point in get_args(CrashPoint)
 
 
-def _calm(name: str, mode: CheckpointMode, seed: int) -> Scenario:
+def _calm(name: str, mode: str, seed: int) -> Scenario:
     settings = Settings(
         buffer_size=3,
         buffer_timeout_us=5_000,

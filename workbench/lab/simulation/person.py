@@ -124,7 +124,7 @@ class Person:
             buffer_timeout_us=chance.choice((0, 1_000, None)),
             checkpoint_interval_us=chance.choice((None, 500, 5_000)),
         )
-        if settings.checkpoint_mode != "at-least-once":  # in which a whole run stays
+        if settings.fault_tolerance.guarantee == "exactly-once":  # in a weaker one a whole run stays
             settings = draw_exactly_once(chance, settings)
         master.call(lambda: master.apply(settings, "tuned"))
 

@@ -29,7 +29,7 @@ from workbench.drivers.stepped.simulation import SimulationDriver, trace_hash
 from workbench.durable.disk import DISK
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.lab.invariants import Checker
-from workbench.lab.pipelines.checkpointing import verify_counted_twice
+from workbench.lab.pipelines.checkpointing import verify_rows
 from workbench.lab.pipelines.collector import collector_at_rest, untie
 from workbench.lab.pipelines.committed import committed
 from workbench.lab.pipelines.comparing import Outputs
@@ -125,7 +125,7 @@ class Simulation:
         self._plans = Plans(self.logical, scenario.chance("key groups"))
         self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice comes again when it is late.
-        on_time = self.trial.on_time and self.settings.checkpoint_mode != "at-least-once"
+        on_time = self.trial.on_time and self.settings.fault_tolerance.guarantee != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
         self.log = FailureLog()
         self.memory = MemoryStorage()
@@ -258,7 +258,8 @@ class Simulation:
             self._finished = True
             self.checker.finished()
             self.violations += self.checker.violations
-            self.violations += [f"I7: {t}" for t in verify_counted_twice(self.trial, self.visible, self.counted_twice)]
+            wrong = verify_rows(self.trial, self.visible, self.settings.fault_tolerance, self.counted_twice)
+            self.violations += [f"I7: {text}" for text in wrong]
             if self.trial.counted is not None and self.checker.totals is not None:
                 self.violations += [f"I15: {t}" for t in self.trial.counted(self.visible, self.checker.totals)]
         elif not self.durable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.elements import CheckpointBarrier
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.snapshots import Arrival, Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
@@ -60,7 +61,7 @@ class AlignedBarriers:
         channel.blocked = True
         self._complete_if_aligned(now_us)
 
-    def on_end(self, now_us: int) -> None:
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
         """The ended channel counts as aligned."""
         if self._aligning is not None:
             self._complete_if_aligned(now_us)
@@ -98,3 +99,18 @@ class AlignedBarriers:
             self._aligning = None
             for channel in self._gate.channels:
                 channel.blocked = False
+
+
+EXACTLY_ONCE = FaultTolerance(
+    name="exactly-once",
+    title="aligned",
+    help="barriers are aligned: a channel whose barrier has come waits for those of the others",
+    switches=True,
+)
+STOP_THE_WORLD = FaultTolerance(
+    name="stop-the-world",
+    title="stop the world",
+    help="aligned, and the sources read nothing while a checkpoint is taken (E9)",
+    stops_sources=True,
+    one_at_a_time="the sources stand still until one is complete",
+)

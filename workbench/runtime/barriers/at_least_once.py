@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workbench.elements import CheckpointBarrier
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.snapshots import Arrival, Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
@@ -49,7 +50,7 @@ class CountedBarriers:
         counting.received[channel] = channel.channel.records_received
         self._complete(now_us)
 
-    def on_end(self, now_us: int) -> None:
+    def on_end(self, channel: InputChannel, now_us: int) -> None:
         """The ended channel will bring none."""
         self._complete(now_us)
 
@@ -73,3 +74,13 @@ class CountedBarriers:
                 processed_bytes=self._gate.bytes_received - counting.bytes_in,
             )
             self._snapshots.report(self._snapshots.take(counting.barrier), arrival)
+
+
+AT_LEAST_ONCE = FaultTolerance(
+    name="at-least-once",
+    title="at least once",
+    help="nothing waits for a barrier, and some records count twice after a failure",
+    barriers=CountedBarriers,
+    guarantee="at-least-once",
+    aligned=False,
+)

@@ -1,14 +1,7 @@
-"""Fault tolerance as a policy: what a task does with barriers is not the task's business.
+"""Where a task asks the fault-tolerance policy: what it does with barriers is not the task's business.
 
-The runtime calls a `TaskPolicy` at named points. Each barrier says in which mode its checkpoint is taken, so the mode
-can change between two checkpoints; a file each has what an operator does in that mode:
-
-================  ==============================================================================  ==================
-exactly-once      a channel whose barrier has come is held back until the others' have (aligned)  ``aligned.py``
-at-least-once     nothing is held back; what comes too early is in the state, and comes again     ``at_least_once.py``
-unaligned         the barrier overtakes what is in flight, which becomes part of the checkpoint   ``unaligned.py``
-stop-the-world    aligned, and the sources read nothing until the checkpoint is complete          here, `SourceBarriers`
-================  ==============================================================================  ==================
+The runtime calls a `TaskPolicy` at named points. Each barrier names the policy of its checkpoint (``policies.py``), so
+the policy can change between two checkpoints.
 """
 
 from __future__ import annotations
@@ -18,7 +11,8 @@ from typing import Protocol
 
 from workbench.elements import CheckpointBarrier
 from workbench.runtime.barriers.aligned import AlignedBarriers
-from workbench.runtime.barriers.at_least_once import CountedBarriers
+from workbench.runtime.barriers.fault_tolerance import BarrierHandler
+from workbench.runtime.barriers.policies import fault_tolerance
 from workbench.runtime.barriers.snapshots import Arrival, Takes
 from workbench.runtime.barriers.unaligned import UnalignedBarriers
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
@@ -49,7 +43,7 @@ class TaskPolicy(Protocol):
 
 
 class SourceBarriers:
-    """What a source does: it has nothing to align, and under stop-the-world it waits for the checkpoint (E9).
+    """What a source does: it has nothing to align, and it waits for the checkpoint where its policy stops sources.
 
     Args:
         snapshots: takes them.
@@ -68,7 +62,7 @@ class SourceBarriers:
         if not self._snapshots.wants(barrier.checkpoint_id):
             return
         self._snapshots.report(self._snapshots.take(barrier), Arrival(now_us - barrier.triggered_us))
-        if barrier.mode == "stop-the-world":
+        if fault_tolerance(barrier.mode).stops_sources:
             self._held_for = barrier.checkpoint_id
             self._hold(True)
 
@@ -92,27 +86,30 @@ class SourceBarriers:
 
 
 class OperatorBarriers:
-    """What a task with inputs does: each barrier goes to the policy of its mode.
+    """What a task with inputs does: each barrier goes to the handler of its policy, or, once it has overtaken, to the
+    one for barriers that do.
 
     Args:
         gate: the task's inputs.
         snapshots: takes its snapshots.
     """
 
-    __slots__ = ("_aligned", "_counted", "_snapshots", "_unaligned")
+    __slots__ = ("_aligned", "_gate", "_handlers", "_snapshots", "_unaligned")
 
     def __init__(self, gate: InputGate, snapshots: Takes) -> None:
+        self._gate = gate
         self._snapshots = snapshots
         self._aligned = AlignedBarriers(gate, snapshots)
-        self._counted = CountedBarriers(gate, snapshots)
         self._unaligned = UnalignedBarriers(gate, snapshots)
+        self._handlers: dict[Callable[[InputGate, Takes], BarrierHandler], BarrierHandler] = {
+            AlignedBarriers: self._aligned
+        }
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
         """Only sources are triggered."""
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Let the policy of its mode handle it; an aligned checkpoint goes over to unaligned with the first barrier
-        that has overtaken."""
+        """Pass it to its handler; a checkpoint becomes unaligned with the first barrier that has overtaken."""
         checkpoint_id = barrier.checkpoint_id
         if self._unaligned.collects(checkpoint_id):
             self._unaligned.on_barrier(channel, barrier, now_us)
@@ -121,23 +118,22 @@ class OperatorBarriers:
         elif barrier.behind is not None:
             self._unaligned.begin(barrier, self._aligned.hand_over(checkpoint_id), now_us)
             self._unaligned.on_barrier(channel, barrier, now_us)
-        elif barrier.mode == "at-least-once":
-            self._counted.on_barrier(channel, barrier, now_us)
         else:
             self._unaligned.drop()
-            self._aligned.on_barrier(channel, barrier, now_us)
+            makes = fault_tolerance(barrier.mode).barriers or AlignedBarriers
+            if makes not in self._handlers:
+                self._handlers[makes] = makes(self._gate, self._snapshots)
+            self._handlers[makes].on_barrier(channel, barrier, now_us)
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
         """The ended channel counts as if its barriers had come."""
-        self._aligned.on_end(now_us)
-        self._counted.on_end(now_us)
-        self._unaligned.on_end(channel, now_us)
+        for handler in (*self._handlers.values(), self._unaligned):
+            handler.on_end(channel, now_us)
 
     def on_complete(self, checkpoint_id: int) -> None:
         """This task has done its part before."""
 
     def on_abort(self, checkpoint_id: int) -> None:
         """Forget what has come of it."""
-        self._aligned.on_abort(checkpoint_id)
-        self._counted.on_abort(checkpoint_id)
-        self._unaligned.on_abort(checkpoint_id)
+        for handler in (*self._handlers.values(), self._unaligned):
+            handler.on_abort(checkpoint_id)

@@ -13,7 +13,38 @@ from workbench.runtime.exchange.chain import Link
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.in_flight import TASK, InFlight, saved
 from workbench.runtime.exchange.output import EdgeOutput
-from workbench.runtime.messages.messages import SnapshotTaken
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """From a task: its state as of a barrier, still to be written.
+
+    Attributes:
+        task: its name.
+        barrier: of the checkpoint.
+        states: by operator uid.
+        start_delay_us: from the trigger to the first barrier's arrival.
+        alignment_us: from the first barrier to the last.
+        sync_us: time that copying the state took.
+        taken_us: processing time.
+        unaligned: the barrier has overtaken records.
+        processed_records, processed_bytes: that the task took in during the alignment.
+        in_flight: what the barrier has overtaken, as far as this task keeps it.
+        early_records: that are in the state although they came behind a barrier, and will come again after a failure.
+    """
+
+    task: str
+    barrier: CheckpointBarrier
+    states: dict[str, Snapshot]
+    start_delay_us: int
+    alignment_us: int
+    sync_us: int
+    taken_us: int
+    unaligned: bool = False
+    processed_records: int = 0
+    in_flight: tuple[InFlight, ...] = ()
+    early_records: int = 0
+    processed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +235,7 @@ class Snapshots:
         if barrier.overtakes_at_us is not None:
             self.due_us = barrier.overtakes_at_us
             self._sent = [
-                (channel, replace(barrier, mode="unaligned", behind=channel.buffers_sent))
+                (channel, replace(barrier, behind=channel.buffers_sent))
                 for output in self._outputs
                 for channel in output.channels
             ]
@@ -213,5 +244,4 @@ class Snapshots:
 
 def overtakes(barrier: CheckpointBarrier, now_us: int) -> bool:
     """Whether a barrier is sent before what is in flight."""
-    late = barrier.overtakes_at_us is not None and now_us >= barrier.overtakes_at_us
-    return barrier.mode == "unaligned" or late
+    return barrier.behind is not None or (barrier.overtakes_at_us is not None and now_us >= barrier.overtakes_at_us)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from workbench.elements import CheckpointBarrier
 from workbench.runtime.barriers.aligned import Begun
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.snapshots import Arrival, Copied, Takes
 from workbench.runtime.exchange.in_flight import InFlight
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
@@ -123,3 +124,13 @@ class UnalignedBarriers:
             processed_bytes=self._gate.bytes_received - collecting.bytes_in,
         )
         self._snapshots.report(collecting.copied, arrival)
+
+
+UNALIGNED = FaultTolerance(
+    name="unaligned",
+    title="unaligned",
+    help="exactly once, with barriers that overtake what is in flight, which becomes part of the checkpoint",
+    aligned=False,
+    overtakes=True,
+    one_at_a_time="what is in flight would be kept by each of them",
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.elements import CheckpointMode
 from workbench.runtime.storage.manifest import StateFile, folder_of
 
 Kind = Literal["periodic", "manual", "savepoint", "final"]
@@ -58,7 +57,7 @@ class CheckpointRecord:
     """One checkpoint in the job's history.
 
     Attributes:
-        mode: in which it was begun.
+        mode: name of the fault-tolerance policy by which it was begun.
         alone: nothing is begun beside it.
         completing: its manifest is on its way to the disk.
         discarded: it was complete, and has been removed since, because newer ones are kept.
@@ -69,7 +68,7 @@ class CheckpointRecord:
     triggered_us: int
     tasks: tuple[str, ...]
     savepoint: str | None = None
-    mode: CheckpointMode = "exactly-once"
+    mode: str = "exactly-once"
     alone: bool = False
     state: Literal["IN_PROGRESS", "COMPLETED", "FAILED"] = "IN_PROGRESS"
     ended_us: int | None = None

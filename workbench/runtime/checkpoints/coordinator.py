@@ -17,9 +17,11 @@ from workbench.operators.contract.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.raised import message_of
 from workbench.redaction import redacted
+from workbench.runtime.barriers.aligned import EXACTLY_ONCE
+from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord, Kind
-from workbench.runtime.messages.messages import Abort, SnapshotTaken, Trigger
+from workbench.runtime.messages.messages import Abort, Trigger
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 from workbench.runtime.storage.encoding import encode
@@ -110,7 +112,7 @@ class CheckpointCoordinator:
 
         A checkpoint that is due and cannot begin would give the master one idle turn after another.
         """
-        interval = None if self._attempt is None else settings.checkpoint_interval_us
+        interval = None if self._attempt is None else settings.periodic_interval_us
         self._due_us = None if interval is None else now_us + interval
 
     def next_due_us(self, settings: Settings) -> int | None:
@@ -127,7 +129,7 @@ class CheckpointCoordinator:
         if self._due_us is None or not self.may_begin(settings):
             return None
         pause_us = settings.min_pause_us
-        if settings.checkpoint_mode == "stop-the-world":  # or else the sources might stand still for ever
+        if settings.fault_tolerance.stops_sources:  # or else the sources might stand still for ever
             pause_us = max(pause_us, settings.checkpoint_interval_us or 0)
         if self._ended_us is None or not pause_us:
             return self._due_us
@@ -190,26 +192,26 @@ class CheckpointCoordinator:
         """
         if self._attempt is None or not self.may_begin(settings):
             return None
-        mode = settings.checkpoint_mode
-        if aligned and mode != "stop-the-world":
-            mode = "exactly-once"
-        timeout_us = settings.aligned_checkpoint_timeout_us
-        switches = timeout_us is not None and mode == "exactly-once" and not aligned
+        policy = settings.fault_tolerance
+        if aligned and not policy.aligned:
+            policy = EXACTLY_ONCE
+        after_us = 0 if policy.overtakes else settings.aligned_checkpoint_timeout_us
+        overtakes = after_us is not None and (policy.overtakes or (policy.switches and not aligned))
         record = CheckpointRecord(
             self._next_id,
             kind,
             now_us,
             tuple(task.name for task in self._attempt.tasks),
             savepoint,
-            mode,
-            alone or switches or mode in ("unaligned", "stop-the-world"),
+            policy.name,
+            alone or overtakes or bool(policy.one_at_a_time),
         )
         self._next_id += 1
         self.in_progress[record.checkpoint_id] = record
         self.history.append(record)
         self.reschedule(settings, now_us)
-        overtakes_at_us = now_us + timeout_us if switches and timeout_us is not None else None
-        barrier = CheckpointBarrier(record.checkpoint_id, now_us, mode, overtakes_at_us)
+        overtakes_at_us = now_us + after_us if overtakes and after_us is not None else None
+        barrier = CheckpointBarrier(record.checkpoint_id, now_us, policy.name, overtakes_at_us)
         self._attempt.tell_sources(Trigger(barrier))
         return record
 

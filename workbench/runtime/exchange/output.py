@@ -335,7 +335,7 @@ class EdgeOutput:
             channel = partial.channel
             if partial.parts:
                 held.append((channel, tuple(partial.parts)))
-            channel.overtake(replace(barrier, mode="unaligned", behind=channel.buffers_sent))
+            channel.overtake(replace(barrier, behind=channel.buffers_sent))
         return held
 
     def send_to(self, target: int, records: Records) -> None:

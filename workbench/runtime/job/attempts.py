@@ -6,9 +6,10 @@ on from where they are: each of them stays consistent in itself, and the next ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from workbench.errors import JobError, sentence_of
+from workbench.operators.contract.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
 from workbench.runtime.checkpoints.audit import Audit
@@ -63,7 +64,7 @@ class Attempts:
         tell: gets a kind and a line for the job's log.
         audit: counts what is processed twice.
         restore_from: a complete checkpoint or savepoint to begin with.
-        attempts_before: of a master that ran the job before.
+        predecessor: of a master that ran the job before.
 
     Attributes:
         execution: the tasks that run, or that ran last.
@@ -85,7 +86,7 @@ class Attempts:
         tell: Callable[[str, str], None],
         audit: Audit,
         restore_from: Manifest | None,
-        attempts_before: int = 0,
+        predecessor: Attempts | None = None,
     ) -> None:
         self._services = services
         self._storage = storage
@@ -96,11 +97,12 @@ class Attempts:
         self._tell = tell
         self._audit = audit
         self._restore_from = restore_from
-        self.count = attempts_before
+        self.count: int = 0 if predecessor is None else predecessor.count
         self._doors: list[Door] = []
         self._regions: tuple[Region, ...] = ()
         self._ended = False
         self._left = ""
+        self._read: dict[str, list[Snapshot]] = {} if predecessor is None else predecessor._read
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
         self.restores = 0
@@ -116,25 +118,23 @@ class Attempts:
         restoring raises goes on to the caller."""
         if self._left:  # it might still be writing what the next attempt opens
             raise JobError(f"the job is being canceled, and {self._left} is left behind in a step that does not end")
-        manifest = self.restart_point
-        if manifest is None and self.count:
-            self._sources.rewind()
+        manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
-        states = self._states(manifest, graph)
         execution = deploy(graph, settings, self._services, door, self.count - 1, states)
         self._doors = [door]
         self._regions = regions_of(graph)
         self._note_restored(manifest, states, "restored")
         self._begin(execution, settings, manifest)
 
-    def end(self) -> None:
-        """End all tasks; done already means nothing to do, as when the next attempt could not begin."""
+    def end(self, *, failed: bool) -> None:
+        """End all tasks, one of which may have failed; done already means nothing to do, as when the next attempt could
+        not begin."""
         if self.execution is None or self._ended:
             return
         self._ended = True
         for door in self._doors:
             door.tasks.clear()
-        self._close(self.execution, self._stage.stop(self.execution))
+        self._close(self.execution, self._stage.stop(self.execution), failed=failed)
 
     def note_failed(self, tasks: Collection[str]) -> None:
         """These tasks are why they, and what belongs to them, are ended next."""
@@ -162,17 +162,14 @@ class Attempts:
         gone, self.execution = self.execution.split(names)
         self.down = regions
         self._stage.start(self.execution)
-        self._close(gone, left)
+        self._close(gone, left, failed=True)
 
     def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
         assert self.execution is not None
         vertices = [vertex for region in self.down for vertex in region.vertices]
-        manifest = self.restart_point
-        if manifest is None:
-            self._sources.rewind([vertex.name for vertex in vertices])
+        manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in vertices])
         door = self._door(task for vertex in vertices for task in vertex.tasks)
-        states = self._states(manifest, graph)
         slots = self.execution.slots
         back = deploy(graph, settings, self._services, door, self.count - 1, states, vertices, slots)
         self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
@@ -206,7 +203,10 @@ class Attempts:
         self._sources.attach(execution)
         self._stage.start(execution)
 
-    def _close(self, execution: Execution, left: Collection[Task]) -> None:
+    def _close(self, execution: Execution, left: Collection[Task], *, failed: bool) -> None:
+        for source in execution.sources if failed else ():
+            if source not in left and not source.settings.fault_tolerance.replays:
+                self._read.setdefault(source.root.uid, []).append(source.source_state())
         for task in execution.tasks:
             if task in left:
                 self._left = task.name
@@ -220,5 +220,19 @@ class Attempts:
         door.tasks.update(tasks)
         return door
 
-    def _states(self, manifest: Manifest | None, graph: PhysicalGraph) -> States | None:
-        return None if manifest is None else read_states(self._storage, manifest, graph)
+    def _begin_from(
+        self, graph: PhysicalGraph, settings: Settings, names: Sequence[str]
+    ) -> tuple[Manifest | None, States | None]:
+        """The checkpoint that the vertices of these names go on from, and what it holds.
+
+        Where the fault-tolerance policy replays nothing there is none: the sources go on behind what they have read.
+        """
+        read = {name: self._read.pop(name) for name in names if name in self._read}
+        if read and not settings.fault_tolerance.replays:
+            return None, States("what the sources have read", read)
+        manifest = self.restart_point
+        if manifest is None:
+            if self.count:
+                self._sources.rewind(names)
+            return None, None
+        return manifest, read_states(self._storage, manifest, graph)

@@ -15,6 +15,7 @@ from workbench.errors import CheckpointError, JobError, sentence_of
 from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Kind, Restore
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.checkpoints.requests import CheckpointRequests, Request
@@ -36,7 +37,6 @@ from workbench.runtime.messages.messages import (
     Finish,
     Finished,
     Report,
-    SnapshotTaken,
 )
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import Settings
@@ -111,7 +111,7 @@ class Master:
             tell=self.life.tell,
             audit=self.life.audit,
             restore_from=restore_from,
-            attempts_before=0 if predecessor is None else predecessor._attempts.count,
+            predecessor=None if predecessor is None else predecessor._attempts,
         )
         self._standby = standby
         self._succeeds = predecessor is not None
@@ -369,10 +369,10 @@ class Master:
         self.settings = settings
         self.coordinator.plan_changed(graph)
 
-    def _end_attempt(self, reason: str) -> None:
+    def _end_attempt(self, reason: str, *, failed: bool = False) -> None:
         self.coordinator.stop(reason, self._now())
         self._inquiry.attempt_over(reason)
-        self._attempts.end()
+        self._attempts.end(failed=failed)
         self._ending.start_over()
 
     def _on_failed(self, tasks: Sequence[str], what: str, error: Exception, *, whole: bool = False) -> None:
@@ -395,7 +395,7 @@ class Master:
     def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
         """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""
         self.life.enter("FAILING")
-        self._end_attempt(reason)
+        self._end_attempt(reason, failed=True)
         if not final and not gave_up and self._restarts.allowed(error, self._now()):
             self.life.enter("RESTARTING")
             return

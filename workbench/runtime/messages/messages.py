@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.elements import CheckpointBarrier
-from workbench.operators.contract.base import Snapshot
-from workbench.runtime.exchange.in_flight import InFlight
+from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import Settings
 
@@ -67,38 +66,6 @@ class Query:
 
 
 Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash | Query
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotTaken:
-    """From a task: its state as of a barrier, still to be written.
-
-    Attributes:
-        task: its name.
-        barrier: of the checkpoint.
-        states: by operator uid.
-        start_delay_us: from the trigger to the first barrier's arrival.
-        alignment_us: from the first barrier to the last.
-        sync_us: time that copying the state took.
-        taken_us: processing time.
-        unaligned: the barrier has overtaken records.
-        processed_records, processed_bytes: that the task took in during the alignment.
-        in_flight: what the barrier has overtaken, as far as this task keeps it.
-        early_records: that are in the state although they came behind a barrier, and will come again after a failure.
-    """
-
-    task: str
-    barrier: CheckpointBarrier
-    states: dict[str, Snapshot]
-    start_delay_us: int
-    alignment_us: int
-    sync_us: int
-    taken_us: int
-    unaligned: bool = False
-    processed_records: int = 0
-    in_flight: tuple[InFlight, ...] = ()
-    early_records: int = 0
-    processed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

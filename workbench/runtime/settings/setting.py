@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from textwrap import TextWrapper
 from typing import Any, TypeVar, get_type_hints
@@ -29,7 +29,7 @@ class Setting:
         run: `Pipeline.run` takes it.
         tunable: a running job takes it.
         status: it is among what a job tells of itself.
-        words: the values that are words.
+        words: the values that are words; a live table, where entries can be added later.
         flag: a short option of ``%%stream``.
         title: of its control on the dashboard; empty: it has none.
         steps: the usual values, in order, which the control offers.
@@ -44,10 +44,10 @@ class Setting:
     run: bool = True
     tunable: bool = True
     status: bool = True
-    words: tuple[str, ...] = ()
+    words: Collection[str] = ()
     flag: str = ""
     title: str = ""
-    steps: tuple[str, ...] = ()
+    steps: Collection[str] = ()
     absent: str = "does not apply"
     name: str = ""
 
@@ -56,8 +56,13 @@ class Setting:
         """One line for a list of options."""
         brief = self.about.partition(";")[0].replace("``", "").replace('"', "").rstrip(".")
         if self.words:
-            brief += f": {', '.join(self.words)}" if self.words[1:] else f", or {self.words[0]}"
+            brief += f": {', '.join(self.words)}" if len(self.words) > 1 else f", or {''.join(self.words)}"
         return brief if self.default is None or self.default is True else f"{brief} (default {self.default})"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The usual values now, in order."""
+        return tuple(self.steps)
 
     def scale(self, text: str) -> float:
         """A value as a number, for comparing: the value without a bound is above all others.
@@ -67,7 +72,7 @@ class Setting:
         """
         value = self.parse(text, self.name)
         if isinstance(value, str):
-            return float(self.words.index(value))
+            return float(tuple(self.words).index(value))
         return float("inf") if value is None else float(value)
 
 

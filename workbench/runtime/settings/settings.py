@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from workbench.arguments import true_or_false
 from workbench.connectors.contract.base import Guarantee
 from workbench.durations import MAX_TIME, Duration, format_duration, parse_duration, parse_speed
-from workbench.elements import CheckpointMode
 from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
+from workbench.runtime.barriers.unaligned import UNALIGNED
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
 from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state.key_groups import KEY_GROUPS_MOST
@@ -71,7 +73,6 @@ def parse_rate(value: object, name: str) -> float | None:
     return rate
 
 
-_MODES: tuple[str, ...] = get_args(CheckpointMode)
 _count = partial(entry, parse=positive)
 _optional_duration = partial(entry, parse=optional_duration, show=show_optional_duration, words=("disabled",))
 
@@ -142,18 +143,18 @@ class Settings:
             steps=("100ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "20s", "30s", "60s", "disabled"),
         ),
     )
-    checkpoint_mode: CheckpointMode = field(
+    checkpoint_mode: str = field(
         default="exactly-once",
         metadata=entry(
             'how checkpoints are taken; ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits '
             'for a barrier, and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: '
             'barriers overtake what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the '
-            "sources read nothing while a checkpoint is taken. Savepoints and the last checkpoint of a job are always "
-            "aligned.",
-            one_of(_MODES),
-            words=_MODES,
+            "sources read nothing while a checkpoint is taken; or a policy of your own, see "
+            "`register_fault_tolerance`. Savepoints and the last checkpoint of a job are always aligned.",
+            lambda value, _: fault_tolerance(value).name,
+            words=POLICIES,
             title="Checkpoint mode",
-            steps=_MODES,
+            steps=POLICIES,
         ),
     )
     aligned_checkpoint_timeout_us: int | None = field(
@@ -184,9 +185,7 @@ class Settings:
     )
     max_concurrent_checkpoints: int = field(
         default=1,
-        metadata=_count(
-            "checkpoints that may be in progress at a time; one in the modes unaligned and stop-the-world."
-        ),
+        metadata=_count("checkpoints that may be in progress at a time; some modes take one."),
     )
     tolerable_failed_checkpoints: int | None = field(
         default=None,
@@ -244,6 +243,16 @@ class Settings:
     latency_interval_us: int = 200_000
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
+
+    @property
+    def fault_tolerance(self) -> FaultTolerance:
+        """What `checkpoint_mode` names."""
+        return fault_tolerance(self.checkpoint_mode)
+
+    @property
+    def periodic_interval_us(self) -> int | None:
+        """Time between periodic checkpoints; None: there are none."""
+        return self.checkpoint_interval_us if self.fault_tolerance.periodic else None
 
     @property
     def ship_after_us(self) -> int | None:
@@ -329,30 +338,30 @@ class Settings:
         ):
             if value < least:
                 raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
-        if self.guarantee == "exactly-once" and self.checkpoint_mode == "at-least-once":
+        policy, wanted = self.fault_tolerance, self.guarantee
+        if wanted is not None and STRENGTHS.index(policy.guarantee) < STRENGTHS.index(wanted):
+            enough = [
+                f"{each.name!r}"
+                for each in POLICIES.values()
+                if STRENGTHS.index(each.guarantee) >= STRENGTHS.index(wanted)
+            ]
             raise SettingError(
-                "the guarantee is 'exactly-once' and checkpoint_mode 'at-least-once': choose 'exactly-once' or "
-                "'unaligned' checkpoints, or ask for less"
+                f"the guarantee is {wanted!r} and checkpoint_mode {policy.name!r}: choose {' or '.join(enough)}, or ask"
+                " for less"
             )
         several = self.max_concurrent_checkpoints
         if several > 1:
-            if self.checkpoint_mode in _ONE_AT_A_TIME:
+            if policy.one_at_a_time:
                 raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {self.checkpoint_mode!r}: "
-                    f"{_ONE_AT_A_TIME[self.checkpoint_mode]}, so set it to 1"
+                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {policy.name!r}: "
+                    f"{policy.one_at_a_time}, so set it to 1"
                 )
-            if self.checkpoint_mode == "exactly-once" and self.aligned_checkpoint_timeout_us is not None:
+            if policy.switches and self.aligned_checkpoint_timeout_us is not None:
                 raise SettingError(
                     f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may go "
-                    f"on unaligned, and {_ONE_AT_A_TIME['unaligned']}, so set it to 1"
+                    f"on unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
                 )
         return self
-
-
-_ONE_AT_A_TIME = {
-    "unaligned": "what is in flight would be kept by each of them",
-    "stop-the-world": "the sources stand still until one is complete",
-}
 
 
 _FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
@@ -400,7 +409,7 @@ class _Both(TypedDict, total=False):
     buffer_timeout: Duration | None
     buffer_size: int
     checkpoint_interval: Duration | None
-    checkpoint_mode: CheckpointMode
+    checkpoint_mode: Literal["exactly-once", "at-least-once", "unaligned", "stop-the-world"] | FaultTolerance
     aligned_checkpoint_timeout: Duration | None
     checkpoint_timeout: Duration
     min_pause: Duration

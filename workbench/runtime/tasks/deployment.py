@@ -192,7 +192,7 @@ def deploy(
             with suppress(Exception):  # the error that kept them from being built is the one to raise
                 task.close()
         raise
-    align([task for task in tasks if isinstance(task, SourceTask)])
+    align([task for task in tasks if isinstance(task, SourceTask)], tasks, graph)
     flat = tuple(channel for edge in edges for own in channels[edge.id].of for channel in own)
     execution = Execution(number, slots, tuple(tasks), flat)
     if not beside:

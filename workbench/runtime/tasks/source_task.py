@@ -20,7 +20,7 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Command, Drained, Trigger
 from workbench.runtime.tasks.read_size import ReadSize
-from workbench.runtime.tasks.source_drift import LOOK_AGAIN_US, Alignment
+from workbench.runtime.tasks.source_drift import Alignment
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
@@ -63,6 +63,8 @@ class SourceTask(Task):
         watermarks: how it tells event time; None: not at all.
         reading: tells the operators of its chain where the records stand that they are working off.
     """
+
+    takes_records = False
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class SourceTask(Task):
                 if state is not None:
                     time.generator.go_on(state)
 
-    def _source_state(self) -> Snapshot:
+    def source_state(self) -> Snapshot:
         now_us = self._now_us()
         for time in self._times:
             time.reach(time.generator.ask(now_us))
@@ -186,9 +188,11 @@ class SourceTask(Task):
         worked = False
         read, sent_before = self._read, 0
         fetched: Fetched | WaitUntil | Exhausted
-        if self.alignment is not None and self.alignment.ahead:
+        alignment = self.alignment
+        if alignment is not None and alignment.ahead:
             self._stay_active(now_us)
-            fetched = WaitUntil(now_us + LOOK_AGAIN_US)
+            fetched = WaitUntil(now_us + alignment.look_again_us)
+            alignment = None  # it waits for others, and they may wait for it again
         else:
             if read.is_large:
                 sent_before = self.rows_sent
@@ -217,7 +221,13 @@ class SourceTask(Task):
             self._marker_due_us = now_us + self.settings.latency_interval_us
             self._emit_marker(LatencyMarker(now_us, self.name))
             worked = True
-        if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
+        if alignment is not None and not alignment.asked_for:
+            if type(fetched) is Fetched and fetched.next_us <= now_us:
+                alignment.has_read(self._reached_us(now_us))
+            else:
+                alignment.leave()
+        aligned = self.alignment is not None and self.alignment.asked_for
+        if self.watermarks is not None and (now_us >= self._watermark_due_us or aligned):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
         self._kept = not self.pool.has_room  # it may be long before the next step finds some
@@ -311,13 +321,21 @@ class SourceTask(Task):
             sent = True
         return sent
 
+    def _reached_us(self, now_us: int) -> int:
+        """How far event time is, told or not; a generator that looks at the clock is not asked for it."""
+        speaking = [time for time in self._times if not time.idle]
+        for time in speaking:
+            if not time.generator.asks_clock:
+                time.reach(time.generator.ask(now_us))
+        return max(min((time.watermark_us for time in speaking), default=NO_TIME), self._told_us)
+
     def _send_watermark(self) -> bool:
         """Send the minimum over the splits that speak, if it has grown; whether it has."""
         speaking = [time.watermark_us for time in self._times if not time.idle]
         if not speaking:
             return False
         watermark_us = min(speaking)
-        if self.alignment is not None:
+        if self.alignment is not None and self.alignment.asked_for:
             self.alignment.report(max(watermark_us, self._told_us))
         if watermark_us <= self._told_us:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,8 +23,8 @@ class States(dict[str, list[Snapshot]]):
         place: the checkpoint that they are of, for errors.
     """
 
-    def __init__(self, place: str) -> None:
-        super().__init__()
+    def __init__(self, place: str, states: Mapping[str, list[Snapshot]] | None = None) -> None:
+        super().__init__(states or {})
         self.place = place
 
     @contextmanager

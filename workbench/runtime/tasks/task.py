@@ -125,6 +125,9 @@ class Task:
         restored: what was in flight at the checkpoint that this attempt goes on from, until it has been sent again.
     """
 
+    takes_records = True
+    """Whether it has inputs."""
+
     def __init__(
         self,
         *,
@@ -169,7 +172,7 @@ class Task:
         self._use(settings)
         self.restored: Restored | None = None
         self.snapshots = Snapshots(
-            name, self.links, self.outputs, self._source_state, lambda taken: self.host.report(taken), clock.now_us
+            name, self.links, self.outputs, self.source_state, lambda taken: self.host.report(taken), clock.now_us
         )
         self.policy: TaskPolicy
 
@@ -318,7 +321,7 @@ class Task:
     def _pause(self, paused: bool) -> None:
         raise JobError(f"{self.name} cannot be paused: only sources can")
 
-    def _source_state(self) -> Snapshot:
+    def source_state(self) -> Snapshot:
         return {}
 
     # commands ----------------------------------------------------------------------------------------------------

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import table
+from workbench.runtime.barriers.policies import POLICIES
 from workbench.telemetry.frames import Frame
-
-MODES = {"at-least-once": "At Least Once"}
-"""By our ``checkpoint_mode``; every other one is exactly once, in its own way."""
 
 
 def options(frame: Frame) -> list[tuple[str, str]]:
@@ -54,8 +52,9 @@ def _setting(frame: Frame, name: str) -> str:
 def _mode(mode: str) -> str:
     if mode == wording.NOTHING:
         return mode
-    by_us = "" if mode in ("exactly-once", "at-least-once") else f" ({mode})"
-    return MODES.get(mode, "Exactly Once") + by_us
+    policy = POLICIES.get(mode)
+    guarantee = mode if policy is None else policy.guarantee
+    return guarantee.replace("-", " ").title() + ("" if mode == guarantee else f" ({mode})")
 
 
 def _backend(on_disk: tuple[str, ...]) -> str:
@@ -63,9 +62,10 @@ def _backend(on_disk: tuple[str, ...]) -> str:
 
 
 def _unaligned(mode: str, aligned_timeout: str) -> str:
-    if mode == "unaligned":
+    policy = POLICIES.get(mode)
+    if policy is not None and policy.overtakes:
         return "Enabled"
-    if mode == "exactly-once" and aligned_timeout not in ("disabled", wording.NOTHING):
+    if policy is not None and policy.switches and aligned_timeout not in ("disabled", wording.NOTHING):
         return f"Enabled after {aligned_timeout} of alignment"
     return wording.NOTHING if mode == wording.NOTHING else "Disabled"
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.sources import whole_of
+from workbench.runtime.barriers.policies import POLICIES
+from workbench.runtime.barriers.unaligned import UNALIGNED
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import Frame
 
@@ -84,8 +86,8 @@ def _restored(frame: Frame) -> list[Fact]:
 
 def kind(checkpoint: CheckpointFrame) -> str:
     """What for, and in which mode: ``Checkpoint, periodic, aligned``."""
-    how = {"exactly-once": "aligned", "at-least-once": "at least once", "stop-the-world": "stop the world"}
-    mode = "unaligned" if checkpoint.unaligned else how.get(checkpoint.mode, str(checkpoint.mode))
+    policy = UNALIGNED if checkpoint.unaligned else POLICIES.get(checkpoint.mode)
+    mode = checkpoint.mode if policy is None else policy.title
     what = "Savepoint" if checkpoint.kind == "savepoint" else f"Checkpoint, {checkpoint.kind}"
     return wording.html_text(f"{what}, {mode}")
 

@@ -1,0 +1,56 @@
+"""The table of fault-tolerance policies: a further one is a module, and an entry here or a registration."""
+
+from __future__ import annotations
+
+from workbench.errors import SettingError, unknown
+from workbench.runtime.barriers.aligned import EXACTLY_ONCE, STOP_THE_WORLD
+from workbench.runtime.barriers.at_least_once import AT_LEAST_ONCE
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.unaligned import UNALIGNED
+
+POLICIES: dict[str, FaultTolerance] = {
+    policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
+}
+"""By name, in the order in which people are offered them."""
+
+
+def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:
+    """Make a policy known to ``run``, ``tune``, completion, the dashboard and the simulation.
+
+    Source: F2-9 to F2-15: exactly once, and at least once, as two policies of one runtime.
+
+    Args:
+        policy: takes the place of one with the same name that was registered before.
+
+    Returns:
+        The policy.
+
+    Raises:
+        SettingError: the product has a policy of that name.
+
+    Example:
+        >>> register_fault_tolerance(EXACTLY_ONCE)
+        Traceback (most recent call last):
+        workbench.errors.SettingError: the fault-tolerance policy 'exactly-once' is built in: give yours another name
+    """
+    if policy.name in _BUILT_IN:
+        raise SettingError(f"the fault-tolerance policy {policy.name!r} is built in: give yours another name")
+    POLICIES[policy.name] = policy
+    return policy
+
+
+def fault_tolerance(name: object) -> FaultTolerance:
+    """The policy of that name, or the one that is given, if it is registered.
+
+    Raises:
+        SettingError: there is none.
+    """
+    if isinstance(name, FaultTolerance):
+        name = name.name
+    policy = POLICIES.get(name) if isinstance(name, str) else None
+    if policy is None:
+        raise SettingError(unknown("checkpoint_mode", str(name), tuple(POLICIES)))
+    return policy
+
+
+_BUILT_IN = frozenset(POLICIES)
