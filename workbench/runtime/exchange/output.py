@@ -101,6 +101,11 @@ class EdgeOutput:
             for partial in self.partials:
                 partial.size = first_size(size, self.debloat_target_us)
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether records wait for every channel: what is sent now waits behind them."""
+        return all(partial.rows for partial in self.partials)
+
     def close(self) -> None:
         """Untie what refers to itself; nothing is sent any more, and what was not shipped is lost with its task."""
         self.pool = None

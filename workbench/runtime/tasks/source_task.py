@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -25,6 +25,10 @@ from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
+LONGEST_REST_US = 15_000
+"""A source whose records wait in buffers looks for more at least this often, unless its driver lets it rest longer."""
+_QUICK_US = 200
+"""Reading and handling this long, plus a tenth of the time between two looks, delays no buffer noticeably."""
 
 
 class SplitTime:
@@ -64,6 +68,8 @@ class SourceTask(Task):
         reading: tells the operators of its chain where the records stand that they are working off.
     """
 
+    _ships_first: ClassVar[bool] = False  # what became due while it rested goes with the buffer that ends the rest
+
     def __init__(
         self,
         *,
@@ -94,6 +100,11 @@ class SourceTask(Task):
         now = self._now_us()
         self._follow_splits(now)
         self._wait_until_us: int | None = now
+        self._rest_max_us = LONGEST_REST_US
+        self._rested_us, self._found, self._handled_us = now, 0, 0
+        self._ticks_wait = False  # until the rest is over: watermarks and markers would only wait in the buffers
+        leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
+        self._may_rest = not (leaves or self._timed or self._gates)  # all that it reads waits in buffers, and there only
         self._watermark_due_us = now
         self._marker_due_us = now
 
@@ -128,8 +139,37 @@ class SourceTask(Task):
 
     def look_every(self, us: int) -> None:
         """Look for records that are due so often, where the source keeps to a rate."""
+        self._rest_max_us = max(us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
+
+    def _rest_with_buffers(self, rows: int, now_us: int) -> None:
+        """Look for more records when the first buffer is due, not before: until then they would only wait in it.
+
+        Sooner where a buffer may fill up by then: at most half of the smallest comes in between two looks. A chain that
+        takes long for its records begins with them at once.
+
+        Args:
+            rows: records that this step has found.
+            now_us: when it began.
+        """
+        self._found += rows
+        self._handled_us += self._now_us() - now_us
+        self._ticks_wait = False
+        wait_us = self._wait_until_us
+        if not self._may_rest or wait_us is None or wait_us <= now_us:
+            return  # there is more to read at once
+        since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
+        self._rested_us, self._found, self._handled_us = now_us, 0, 0
+        due_us = min((due for output in self.outputs if (due := output.next_due_us()) is not None), default=now_us)
+        rest_us = min(due_us - now_us, self._rest_max_us)
+        if rest_us <= wait_us - now_us or handled_us > _QUICK_US + since_us // 10:
+            return
+        if found:
+            smallest = min(partial.size for output in self.outputs for partial in output.partials)
+            rest_us = min(rest_us, since_us * smallest // (2 * found))
+        self._wait_until_us = max(wait_us, now_us + rest_us)
+        self._ticks_wait = self.alignment is None and all(output.holds_rows for output in self.outputs)
 
     @property
     def _waits_for_others(self) -> bool:
@@ -146,12 +186,12 @@ class SourceTask(Task):
         due = super().next_due_us()
         if self._waits_for_others:
             return due  # a receiver that makes room wakes the slot
-        first_us = self._marker_due_us if due is None else min(due, self._marker_due_us)
-        if self._wait_until_us is not None and self._wait_until_us < first_us:
-            first_us = self._wait_until_us
-        if self.watermarks is not None and self._watermark_due_us < first_us:
-            first_us = self._watermark_due_us
-        return first_us
+        wait_us = self._wait_until_us
+        if not self._ticks_wait:
+            due = self._marker_due_us if due is None else min(due, self._marker_due_us)
+            if self.watermarks is not None:
+                due = min(due, self._watermark_due_us)
+        return due if wait_us is None or (due is not None and due < wait_us) else wait_us
 
     def close(self) -> None:
         self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
@@ -184,7 +224,7 @@ class SourceTask(Task):
             self._kept = False
             self._stay_active(now_us)
         worked = False
-        read, sent_before = self._read, 0
+        read, sent_before, found = self._read, 0, 0
         fetched: Fetched | WaitUntil | Exhausted
         if self.alignment is not None and self.alignment.ahead:
             self._stay_active(now_us)
@@ -195,7 +235,7 @@ class SourceTask(Task):
             fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
             case Fetched(records, split, dead_letters, next_us, where):
-                worked = True
+                worked, found = True, len(records)
                 self._wait_until_us = max(now_us, next_us)
                 if records:
                     self._reading.where = where
@@ -220,6 +260,7 @@ class SourceTask(Task):
         if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             worked |= self._tell_event_time(now_us)
+        self._rest_with_buffers(found, now_us)
         self._kept = not self.pool.has_room  # it may be long before the next step finds some
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 
