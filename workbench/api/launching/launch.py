@@ -242,7 +242,7 @@ def _start(
         driver = SteppingDriver(clock, sampler.sample)
     else:
         clock = SystemClock()
-        driver = LiveDriver(name, clock, sampler.sample)
+        driver = LiveDriver(name, clock, sampler.sample, activity=sampler.activity)
     sampler.executor = SteppedExecutor() if kind == "stepping" else ThreadedExecutor(name)
     storage = begin.storage
     directory = storage.directory if isinstance(storage, DirectoryStorage) else None

@@ -102,9 +102,11 @@ class SourceTask(Task):
         self._wait_until_us: int | None = now
         self._rest_max_us = LONGEST_REST_US
         self._rested_us, self._found, self._handled_us = now, 0, 0
-        self._ticks_wait = False  # until the rest is over: watermarks and markers would only wait in the buffers
+        self._unread_us = 0  # from when on there may be records that were left for the end of the rest
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
-        self._may_rest = not (leaves or self._timed or self._gates)  # all that it reads waits in buffers, and there only
+        self._may_rest = not (
+            leaves or self._timed or self._gates
+        )  # all that it reads waits in buffers, and there only
         self._watermark_due_us = now
         self._marker_due_us = now
 
@@ -139,14 +141,15 @@ class SourceTask(Task):
 
     def look_every(self, us: int) -> None:
         """Look for records that are due so often, where the source keeps to a rate."""
-        self._rest_max_us = max(us, LONGEST_REST_US)
+        self._rest_max_us = max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
 
     def _rest_with_buffers(self, rows: int, now_us: int) -> None:
         """Look for more records when the first buffer is due, not before: until then they would only wait in it.
 
-        Sooner where a buffer may fill up by then: at most half of the smallest comes in between two looks. A chain that
+        What comes first when all buffers are empty may wait as long as if it had been read at once. The task looks
+        sooner where a buffer may fill up by then: at most half of the smallest comes in between two looks. A chain that
         takes long for its records begins with them at once.
 
         Args:
@@ -155,21 +158,29 @@ class SourceTask(Task):
         """
         self._found += rows
         self._handled_us += self._now_us() - now_us
-        self._ticks_wait = False
         wait_us = self._wait_until_us
         if not self._may_rest or wait_us is None or wait_us <= now_us:
             return  # there is more to read at once
         since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
         self._rested_us, self._found, self._handled_us = now_us, 0, 0
-        due_us = min((due for output in self.outputs if (due := output.next_due_us()) is not None), default=now_us)
-        rest_us = min(due_us - now_us, self._rest_max_us)
-        if rest_us <= wait_us - now_us or handled_us > _QUICK_US + since_us // 10:
+        self._unread_us = 0
+        timeout_us = self.settings.ship_after_us
+        crowded = self._rest_max_us > LONGEST_REST_US  # then it is others that take the time
+        if not timeout_us or (handled_us > _QUICK_US + since_us // 10 and not crowded):
             return
+        due_us = min(
+            (due for output in self.outputs if (due := output.next_due_us()) is not None), default=wait_us + timeout_us
+        )
+        due_us = min(due_us, now_us + self._rest_max_us)
         if found:
             smallest = min(partial.size for output in self.outputs for partial in output.partials)
-            rest_us = min(rest_us, since_us * smallest // (2 * found))
-        self._wait_until_us = max(wait_us, now_us + rest_us)
-        self._ticks_wait = self.alignment is None and all(output.holds_rows for output in self.outputs)
+            due_us = min(due_us, now_us + since_us * smallest // (2 * found))
+        if due_us > wait_us:
+            self._wait_until_us, self._unread_us = due_us, wait_us
+
+    def _ships_now(self, now_us: int) -> bool:
+        """Whether a buffer is due, with which a watermark can go."""
+        return any((due := output.next_due_us()) is not None and due <= now_us for output in self.outputs)
 
     @property
     def _waits_for_others(self) -> bool:
@@ -186,12 +197,12 @@ class SourceTask(Task):
         due = super().next_due_us()
         if self._waits_for_others:
             return due  # a receiver that makes room wakes the slot
-        wait_us = self._wait_until_us
-        if not self._ticks_wait:
-            due = self._marker_due_us if due is None else min(due, self._marker_due_us)
-            if self.watermarks is not None:
-                due = min(due, self._watermark_due_us)
-        return due if wait_us is None or (due is not None and due < wait_us) else wait_us
+        first_us = self._marker_due_us if due is None else min(due, self._marker_due_us)
+        if self._wait_until_us is not None and self._wait_until_us < first_us:
+            first_us = self._wait_until_us
+        if self.watermarks is not None and self._watermark_due_us < first_us:
+            first_us = self._watermark_due_us
+        return first_us
 
     def close(self) -> None:
         self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
@@ -239,7 +250,11 @@ class SourceTask(Task):
                 self._wait_until_us = max(now_us, next_us)
                 if records:
                     self._reading.where = where
+                    for output in self.outputs:
+                        output.arrived_us = min(self._unread_us, now_us)
                     self._take(records, split, now_us)
+                    for output in self.outputs:
+                        output.arrived_us = 0
                     self._reading.where = None
                 if dead_letters is not None:
                     self.root.counters.numRecordsInErrors += len(dead_letters)
@@ -257,9 +272,15 @@ class SourceTask(Task):
             self._marker_due_us = now_us + self.settings.latency_interval_us
             self._emit_marker(LatencyMarker(now_us, self.name))
             worked = True
-        if self.watermarks is not None and (now_us >= self._watermark_due_us or self.alignment is not None):
+        rested = self._unread_us > 0
+        told_by_us = now_us if rested and self._ships_now(now_us) else self._watermark_due_us
+        if self.watermarks is not None and (now_us >= told_by_us or self.alignment is not None):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
-            worked |= self._tell_event_time(now_us)
+            if self._tell_event_time(now_us):
+                worked = True
+                if rested:  # the next record would send it on, and may be left unread for a while
+                    for output in self.outputs:
+                        output.ship_all()
         self._rest_with_buffers(found, now_us)
         self._kept = not self.pool.has_room  # it may be long before the next step finds some
         return Outcome.PROGRESSED if worked else Outcome.WAITING
