@@ -237,9 +237,9 @@ class LiveDriver:
                 break
             due = master.next_due_us()
             wait_us = (ticks.due_us if due is None else min(due, ticks.due_us)) - self._clock.now_us()
-            if wait_us > 0 and not master.has_news and not self._leaves:
-                if self._news.wait(wait_us / 1e6):
-                    ticks.stirred()
+            waits = wait_us > 0 and not master.has_news and not self._leaves
+            if waits and self._news.wait(wait_us / 1e6):
+                ticks.stirred()
         ticks.end()
         self.master.forget()
         self._work.put(None)

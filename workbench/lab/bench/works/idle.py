@@ -98,10 +98,9 @@ def _measure(
         before = resident_mb()
         running: list[wb.Job] = []
         for number in range(jobs):
-            options: dict[str, object] = {"buffer_timeout": timeout, "parallelism": 1}
-            if checkpoints:
-                options |= {"checkpoint_interval": "1s", "checkpoint_dir": folder / str(number)}
-            running.append(pipeline.run(f"bench-idle-{number}", **options))
+            name = f"bench-idle-{number}"
+            kept = {"checkpoint_interval": "1s", "checkpoint_dir": folder / str(number)} if checkpoints else {}
+            running.append(pipeline.run(name, buffer_timeout=timeout, parallelism=1, **kept))  # type: ignore[arg-type]
             stack.callback(running[-1].wait, "60s")
             stack.callback(running[-1].cancel)
             if kind == "paused":
@@ -126,7 +125,7 @@ def _measure(
 
 def _rows_read(jobs: list[wb.Job]) -> float:
     """By what telemetry has seen last, which may be a second ago."""
-    return sum(row["numRecordsOut"] for job in jobs for row in job.metrics() if row["task"].startswith("table"))
+    return sum(float(row["numRecordsOut"]) for job in jobs for row in job.metrics() if row["task"].startswith("table"))
 
 
 def _pipeline(rows: int, rate: float) -> wb.Pipeline:
