@@ -100,13 +100,12 @@ class SourceTask(Task):
         now = self._now_us()
         self._follow_splits(now)
         self._wait_until_us: int | None = now
-        self._rest_max_us = LONGEST_REST_US
+        self._rest_max_us = 0  # until a driver wants that: where steps are watched, records move one by one
         self._rested_us, self._found, self._handled_us = now, 0, 0
         self._unread_us = 0  # from when on there may be records that were left for the end of the rest
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
-        self._may_rest = not (
-            leaves or self._timed or self._gates
-        )  # all that it reads waits in buffers, and there only
+        # Whether all that it reads waits in buffers, and only there.
+        self._may_rest = not (leaves or self._timed or self._gates)
         self._watermark_due_us = now
         self._marker_due_us = now
 
@@ -140,7 +139,8 @@ class SourceTask(Task):
         return {**self.reader.snapshot(), WATERMARKS: states}
 
     def look_every(self, us: int) -> None:
-        """Look for records that are due so often, where the source keeps to a rate."""
+        """Look for records that are due so often, where the source keeps to a rate, and rest while they would only wait
+        in buffers."""
         self._rest_max_us = max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
