@@ -30,7 +30,7 @@ from workbench.lab.bench.measuring.report import Report
 from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
-from workbench.lab.bench.works import crowd, latencies, memory
+from workbench.lab.bench.works import crowd, idle, latencies, memory
 from workbench.lab.bench.works.ad_events import expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
@@ -269,6 +269,24 @@ def test_a_crowd_is_measured_and_every_job_is_exact() -> None:
     line = json.loads(found[-1].to_json())
     assert line["config"] == {"kind": "jobs", "p": 1, "jobs": 3, "data_s": 1}
     assert (line["peer"], line["workload"], line["checked"]) == ("workbench", "crowd", True)
+
+
+def test_what_jobs_without_much_to_do_take_is_measured() -> None:
+    (found,) = idle._measure("paced", 2, 1_000, "50ms", 2, settled_s=0.5)
+    assert (found.jobs, found.kept_up) == (2, True)
+    assert 0 < found.cpu_percent < 100
+    line = json.loads(found.to_json())
+    assert line["config"] == {"kind": "paced", "jobs": 2, "rate": 1_000}
+    assert (line["peer"], line["workload"], line["kept_up"]) == ("workbench", "idle", True)
+
+
+def test_a_source_that_falls_behind_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = idle.Idle("100 records/s", 150, 100, 10.0, 99.0, False, 0.2)
+    monkeypatch.setattr(idle, "idles", lambda seconds: [late])
+    assert main(["bench", "idle", "--repeats", "1"]) == 1
+    assert capsys.readouterr().out == "100 records/s, 150 jobs: 99.00 % of a core, 0.20 MB each; it FELL BEHIND\n"
 
 
 def test_a_crowd_with_a_wrong_result_is_exit_code_1(

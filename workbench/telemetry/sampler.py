@@ -14,6 +14,7 @@ from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
+from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
@@ -59,6 +60,7 @@ class Sampler(JobObserver):
         self._checkpoints = CheckpointSampler()
         self._checkpointing = CheckpointingSampler()
         self._sequence = 0
+        self._told = 0
         self._restarting_us = 0
         self._failing_since_us: int | None = None
         self.master: Master | None = None
@@ -70,6 +72,7 @@ class Sampler(JobObserver):
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         """Keep a line of the log, and count the time spent restarting."""
+        self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
         if kind == "state" and text == "FAILING":
             if self._failing_since_us is None:  # else it could not start again, and still restarts
@@ -77,6 +80,20 @@ class Sampler(JobObserver):
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
             self._restarting_us += time_us - self._failing_since_us
             self._failing_since_us = None
+
+    def activity(self) -> object:
+        """Equal to what it was as long as nothing happens in the job that a frame shows, but time passing."""
+        master = self.master
+        assert master is not None
+        coordinator, execution = master.coordinator, master.execution
+        moved = [
+            (task.root.counters.numRecordsIn, task.rows_sent, task.links[-1].watermark_us, task.load.held_back,
+             task.load.stepping, task.finished, task.settings, isinstance(task, SourceTask) and task.idle)
+            for task in (() if execution is None else execution.tasks)
+        ]  # fmt: skip
+        written = sum(len(record.acknowledgements) for record in coordinator.in_progress.values())
+        told = self._told, master.state, master.paused, master.settings, id(execution)
+        return told, coordinator.completed, coordinator.failed, tuple(coordinator.in_progress), written, moved
 
     def sample(self) -> None:
         """Read everything into one frame; called on the master's turn."""

@@ -159,7 +159,7 @@ class Launch:
             self._driver = SteppingDriver(stepped, self._sampler.sample)
         else:
             clock = live = SystemClock()
-            self._driver = LiveDriver(name, live, self._sampler.sample)
+            self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)
         executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
         record = JobRecord(name, "RUNNING", clock.now_us(), self._given(), self._cell, Holder.this_process())
         self._resources = JobResources(begin, self._driver, executor, record)

@@ -185,7 +185,7 @@ class BlockReader(SourceReader):
             self._look_again()
         column = self._event_time
         times = None if column is None else event_times(batch.column(column), column)
-        return Fetched(Records(batch, times), str(split), None, self._throttle.rests_until_us, where)
+        return Fetched(Records(batch, times), str(split), None, self._throttle.look_again_us, where)
 
     def _next_block(self) -> bool:
         """Turn to the block with the lowest row that is left; whether there is one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from workbench.connectors.contract.base import WaitUntil
-from workbench.connectors.contract.rate import Rate, RateLimit
+from workbench.connectors.contract.rate import LOOK_US, Rate, RateLimit
 
 
 class Throttle:
@@ -13,39 +13,39 @@ class Throttle:
 
     Args:
         share: of this reader, above 0, at most 1.
+
+    Attributes:
+        look_again_us: when to ask for more, though a call that comes earlier for another reason may get some; a time
+            that has passed: there may be more at once.
     """
 
-    __slots__ = ("_limit", "_limited", "_rested_us", "_share")
+    __slots__ = ("_limit", "_limited", "_rested_us", "_share", "look_again_us")
 
     def __init__(self, share: Fraction) -> None:
         self._share = share
         self._limited: float | None = None
         self._limit: RateLimit | None = None
-        self._rested_us = 0
+        self._rested_us = self.look_again_us = 0
 
     def allow(self, wanted: int, rate: Rate, now_us: int) -> int | WaitUntil:
         """At most `wanted` records, which count as read; or when to ask again."""
         if rate.per_second != self._limited:
             self._limited = rate.per_second
             self._limit = None if self._limited is None else RateLimit(Fraction(self._limited) * self._share)
-            self._rested_us = 0
+            self._rested_us = self.look_again_us = 0
         if self._limit is None:
             return wanted
         if now_us < self._rested_us:
-            return WaitUntil(self._limit.next_us(self._rested_us))
+            return WaitUntil(self._limit.next_us(max(self._rested_us, self.look_again_us)))
         due = self._limit.due(now_us)
         count = min(wanted, due)
         if count == 0:
             return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
         self._limit.take(count)
         if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
-            self._rested_us = next_look_us(now_us, rate.look_us)
+            self._rested_us = next_look_us(now_us, min(rate.look_us, LOOK_US))
+            self.look_again_us = next_look_us(now_us, rate.look_us)
         return count
-
-    @property
-    def rests_until_us(self) -> int:
-        """No record is allowed before this time; if it has passed, several are allowed at once."""
-        return self._rested_us
 
 
 def next_look_us(now_us: int, look_us: int) -> int:

@@ -49,12 +49,21 @@ class LiveDriver:
         clock: the machine's.
         on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
             (telemetry samples here).
+        activity: tells something else than before when anything has happened in the job that telemetry shows.
     """
 
-    def __init__(self, name: str, clock: SystemClock, on_tick: Callable[[], None], tick_s: float = 0.1) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: SystemClock,
+        on_tick: Callable[[], None],
+        tick_s: float = 0.1,
+        activity: Callable[[], object] = object,
+    ) -> None:
         self._name = name
         self._clock = clock
         self._on_tick = on_tick
+        self._activity = activity
         self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
         self._news = threading.Event()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -218,7 +227,7 @@ class LiveDriver:
             master = self.master  # it may have handed over
             self._begun.set()
             now = self._clock.now_us()
-            if now >= ticks.due_us or master.over:
+            if master.over or (now >= ticks.due_us and ticks.sees_news(now, self._activity())):
                 begun_ns = time.thread_time_ns()
                 self._tick(master)
                 ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000)
@@ -228,8 +237,9 @@ class LiveDriver:
                 break
             due = master.next_due_us()
             wait_us = (ticks.due_us if due is None else min(due, ticks.due_us)) - self._clock.now_us()
-            if wait_us > 0 and not master.has_news and not self._leaves:
-                self._news.wait(wait_us / 1e6)
+            waits = wait_us > 0 and not master.has_news and not self._leaves
+            if waits and self._news.wait(wait_us / 1e6):
+                ticks.stirred()
         ticks.end()
         self.master.forget()
         self._work.put(None)

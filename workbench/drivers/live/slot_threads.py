@@ -137,6 +137,8 @@ class SlotThread:
         self.wakes_us = 0
         for task in self._operators:
             task.gathers = True
+        for source in self._sources:
+            source.look_every(crew.looking.interval_us)
         slot.waker.wake = self.wake
         self._last_words = threading.Lock()
         self._over = False

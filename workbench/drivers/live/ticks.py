@@ -2,7 +2,8 @@
 
 A frame holds every task and every channel, so it costs more the wider a graph is, and all jobs of a process are looked
 at under one interpreter lock. So they share one budget: many jobs, and wide ones, are looked at less often, and the
-records keep the processor.
+records keep the processor. Where nothing has moved for longer than rates are taken over, a frame would repeat the one
+before: such a job is only asked whether that is still so, and shown once a second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from functools import partial
 
 SHARE = 0.1
 """Of one processor, for looking at all jobs of the process together."""
+SETTLED_US = 1_500_000
+"""So long after the last change a job is quiet: rates, which are taken over a second, are zero by then."""
+QUIET_US = 1_000_000
+"""A quiet job is looked at this often."""
+ASKED_US = 250_000
+"""A quiet job is asked this often whether it still is."""
 
 
 class Budget:
@@ -67,17 +74,38 @@ class Ticks:
         200000
     """
 
-    __slots__ = ("_budget", "_shortest_us", "due_us")
+    __slots__ = ("_activity", "_budget", "_changed_us", "_looked_us", "_shortest_us", "_wanted_us", "due_us")
 
     def __init__(self, shortest_us: int, now_us: int, budget: Budget = _BUDGET) -> None:
         self._shortest_us = shortest_us
         self._budget = budget
+        self._activity: object = None
+        self._changed_us = self._looked_us = self._wanted_us = now_us
         self.due_us = now_us
+
+    def sees_news(self, now_us: int, activity: object) -> bool:
+        """Whether a look now would see anything new; if not, this is to be asked again when it is due next.
+
+        Args:
+            now_us: by the clock.
+            activity: equal to the one before if nothing has happened in the job.
+        """
+        if activity != self._activity:
+            self._activity, self._changed_us = activity, now_us
+        if now_us - self._changed_us < SETTLED_US or now_us - self._looked_us >= QUIET_US:
+            return True
+        self.due_us = min(now_us + ASKED_US, self._looked_us + QUIET_US)
+        return False
+
+    def stirred(self) -> None:
+        """Somebody has done something to the job: ask at once whether it is quiet, if a look may be afforded."""
+        self.due_us = self._wanted_us
 
     def looked(self, now_us: int, cost_us: int) -> None:
         """A look that began now took so much of the processor."""
         self._budget.spend(self, cost_us)
-        self.due_us = now_us + max(self._shortest_us, int(self._budget.total_us / SHARE))
+        self._looked_us = now_us
+        self.due_us = self._wanted_us = now_us + max(self._shortest_us, int(self._budget.total_us / SHARE))
 
     def end(self) -> None:
         """Nobody looks any more."""

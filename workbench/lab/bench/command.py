@@ -19,9 +19,9 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.works import crowd, memory
+from workbench.lab.bench.works import crowd, idle, memory
 
-NAMES = (*SUITES, "chaos", "crowd", "dashboard", "start", "memory", "all")
+NAMES = (*SUITES, "chaos", "crowd", "dashboard", "idle", "start", "memory", "all")
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
     "start": ("repeats",),
@@ -29,6 +29,7 @@ TAKEN = {
     "chaos": ("seconds", "html"),
     "crowd": ("repeats", "seconds", "parallelism"),
     "dashboard": ("repeats", "seconds", "page"),
+    "idle": ("repeats", "seconds"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
@@ -41,9 +42,10 @@ DETAILS = f"""\
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
+  {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"start":18}from a new process to a job's first result, with and without cached kernels
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, chaos, crowd, dashboard, start and memory
+  {"all":18}all of these but sweep, chaos, crowd, dashboard, idle, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -63,7 +65,7 @@ def declare(parser: Parser) -> None:
         "--seconds",
         type=count("--seconds"),
         metavar="N",
-        help="duration of each run (default: 6; checkpoint: 17; chaos: 30; crowd: 10; dashboard: 8; memory: 600)",
+        help="duration of each run (default: 6; checkpoint: 17; chaos: 30; crowd, idle: 10; dashboard: 8; memory: 600)",
     )
     parser.add_argument(
         "--keys",
@@ -124,6 +126,8 @@ def run(options: argparse.Namespace) -> int:
         return _chaos(options)
     if options.name == "crowd":
         return _crowd(options)
+    if options.name == "idle":
+        return _idle(options)
     if options.name == "dashboard":
         return _dashboard(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
@@ -181,6 +185,15 @@ def _crowd(options: argparse.Namespace) -> int:
             say(found.to_json() if options.json else found.describe())
             exact &= found.checked
     return 0 if exact else 1
+
+
+def _idle(options: argparse.Namespace) -> int:
+    kept_up = True
+    for _ in range(options.repeats):
+        for found in idle.idles(options.seconds or idle.SECONDS):
+            say(found.to_json() if options.json else found.describe())
+            kept_up &= found.kept_up
+    return 0 if kept_up else 1
 
 
 def _dashboard(options: argparse.Namespace) -> int:

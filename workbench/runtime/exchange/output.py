@@ -40,6 +40,7 @@ class EdgeOutput:
         local: aggregates batches before they are spread by key.
 
     Attributes:
+        arrived_us: since when the records that are sent now have been there, if that was before this moment; else 0.
         travelled: rows that were sent, if that may be fewer than the records that were emitted; else None.
     """
 
@@ -50,6 +51,7 @@ class EdgeOutput:
         "_now_us",
         "_partitioner",
         "_spreader",
+        "arrived_us",
         "channels",
         "debloat_target_us",
         "partials",
@@ -78,6 +80,7 @@ class EdgeOutput:
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
+        self.arrived_us = 0
         self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
@@ -204,7 +207,7 @@ class EdgeOutput:
                     totals[target] += added[target]
                     partial.turn_to(False)
                     partial.rows += added[target]
-                    partial.since_us = partial.since_us or now
+                    partial.since_us = partial.since_us or self.arrived_us or now
             if row >= count:
                 break
             for target, partial in enumerate(partials):
@@ -245,7 +248,7 @@ class EdgeOutput:
         partial.parts.append(records)
         partial.note(len(records))
         partial.rows += len(records)
-        partial.since_us = partial.since_us or now
+        partial.since_us = partial.since_us or self.arrived_us or now
         self._settle(partial, now)
 
     def _settle(self, partial: Partial, now_us: int) -> None:

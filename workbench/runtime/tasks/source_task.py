@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -25,6 +25,10 @@ from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
+LONGEST_REST_US = 15_000
+"""A source whose records wait in buffers looks for more at least this often, unless its driver lets it rest longer."""
+_QUICK_US = 200
+"""Reading and handling this long, plus a tenth of the time between two looks, delays no buffer noticeably."""
 
 
 class SplitTime:
@@ -65,6 +69,7 @@ class SourceTask(Task):
     """
 
     takes_records = False
+    _ships_first: ClassVar[bool] = False  # what became due while it rested goes with the buffer that ends the rest
 
     def __init__(
         self,
@@ -96,6 +101,12 @@ class SourceTask(Task):
         now = self._now_us()
         self._follow_splits(now)
         self._wait_until_us: int | None = now
+        self._rest_max_us = 0  # until a driver wants that: where steps are watched, records move one by one
+        self._rested_us, self._found, self._handled_us = now, 0, 0
+        self._unread_us = 0  # from when on there may be records that were left for the end of the rest
+        leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
+        # Whether all that it reads waits in buffers, and only there.
+        self._may_rest = not (leaves or self._timed or self._gates)
         self._watermark_due_us = now
         self._marker_due_us = now
 
@@ -129,9 +140,48 @@ class SourceTask(Task):
         return {**self.reader.snapshot(), WATERMARKS: states}
 
     def look_every(self, us: int) -> None:
-        """Look for records that are due so often, where the source keeps to a rate."""
+        """Look for records that are due so often, where the source keeps to a rate, and rest while they would only wait
+        in buffers."""
+        self._rest_max_us = max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
+
+    def _rest_with_buffers(self, rows: int, now_us: int) -> None:
+        """Look for more records when the first buffer is due, not before: until then they would only wait in it.
+
+        What comes first when all buffers are empty may wait as long as if it had been read at once. The task looks
+        sooner where a buffer may fill up by then: at most half of the smallest comes in between two looks. A chain that
+        takes long for its records begins with them at once.
+
+        Args:
+            rows: records that this step has found.
+            now_us: when it began.
+        """
+        self._found += rows
+        self._handled_us += self._now_us() - now_us
+        wait_us = self._wait_until_us
+        if not self._may_rest or wait_us is None or wait_us <= now_us:
+            return  # there is more to read at once
+        since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
+        self._rested_us, self._found, self._handled_us = now_us, 0, 0
+        self._unread_us = 0
+        timeout_us = self.settings.ship_after_us
+        crowded = self._rest_max_us > LONGEST_REST_US  # then it is others that take the time
+        if not timeout_us or (handled_us > _QUICK_US + since_us // 10 and not crowded):
+            return
+        due_us = min(
+            (due for output in self.outputs if (due := output.next_due_us()) is not None), default=wait_us + timeout_us
+        )
+        due_us = min(due_us, now_us + self._rest_max_us)
+        if found:
+            smallest = min(partial.size for output in self.outputs for partial in output.partials)
+            due_us = min(due_us, now_us + since_us * smallest // (2 * found))
+        if due_us > wait_us:
+            self._wait_until_us, self._unread_us = due_us, wait_us
+
+    def _ships_now(self, now_us: int) -> bool:
+        """Whether a buffer is due, with which a watermark can go."""
+        return any((due := output.next_due_us()) is not None and due <= now_us for output in self.outputs)
 
     @property
     def _waits_for_others(self) -> bool:
@@ -186,7 +236,7 @@ class SourceTask(Task):
             self._kept = False
             self._stay_active(now_us)
         worked = False
-        read, sent_before = self._read, 0
+        read, sent_before, found = self._read, 0, 0
         fetched: Fetched | WaitUntil | Exhausted
         alignment = self.alignment
         if alignment is not None and alignment.ahead:
@@ -199,11 +249,15 @@ class SourceTask(Task):
             fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
             case Fetched(records, split, dead_letters, next_us, where):
-                worked = True
+                worked, found = True, len(records)
                 self._wait_until_us = max(now_us, next_us)
                 if records:
                     self._reading.where = where
+                    for output in self.outputs:
+                        output.arrived_us = min(self._unread_us, now_us)
                     self._take(records, split, now_us)
+                    for output in self.outputs:
+                        output.arrived_us = 0
                     self._reading.where = None
                 if dead_letters is not None:
                     self.root.counters.numRecordsInErrors += len(dead_letters)
@@ -227,9 +281,16 @@ class SourceTask(Task):
             else:
                 alignment.leave()
         aligned = self.alignment is not None and self.alignment.asked_for
-        if self.watermarks is not None and (now_us >= self._watermark_due_us or aligned):
+        rested = self._unread_us > 0
+        told_by_us = now_us if rested and self._ships_now(now_us) else self._watermark_due_us
+        if self.watermarks is not None and (now_us >= told_by_us or aligned):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
-            worked |= self._tell_event_time(now_us)
+            if self._tell_event_time(now_us):
+                worked = True
+                if rested:  # the next record would send it on, and may be left unread for a while
+                    for output in self.outputs:
+                        output.ship_all()
+        self._rest_with_buffers(found, now_us)
         self._kept = not self.pool.has_room  # it may be long before the next step finds some
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -127,6 +127,8 @@ class Task:
 
     takes_records = True
     """Whether it has inputs."""
+    _ships_first: ClassVar[bool] = True
+    """Whether buffers that are due go before the next input is processed, which may take long."""
 
     def __init__(
         self,
@@ -203,8 +205,8 @@ class Task:
             worked = True
             if self.finished:
                 return Outcome.FINISHED
-        for output in self.outputs:
-            worked |= output.ship_due(now)
+        if self._ships_first:
+            worked |= self._ship_due(now)
         if self.snapshots.due_us <= now:
             self.snapshots.overtake()
             worked = True
@@ -215,6 +217,8 @@ class Task:
                 self._not_before_us = 0
                 worked |= self._call_timed(now)
             outcome = self._advance(now)
+        if not self._ships_first:
+            worked |= self._ship_due(now)
         if worked and outcome is not Outcome.FINISHED:
             outcome = Outcome.PROGRESSED
         progressed = outcome is Outcome.PROGRESSED
@@ -222,6 +226,13 @@ class Task:
         self.load.end(self._now_us(), worked=progressed, held_back=held_back)
         self.load.resting = bool(self._not_before_us) and (self._not_before_us != MAX_TIME or self._has_more())
         return outcome
+
+    def _ship_due(self, now_us: int) -> bool:
+        """Ship the buffers whose timeout has passed; whether there was one."""
+        shipped = False
+        for output in self.outputs:
+            shipped |= output.ship_due(now_us)
+        return shipped
 
     def _call_timed(self, now_us: int) -> bool:
         """Call the operators whose time has come; whether there was one."""

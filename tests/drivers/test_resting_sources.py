@@ -1,0 +1,85 @@
+"""A paced source rests until the buffer that its records wait in is due, and nothing arrives later for it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.clock import VirtualClock
+from workbench.connectors.contract.rate import LOOK_US
+from workbench.connectors.tables.tables import Tables
+from workbench.elements import Records, Watermark
+from workbench.plan.physical import build_physical_graph
+from workbench.runtime.messages.messages import Report
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.deployment import JobServices, deploy
+from workbench.runtime.tasks.task import Outcome
+
+SECOND_US = 1_000_000
+
+
+class Host:
+    def report(self, report: Report) -> None:
+        raise AssertionError(report)
+
+
+class Run:
+    """A second of a source at a rate, stepped whenever it says that a step is due.
+
+    Attributes:
+        steps: that it took.
+        arrived_us: when each record was shipped.
+        watermarks: when each watermark was shipped, and its time, both in microseconds.
+    """
+
+    def __init__(self, rate: float, timeout_us: int, look_us: int = LOOK_US) -> None:
+        clock = VirtualClock()
+        table = pa.table({"t": pa.array(range(5_000_000 // 50), pa.int64())})
+        stream = wb.Stream.from_table(table, event_time="t", rate=rate).rebalance()
+        graph = build_physical_graph(stream.sink_to(wb.CallbackSink(lambda batch: None)).logical_graph(), 1, 1)
+        settings = Settings(parallelism=1, buffer_timeout_us=timeout_us)
+        source = deploy(graph, settings, JobServices("job", clock, Tables(), None, {}), Host(), 0, None).sources[0]
+        source.look_every(look_us)
+        (channel,) = source.outputs[0].channels
+        self.steps = 0
+        self.arrived_us: list[int] = []
+        self.watermarks: list[tuple[int, int]] = []
+        while (now_us := clock.now_us()) < SECOND_US:
+            self.steps += 1
+            if source.step() is not Outcome.PROGRESSED:
+                due_us = source.next_due_us()
+                assert due_us is not None
+                clock.advance_to(max(due_us, now_us + 1))
+            while (element := channel.poll()) is not None:
+                if isinstance(element, Records):
+                    self.arrived_us += [now_us] * len(element)
+                elif isinstance(element, Watermark):
+                    self.watermarks.append((now_us, element.timestamp_us))
+
+
+@pytest.mark.parametrize(("rate", "timeout_us"), [(1_000, 50_000), (1_000, 100_000), (100, 100_000), (40_000, 50_000)])
+def test_a_paced_source_is_stepped_seldom_and_ships_in_time(rate: int, timeout_us: int) -> None:
+    run = Run(rate, timeout_us)
+    assert run.steps < 400  # a look every millisecond makes more than a thousand
+    late_us = [at_us - number * SECOND_US // rate - timeout_us for number, at_us in enumerate(run.arrived_us)]
+    assert max(late_us) <= LOOK_US
+    assert len(run.arrived_us) >= rate * (SECOND_US - timeout_us - 20_000) // SECOND_US
+
+
+def test_watermarks_are_no_older_than_their_interval_and_the_records_that_they_follow() -> None:
+    run = Run(1_000, 100_000)
+    for (before_us, _), (at_us, time_us) in zip(run.watermarks, run.watermarks[1:], strict=False):
+        assert at_us - before_us <= 102_000
+        assert time_us >= at_us // 1_000 - 3  # records are a microsecond of event time and a millisecond apart
+    assert len(run.watermarks) >= 9
+
+
+def test_among_many_jobs_a_source_is_stepped_about_once_for_each_buffer() -> None:
+    run = Run(1_000, 100_000, look_us=100_000)
+    assert run.steps <= 60
+    assert max(at_us - number * 1_000 for number, at_us in enumerate(run.arrived_us)) <= 201_000
+
+
+def test_a_source_whose_records_do_not_wait_in_buffers_does_not_rest() -> None:
+    assert Run(1_000, 0).steps >= 1_000
