@@ -116,7 +116,7 @@ IS_GROUPS = [127, 118, 119, 26]
 
 def test_groups_are_the_same_in_every_process():
     program = (
-        "import pyarrow as pa; from workbench.state import key_groups_of;"
+        "import pyarrow as pa; from workbench.state.key_groups import key_groups_of;"
         "print(key_groups_of(pa.table({'s': ['JFK', 'LGA', '', None]}), ['s'], 128).tolist())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1234"}

@@ -595,6 +595,6 @@ def test_what_is_refused_is_said_with_the_users_line(
 
 def test_broadcast_state_needs_arrow_types():
     with pytest.raises(
-        SettingError, match=r"BroadcastState got the type 'int': pass Arrow types such as pyarrow.string"
+        SettingError, match=r"BroadcastState got the type 'int': pass an Arrow type such as pyarrow.int64"
     ):
         wb.state.BroadcastState("int", pa.int64())

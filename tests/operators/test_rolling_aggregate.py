@@ -215,4 +215,4 @@ def test_accumulators_forget_cleared_slots():
 
 def test_description():
     spec = RollingAggregate(("k",), (("n", agg.count()), ("m", agg.mean("x"))))
-    assert (spec.kind, spec.describe(), spec.side_schemas([SCHEMA])) == ("aggregate", "count(), mean(x)", {})
+    assert (spec.kind, spec.describe()) == ("aggregate", "count(), mean(x)")

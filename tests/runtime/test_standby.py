@@ -23,7 +23,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.beginning import opening
-from workbench.connectors.sql import sqlite as sql_sqlite
+from workbench.connectors.sql import database as sql_database
 from workbench.drivers.live import standby
 from workbench.durable import folder_lock
 from workbench.errors import CheckpointError, JobError, SettingError, SinkError
@@ -286,7 +286,7 @@ def test_who_stands_by_tries_again_when_the_storage_does_not_answer(
 
 
 def test_who_stands_by_waits_for_a_database_that_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_sqlite, "_WAIT_S", 0.01)
+    monkeypatch.setattr(sql_database, "WAIT_S", 0.01)
     held = DirectoryStorage(tmp_path / "c")
     stream = wb.Stream.from_table(pa.table({"n": range(5)})).sink_to(wb.SqlSink(f"sqlite:///{tmp_path}/out.db", "out"))
     with closing(sqlite3.connect(tmp_path / "out.db", isolation_level=None)) as other:

@@ -145,12 +145,13 @@ class Database:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
 
     @contextmanager
-    def transaction(self, purpose: str, wait_s: float = WAIT_S) -> Iterator[Any]:
+    def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
         """A connection whose statements are committed together when the block ends, or not at all.
 
         Args:
             purpose: what is being done, for errors: ``write to the table 'delays'``.
-            wait_s: how long other programs' transactions are waited for; 0: nor are those of this process.
+            wait_s: how long other programs' transactions are waited for; None: `WAIT_S`; 0: nor are those of this
+                process.
 
         Raises:
             SinkError: the database refuses, or another program has it locked.
@@ -158,6 +159,7 @@ class Database:
         """
         make_folder(self.path.parent)
         lock = _lock_of(Path(os.path.realpath(self.path)))
+        wait_s = WAIT_S if wait_s is None else wait_s
         if not lock.held.acquire(blocking=wait_s > 0):
             raise SinkError(f"cannot {purpose} of {self.url}: it is in use; try again")
         try:
