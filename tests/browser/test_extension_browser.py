@@ -202,7 +202,7 @@ def test_a_request_that_was_lost_is_told_and_can_be_made_again(front):
     front.page.evaluate(LOSE, ["again.ipynb", "pause"])
     front.page.get_by_role("button", name="Pause again").click()
     refused = front.appears(".wb-mod-refusal").inner_text()
-    assert refused.startswith("the kernel has lost the request 'pause': try it again")
+    assert refused.startswith("the kernel lost the request 'pause': try again")
     front.page.get_by_role("button", name="Pause again").click()
     front.appears(".wb-Badge", "PAUSED")
 
