@@ -286,7 +286,7 @@ SHORT_US = 4_000_000
 OWNER = f"""
 import sys
 from pathlib import Path
-sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]!r}
+sys.path[:0] = {[str(Path(__file__).parent), *(str(Path(__file__).parents[1] / name) for name in ("", "support"))]!r}
 from test_remote_standby import numbers
 from workbench.api.beginning import opening
 opening.HEARTBEAT_US, opening.SETTLE_US = 300_000, 0

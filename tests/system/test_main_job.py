@@ -118,7 +118,7 @@ def test_failed_tasks_recover_to_the_same_results(flights_log: Path, delays_orac
 RUN = """
 import sys
 import workbench as wb
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from test_main_job import delays
 from pathlib import Path
 folder = Path({folder!r})
@@ -143,7 +143,7 @@ def test_kill_minus_nine_then_resume_gives_the_oracle_exactly_once(
 ) -> None:
     for attempt, parallelism in enumerate([2, 1, 3, 2]):
         code = RUN.format(
-            tests=str(Path(__file__).parent),
+            tests=[str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")],
             folder=str(tmp_path),
             log=str(flights_log),
             parallelism=parallelism,

@@ -22,8 +22,8 @@ PATIENCE_S = 3.0
 """How long a slider waits for what its user asked before it shows again what is in force."""
 
 
-KNOBS = tuple(setting for setting in OF_TUNE.values() if setting.steps)
-"""The settings that have a slider."""
+KNOBS = tuple(sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"))
+"""The settings that have a slider; that of the parallelism comes last, because moving it restarts the job's tasks."""
 
 
 def same_value(knob: Setting, first: str, second: str) -> bool:
