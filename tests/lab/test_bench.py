@@ -49,6 +49,7 @@ from workbench.lab.bench.works.grep import Grep, matching_rows
 from workbench.lab.bench.works.grouping import Grouping
 from workbench.lab.bench.works.latencies import Latencies, Stamps
 from workbench.lab.bench.works.windows import Windows
+from workbench.lab.bench.works.work import Work
 
 # --- inputs
 
@@ -167,7 +168,7 @@ def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
         (Function, Setting(parallelism=2, seconds=0.8)),
     ],
 )
-def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting) -> None:
+def test_every_result_is_exact(make: Callable[[], Work], setting: Setting) -> None:
     shares: list[float] = []
     result = run_trial(make, setting, shares.append)
     assert result.checked
@@ -180,7 +181,7 @@ def test_every_result_is_exact(make: Callable[[], trial.Work], setting: Setting)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [Grep, lambda: Grouping(10_000, 1, 0), Windows, Campaigns, Function])
-def test_a_lost_event_is_noticed(make: Callable[[], trial.Work]) -> None:
+def test_a_lost_event_is_noticed(make: Callable[[], Work]) -> None:
     work = make()
     job = work.pipeline(limit=3 * BLOCK).run("bench-lost", parallelism=1, checkpoint_interval=None)
     job.wait("60s")

@@ -15,15 +15,15 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from contending import contend
+from left_behind import Resources
 
 import workbench as wb
 from workbench.drivers.faults.faults import FaultPlan
 from workbench.errors import SettingError
 from workbench.lab import Scenario, run_scenario
-from workbench.lab.invariants.leaks import Resources
 from workbench.lab.pipelines.comparing import equal
 from workbench.lab.pipelines.topologies import TOPOLOGIES, Trial
-from workbench.lab.simulation.contention import contend
 from workbench.runtime.settings.settings import Settings
 
 RUNS = int(os.environ.get("WORKBENCH_CONTENTION", "12"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -31,18 +30,6 @@ def share_done(replay: ReplayFrame | None) -> float:
     return replay.records_read / replay.records_total if replay is not None and replay.records_total else 0.0
 
 
-class Display(Protocol):
-    """Displays frames while a job runs; a context manager."""
-
-    def __enter__(self) -> Display: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def show(self, frame: Frame) -> None: ...
-
-
 class Bar:
     """A progress bar over the history, for a terminal."""
 
@@ -61,9 +48,7 @@ class Bar:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
     def show(self, frame: Frame) -> None:
@@ -81,14 +66,6 @@ class Lines:
         self._console = console
         self._next_s = 0.0
 
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
     def show(self, frame: Frame) -> None:
         """Print a line if one is due."""
         now_s = time.monotonic()
@@ -98,6 +75,6 @@ class Lines:
         self._console.print(f"{share_done(frame.replay):5.0%}  {headline(frame)}")
 
 
-def display(console: Console) -> Display:
+def display(console: Console) -> AbstractContextManager[Bar | Lines]:
     """A bar for a terminal, lines for a file or a pipe."""
-    return Bar(console) if console.is_terminal else Lines(console)
+    return Bar(console) if console.is_terminal else nullcontext(Lines(console))

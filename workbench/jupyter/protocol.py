@@ -111,15 +111,11 @@ def parse_request(message: object) -> Request:
     verb = message.get("request")
     if not isinstance(verb, str) or verb not in VERBS:
         raise ProtocolError(unknown("request", verb, VERBS))
-    needed = VERBS[verb]
-    return Request(
-        id=_text(message, "id"),
-        verb=verb,
-        job=_text(message, "job") if "job" in needed else "",
-        settings=_settings(message) if "settings" in needed else {},
-        task=_text(message, "task") if "task" in needed else "",
-        name=_text(message, "name") if "name" in needed else "",
-    )
+    told = _text(message, "id")
+    fields: dict[str, Any] = {
+        name: _settings(message) if name == "settings" else _text(message, name) for name in VERBS[verb]
+    }
+    return Request(told, verb, **fields)
 
 
 def request_id(message: object) -> str:

@@ -109,11 +109,6 @@ def set_settings(words: Sequence[str]) -> Any:
     return job.status()
 
 
-def list_jobs() -> JobList:
-    """``%stream list``: every job of this kernel."""
-    return JobList.of(wb.jobs())
-
-
 def _flat(words: Sequence[str]) -> list[str]:
     """Names and values in turn, of ``name=value``, ``name value`` and ``name = value``."""
     flat: list[str] = []
@@ -359,7 +354,7 @@ def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
     if verb == "list":
         if rest:
             raise JobError(f"%stream list takes no words, not {rest[0]!r}: '%stream show {rest[0]}' shows one job")
-        return list_jobs()
+        return JobList.of(wb.jobs())
     if verb not in VERBS:
         raise SettingError(unknown("verb", verb, [*VERBS, *WITHOUT_JOB]))
     job, own = VERBS[verb].split(verb, rest, wb.jobs())

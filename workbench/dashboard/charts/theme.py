@@ -90,6 +90,11 @@ class Paint:
             self.set(legend, label_text_color="ink")
         return plot
 
+    def hatch(self, glyph: Any, pattern: str = "right_diagonal_line", **more: float) -> None:
+        """Hatch a glyph, so that it can be told from others without colours."""
+        glyph.update(hatch_pattern=pattern, hatch_scale=6, **more)
+        self.set(glyph, hatch_color="hatch")
+
     @property
     def painted(self) -> list[list[Any]]:
         """Every registered property: [model, attribute, light, dark]."""

@@ -159,14 +159,13 @@ class BuffersPart(Part):
         granted = plot.quad(_RECEIVER[0], "granted_right", "top", "bottom", source=source)
         paint.set(granted.glyph, fill_color="track", line_color="line")
         sent = plot.quad("send_left", "send_right", "top", "bottom", source=source, line_color=None)
-        paint.set(sent.glyph, fill_color="pressed", hatch_color="hatch")
+        paint.set(sent.glyph, fill_color="pressed")
         received = plot.quad(_RECEIVER[0], "receive_right", "top", "bottom", source=source, line_color=None)
         paint.set(received.glyph, fill_color="accent")
         held = plot.quad(_RECEIVER[0], "held_right", "top", "bottom", source=source, line_color=None)
-        paint.set(held.glyph, fill_color="warn", hatch_color="hatch")
+        paint.set(held.glyph, fill_color="warn")
         for hatched in (sent, held):
-            hatched.glyph.hatch_pattern = "right_diagonal_line"
-            hatched.glyph.hatch_scale = 6
+            paint.hatch(hatched.glyph)
         for x, text, colour, style, align in (
             (0.0, "bold", "ink", "bold", "left"),
             (0.0, "label", "muted", "normal", "left"),

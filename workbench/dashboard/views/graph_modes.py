@@ -57,20 +57,12 @@ def logical(frame: Frame) -> Frame:
         for item in operator.inputs:
             source = operators[item.uid]
             edge = exchanges.get((source.vertex, operator.vertex))
-            edges.append(
-                EdgeFrame(
-                    id=f"{item.uid}->{operator.uid}",
-                    source=item.uid,
-                    target=operator.uid,
-                    exchange=item.exchange if edge is None else edge.exchange,
-                    queued_buffers=0 if edge is None else edge.queued_buffers,
-                    capacity_buffers=0 if edge is None else edge.capacity_buffers,
-                    usage=0.0 if edge is None else edge.usage,
-                    records_per_second=float(source.metrics["numRecordsOutPerSecond"])
-                    if edge is None
-                    else edge.records_per_second,
-                )
-            )
+            name = f"{item.uid}->{operator.uid}"
+            if edge is not None:
+                edges.append(replace(edge, id=name, source=item.uid, target=operator.uid))
+                continue
+            rate = float(source.metrics["numRecordsOutPerSecond"])
+            edges.append(EdgeFrame(name, item.uid, operator.uid, item.exchange, 0, 0, 0.0, rate))
     return replace(frame, vertices=boxes, edges=tuple(edges))
 
 

@@ -139,10 +139,7 @@ class GraphPart(Part):
             part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)
             paint.set(part.glyph, fill_color=name)
             if name == "pressed":
-                part.glyph.hatch_pattern = "right_diagonal_line"
-                part.glyph.hatch_scale = 6
-                part.glyph.hatch_weight = 1.5
-                paint.set(part.glyph, hatch_color="hatch")
+                paint.hatch(part.glyph, hatch_weight=1.5)
         for text, x, y, size, colour, style, align in (
             ("title", "text_x", "title_y", 13, "ink", "bold", "left"),
             ("parallelism", "right_x", "title_y", 13, "muted", "bold", "right"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from time import monotonic
 
 import pyarrow as pa
@@ -87,7 +88,7 @@ def series(latest: Latest, y: str) -> list[Series]:
     """
     table = latest.table
     when = time_column(table)
-    found: dict[str, tuple[list[float], list[float]]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     first = latest.rows - table.num_rows
     own = [[wording.plain(key, 24) for key in python_values(table.column(name))] for name in keys(table)]
     names = [" · ".join(parts) for parts in zip(*own, strict=True)] if own else [y] * table.num_rows
@@ -95,16 +96,9 @@ def series(latest: Latest, y: str) -> list[Series]:
     for place, (name, time, value) in enumerate(zip(names, times, table.column(y).to_pylist(), strict=True)):
         if value is None or value != value or (when is not None and time is None):
             continue
-        points = found.setdefault(name, ([], []))
-        points[0].append(float(first + place) if time is None else time)
-        points[1].append(float(value))
-    fullest = sorted(found, key=lambda name: -len(found[name][0]))[: len(COLOURS)]
-    return [_series(name, *found[name]) for name in sorted(fullest)]
-
-
-def _series(name: str, x: list[float], y: list[float]) -> Series:
-    order = sorted(range(len(x)), key=x.__getitem__)
-    return Series(name, tuple(x[place] for place in order), tuple(y[place] for place in order))
+        found.setdefault(name, []).append((float(first + place) if time is None else time, float(value)))
+    fullest = sorted(found, key=lambda name: -len(found[name]))[: len(COLOURS)]
+    return [Series(name, *zip(*sorted(found[name], key=itemgetter(0)), strict=True)) for name in sorted(fullest)]
 
 
 def html(latest: Latest, most: int) -> str:

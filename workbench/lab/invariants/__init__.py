@@ -25,7 +25,7 @@ I12   `buffers`                 a task takes no records while its output pool is
 I13   `commits`                 a checkpoint is complete only when the state of every task is written
 I14   (the hash of a trace)     a seed is one run, in any process
 I15   `accounting`              what went in came out, at every barrier and in the end
-I16   `leaks`                   no thread, file or port is left behind
+I16   (the runs on threads)     no thread, file or port is left behind
 ====  ========================  ======================================================================================
 
 Belongs here: one module for each promise that a run must keep.

@@ -92,6 +92,7 @@ class Model(Probe):
     """The channels of the running attempt and what has moved on them.
 
     Attributes:
+        master: of the process that runs now.
         tasks: by name.
         stays: of them, those that were there before this attempt: the region of another one was restarted.
         lines: by the identity of the channel.
@@ -105,7 +106,7 @@ class Model(Probe):
     points = frozenset[Point](("snapshot begins",))
 
     def __init__(self) -> None:
-        self._master: Master | None = None
+        self.master: Master
         self.tasks: dict[str, Task] = {}
         self.stays: set[str] = set()
         self.lines: dict[int, Line] = {}
@@ -116,19 +117,9 @@ class Model(Probe):
         self.attempt = (0, 0)
         self.attempt_of: dict[int, tuple[int, int]] = {}
 
-    @property
-    def master(self) -> Master:
-        """Of the process that runs now."""
-        assert self._master is not None
-        return self._master
-
-    @master.setter
-    def master(self, master: Master) -> None:
-        self._master = master
-
     def watch(self, master: Master) -> None:
         """A new process runs the job."""
-        self._master = master
+        self.master = master
         self.attempt = (self.attempt[0] + 1, 0)
 
     def in_progress(self, checkpoint_id: int) -> bool:

@@ -109,10 +109,7 @@ def run_case(case: Case) -> Outcome:
 
 def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
     """Run cases, in order, in so many processes."""
-    if jobs == 1:
-        yield from map(run_case, cases)
-        return
-    yield from in_processes(jobs, run_case, cases, at_once=_AT_ONCE)
+    return in_processes(jobs, run_case, cases, at_once=_AT_ONCE)
 
 
 def single_crashes() -> list[Case]:
@@ -174,11 +171,8 @@ def _faults(places: dict[Place, int], tasks: int, kinds: Sequence[Kind], *, cras
 @cache
 def census(name: str, mode: str) -> Census:
     """That of the seed out of some in which most places are reached."""
-    return max((_count(_calm(name, mode, seed)) for seed in range(_SEEDS)), key=_variety)
-
-
-def _variety(found: Census) -> tuple[int, int]:
-    return len({point for point, _ in found.places}), len(found.places)
+    counted = (_count(_calm(name, mode, seed)) for seed in range(_SEEDS))
+    return max(counted, key=lambda found: (len({point for point, _ in found.places}), len(found.places)))
 
 
 @cache

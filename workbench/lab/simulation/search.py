@@ -65,30 +65,23 @@ class Block:
 def run_block(search: Search, seeds: Sequence[int]) -> Block:
     """Run seeds until one fails."""
     warm_up()
-    with what_is_there_set_apart():
-        return _run_block(search, seeds)
-
-
-def _run_block(search: Search, seeds: Sequence[int]) -> Block:
     steps = faults = 0
     paces: list[Paces] = []
-    for number, seed in enumerate(seeds, 1):
-        result, pace = timed(partial(run_scenario, search.scenario(seed)))
-        steps += result.steps
-        faults += len(result.faults)
-        paces.append(pace)
-        if not result.ok:
-            return Block(number, steps, faults, result, together(paces))
-    return Block(len(seeds), steps, faults, None, together(paces))
+    with what_is_there_set_apart():
+        for number, seed in enumerate(seeds, 1):
+            result, pace = timed(partial(run_scenario, search.scenario(seed)))
+            steps += result.steps
+            faults += len(result.faults)
+            paces.append(pace)
+            if not result.ok:
+                return Block(number, steps, faults, result, together(paces))
+        return Block(len(seeds), steps, faults, None, together(paces))
 
 
 def run_blocks(search: Search, seeds: range, *, jobs: int = 1) -> Iterator[Block]:
     """Run blocks of seeds, in order, in so many processes."""
     blocks = [seeds[begin : begin + BLOCK] for begin in range(0, len(seeds), BLOCK)]
-    if jobs == 1:
-        yield from (run_block(search, block) for block in blocks)
-        return
-    yield from in_processes(jobs, partial(run_block, search), blocks)
+    return in_processes(jobs, partial(run_block, search), blocks)
 
 
 @cache

@@ -77,13 +77,9 @@ def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> Simulation
     return run_scenario(Scenario(seed, TOPOLOGIES if pipelines is None else {n: TOPOLOGIES[n] for n in pipelines}))
 
 
+@collector_at_rest()
 def run_scenario(scenario: Scenario) -> SimulationResult:
     """Run one simulation of which some things are fixed."""
-    with collector_at_rest():
-        return _run(scenario)
-
-
-def _run(scenario: Scenario) -> SimulationResult:
     with Simulation(scenario) as simulation:
         simulation.run()
         result = simulation.result()

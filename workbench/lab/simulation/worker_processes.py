@@ -24,11 +24,14 @@ def in_processes(
     ended. Ctrl-C goes to every process of a terminal, and so does its end: both are this one's to answer.
 
     Args:
-        jobs: how many processes.
+        jobs: how many processes; 1: this one alone.
         work: a function that can be sent to another process.
         pieces: what it is called with.
         at_once: how many pieces a process takes at a time.
     """
+    if jobs == 1:
+        yield from map(work, pieces)
+        return
     others = set(active_children())
     with _heard_here_alone():  # this starts Python's tracker of resources, which takes the mask off SIGINT
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from random import Random
 
@@ -54,6 +55,7 @@ class Soak:
         self._held: list[Held] = []
         self._faults: list[Suffered] = []
 
+    @arrow_gives_back()
     def run(self, on_fault: Callable[[Suffered], None], on_time: Callable[[float], None]) -> Soaked:
         """Soak.
 
@@ -61,10 +63,6 @@ class Soak:
             on_fault: is told every fault when the job has got over it.
             on_time: is told now and then how many seconds of the job's life are over.
         """
-        with arrow_gives_back():
-            return self._run(on_fault, on_time)
-
-    def _run(self, on_fault: Callable[[Suffered], None], on_time: Callable[[float], None]) -> Soaked:
         self._warm_up()
         before = Held.now()
         self._begin = time.perf_counter()
@@ -82,7 +80,7 @@ class Soak:
             self._patient.job.cancel(wait=False)
         seconds = time.perf_counter() - self._begin
         after = self._check_held(before)
-        most = Held(*(max(values) for values in zip(*map(_figures, [before, *self._held]), strict=True)))
+        most = Held(*(max(values) for values in zip(*map(astuple, [before, *self._held]), strict=True)))
         return Soaked(
             seconds=round(seconds, 1),
             rate=self._rate,
@@ -196,10 +194,6 @@ class Soak:
         if self._seconds >= MEMORY_JUDGED_FROM_S and too_much(grown):
             self._ledger.say(f"memory grew by {grown:.1%} after the warm-up")
         return after
-
-
-def _figures(held: Held) -> tuple[int, int, int, float]:
-    return held.threads, held.files, held.sockets, held.rss_mb
 
 
 def _within(after: Held, before: Held) -> bool:

@@ -132,9 +132,8 @@ class CheckpointsPart(Part):
         done = plot.vbar("id", top="done_ms", width=0.7, source=source, line_color=None)
         paint.set(done.glyph, fill_color="accent")
         failed = plot.vbar("id", top="failed_ms", width=0.7, source=source, line_color=None)
-        failed.glyph.hatch_pattern = "cross"
-        failed.glyph.hatch_scale = 6
-        paint.set(failed.glyph, fill_color="bad", hatch_color="hatch")
+        paint.set(failed.glyph, fill_color="bad")
+        paint.hatch(failed.glyph, "cross")
         dots = plot.scatter("id", "size", source=source, marker="diamond", size=8, y_range_name="size")
         paint.set(dots.glyph, fill_color="violet", line_color="card")
         plot.xgrid.visible = False

@@ -127,9 +127,7 @@ class Gantt:
             )
             paint.set(bar.glyph, fill_color=colour)
             bars.append(bar)
-        bars[1].glyph.hatch_pattern = "right_diagonal_line"
-        bars[1].glyph.hatch_scale = 6
-        paint.set(bars[1].glyph, hatch_color="hatch")
+        paint.hatch(bars[1].glyph)
         paint.text(self.figure, self._source, "zero", "y", "task", "muted", 10, x_offset=-4, text_align="right")
         self.figure.yaxis.visible = False
         self.figure.ygrid.visible = False

@@ -11,7 +11,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -63,9 +62,7 @@ class Chromium:
     def __enter__(self) -> Chromium:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

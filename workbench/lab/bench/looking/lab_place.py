@@ -7,7 +7,6 @@ import secrets
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 
 from workbench.cli.checks.packages import lab_extension
 from workbench.errors import SettingError
@@ -61,9 +60,7 @@ class LabPlace:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def open(self) -> Chromium:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,7 @@ class Phase:
 
     def followed_by(self, other: Phase) -> Phase:
         """Both as one measurement."""
-        return Phase(
-            self.seconds + other.seconds,
-            self.events + other.events,
-            self.cpu_s + other.cpu_s,
-            self.feed_cpu_s + other.feed_cpu_s,
-            self.cells_ms + other.cells_ms,
-        )
+        return Phase(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
@@ -77,9 +76,7 @@ class NotebookKernel(Cells):
     def __enter__(self) -> NotebookKernel:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
         self._manager.shutdown_kernel(now=True)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from workbench.lab.bench.looking.chromium import Chromium
 from workbench.lab.bench.looking.notebook_kernel import NotebookKernel
 from workbench.lab.bench.looking.watching import call
@@ -30,11 +28,9 @@ class ServedPlace:
         self.kernel.run("from workbench.lab.bench.looking.shown_job import ShownJob; shown = ShownJob(served=True)")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
-        self.kernel.__exit__(kind, error, trace)
+        self.kernel.__exit__(*error)
 
     def open(self) -> Chromium:
         """Open the page in a browser of its own."""

@@ -128,8 +128,8 @@ def run_chaos(
     clock = SystemClock()
     limit = int(rate * seconds) // PARTITIONS * PARTITIONS
     log = AccessLog(rate, limit, clock.now_us() + LEAD_US, violation_every=VIOLATION_EVERY, kept=snapshots)
-    at_once = _Alerts()
-    sink = wb.TableSink("alerts") if snapshots else wb.CallbackSink(at_once.add)
+    at_once: list[pa.RecordBatch] = []  # appending needs no lock
+    sink = wb.TableSink("alerts") if snapshots else wb.CallbackSink(at_once.append)
     job = (
         watch(log.stream())
         .sink_to(sink)
@@ -143,7 +143,7 @@ def run_chaos(
     truth = Counter(log.alerts())
 
     def alerts() -> Counter[tuple[int, int]]:
-        return _pairs([job.table("alerts")]) if snapshots else _pairs(at_once.batches)
+        return _pairs([job.table("alerts")]) if snapshots else _pairs(at_once)
 
     watched = _Watch(job, log, clock, lambda: (alerts() - truth).total())
     failures: list[float] = []
@@ -152,7 +152,7 @@ def run_chaos(
         if clock.now_us() < log.begin_us:
             continue
         on_moment(watched.look())
-        if watched.moments[-1].seconds >= failure_every_s * (len(failures) + 1) and watched.running():
+        if watched.moments[-1].seconds >= failure_every_s * (len(failures) + 1) and job.state == "RUNNING":
             if watched.moments[-1].seconds > seconds - 1.0:
                 continue  # what is left of the log is read in peace
             job.fail(task=f"{OPERATOR}[{len(failures) % PARALLELISM}]")
@@ -172,16 +172,6 @@ def run_chaos(
     )
 
 
-class _Alerts:
-    """Keeps what a sink gives away at once; appending to a list needs no lock."""
-
-    def __init__(self) -> None:
-        self.batches: list[pa.RecordBatch] = []
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self.batches.append(batch)
-
-
 class _Watch:
     """Looks at a running job."""
 
@@ -193,9 +183,6 @@ class _Watch:
         self._before: dict[str, int] = {}
         self._seen_us = log.begin_us
         self.moments: list[Moment] = []
-
-    def running(self) -> bool:
-        return self._job.state == "RUNNING"
 
     def look(self) -> Moment:
         """The present moment."""

@@ -7,7 +7,6 @@ import os
 import resource
 import time
 from dataclasses import asdict, dataclass
-from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,7 @@ class Meter:
         self.cores = len(os.sched_getaffinity(0))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.seconds = time.perf_counter() - self._wall
         self.cpu_seconds = time.process_time() - self._cpu
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from workbench.errors import SettingError
 from workbench.lab.bench.measuring.bare import run_bare
 from workbench.lab.bench.measuring.measure import Result
-from workbench.lab.bench.measuring.trial import WARM_UP, Setting, Work, run_trial
+from workbench.lab.bench.measuring.trial import WARM_UP, Setting, run_trial
 from workbench.lab.bench.measuring.trial import Progress as OnProgress
 from workbench.lab.bench.works.blocks import BLOCK
 from workbench.lab.bench.works.campaigns import Campaigns
@@ -20,6 +20,7 @@ from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep
 from workbench.lab.bench.works.grouping import Grouping
 from workbench.lab.bench.works.windows import Windows
+from workbench.lab.bench.works.work import Work
 
 KEYS = (10_000, BLOCK)
 PARALLELISMS = (1, 2)
@@ -30,6 +31,15 @@ CHECKPOINT_SECONDS = 2 * max(CHECKPOINTS_S) / (1 - WARM_UP)
 LATENCY_RATE = 100_000
 TIMEOUTS_MS = (0, 5, 10, 50, 100)
 SWEEP_TIMEOUTS_MS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
+
+
+_WORKS: dict[str, Callable[[], Work]] = {
+    "grep": Grep,
+    "windows": Windows,
+    "campaigns": Campaigns,
+    "function": Function,
+}
+"""Those of which each case is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +58,9 @@ class Case:
 
     def make(self) -> Work:
         """The work, to be run once."""
-        if self.work == "grep":
-            return Grep()
-        if self.work == "windows":
-            return Windows()
-        if self.work == "campaigns":
-            return Campaigns()
-        if self.work == "function":
-            return Function()
-        return Grouping(self.keys, self.setting.parallelism, self.setting.rate)
+        if self.work == "grouping":
+            return Grouping(self.keys, self.setting.parallelism, self.setting.rate)
+        return _WORKS[self.work]()
 
     def run(self, on_progress: OnProgress) -> Result:
         """Run it once."""
@@ -81,47 +85,28 @@ def _parallel(work: str) -> list[Case]:
     return [Case(work, Setting(parallelism)) for parallelism in PARALLELISMS]
 
 
-def _grep() -> list[Case]:
-    return [case for own, bare in zip(_parallel("grep"), _parallel("bare grep"), strict=True) for case in (own, bare)]
-
-
-def _grouping() -> list[Case]:
-    return [Case("grouping", Setting(parallelism), keys) for keys in KEYS for parallelism in PARALLELISMS]
-
-
-def _checkpoint() -> list[Case]:
-    return [Case("grouping", Setting(checkpoint_s=seconds), keys) for keys in KEYS for seconds in CHECKPOINTS_S]
-
-
-def _campaigns() -> list[Case]:
-    return [Case("campaigns", Setting(parallelism, checkpoint_s=1)) for parallelism in PARALLELISMS]
-
-
-def _timeouts(timeouts_ms: tuple[int, ...], rates: tuple[int, ...]) -> list[Case]:
+def _timeouts(timeouts_ms: tuple[int, ...]) -> list[Case]:
     return [
         Case("grouping", Setting(buffer_timeout_ms=timeout_ms, rate=rate))
-        for rate in rates
+        for rate in (LATENCY_RATE, 0)
         for timeout_ms in timeouts_ms
     ]
 
 
-def _latency() -> list[Case]:
-    return _timeouts(TIMEOUTS_MS, (LATENCY_RATE, 0))
-
-
-def _sweep() -> list[Case]:
-    return _timeouts(SWEEP_TIMEOUTS_MS, (LATENCY_RATE, 0))
-
-
-SUITES: dict[str, tuple[str, str, Callable[[], list[Case]]]] = {
-    "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _grep),
-    "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _grouping),
-    "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", partial(_parallel, "windows")),
-    "campaigns": ("W3", "the same with a join, its counts in SQLite every second, exactly once (E6)", _campaigns),
-    "function": ("W4", "a Python function per record, then one with keyed state", partial(_parallel, "function")),
-    "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _latency),
-    "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _checkpoint),
-    "sweep": ("W2lat", "latency and throughput against the buffer timeout, as a picture (E4)", _sweep),
+_GREP = [Case(work, Setting(parallelism)) for parallelism in PARALLELISMS for work in ("grep", "bare grep")]
+_GROUPING = [Case("grouping", Setting(parallelism), keys) for keys in KEYS for parallelism in PARALLELISMS]
+_CHECKPOINT = [Case("grouping", Setting(checkpoint_s=seconds), keys) for keys in KEYS for seconds in CHECKPOINTS_S]
+_CAMPAIGNS = [Case("campaigns", Setting(parallelism, checkpoint_s=1)) for parallelism in PARALLELISMS]
+_SWEEP = _timeouts(SWEEP_TIMEOUTS_MS)
+SUITES: dict[str, tuple[str, str, list[Case]]] = {
+    "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _GREP),
+    "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _GROUPING),
+    "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", _parallel("windows")),
+    "campaigns": ("W3", "the same with a join, its counts in SQLite every second, exactly once (E6)", _CAMPAIGNS),
+    "function": ("W4", "a Python function per record, then one with keyed state", _parallel("function")),
+    "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _timeouts(TIMEOUTS_MS)),
+    "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _CHECKPOINT),
+    "sweep": ("W2lat", "latency and throughput against the buffer timeout, as a picture (E4)", _SWEEP),
 }
 """By name: the work as other systems' scripts call it, what is measured, the runs."""
 
@@ -143,7 +128,7 @@ def cases(
     found = [
         replace(case, setting=replace(case.setting, seconds=seconds or _usual_seconds(each)))
         for each in names
-        for case in SUITES[each][2]()
+        for case in SUITES[each][2]
         if (keys in (None, case.keys) or case.work != "grouping") and parallelism in (None, case.setting.parallelism)
     ]
     if not found:

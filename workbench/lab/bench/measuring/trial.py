@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from workbench.api import Job, Pipeline
+from workbench.api import Job
 from workbench.cli.scratch import scratch_folder
 from workbench.lab.bench.measuring.measure import Meter, Result
-from workbench.lab.bench.works.blocks import Emitted
-from workbench.lab.bench.works.latencies import Percentiles
+from workbench.lab.bench.works.work import Work
 
 WARM_UP = 0.4
 """Share of the time that is not measured."""
@@ -43,40 +41,6 @@ class Setting:
     buffer_timeout_ms: int = 100
     checkpoint_s: int = 0
     rate: int = 0
-
-
-class Work(Protocol):
-    """A pipeline over a known input; made anew for each run.
-
-    Attributes:
-        workload: W1, W2 or W3.
-        emitted: the events that its source has emitted.
-        fires_at_end: the result is complete only when the input has ended.
-    """
-
-    workload: str
-    emitted: Emitted
-    fires_at_end: bool
-
-    def config(self) -> dict[str, object]:
-        """The settings of this work in the result's line."""
-        ...
-
-    def pipeline(self, limit: int | None) -> Pipeline:
-        """From the source, of `limit` events if that is not None, to the sink."""
-        ...
-
-    def start_measuring(self) -> None:
-        """The warm-up is over."""
-        ...
-
-    def exact(self) -> bool:
-        """Whether the sink has got what follows from the emitted events; asked when the job has ended."""
-        ...
-
-    def percentiles_ms(self) -> Percentiles:
-        """Of the latency of records, None where it is not measured."""
-        ...
 
 
 def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress) -> Result:

@@ -16,13 +16,13 @@ import workbench as wb
 from workbench.elements import Int64s
 from workbench.lab.bench.works.ad_events import AdEvents, are_expected
 from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
-from workbench.lab.bench.works.latencies import Percentiles
+from workbench.lab.bench.works.work import Work
 
 CAMPAIGN_OF = pa.table({"ad": np.arange(ADS), "campaign": np.arange(ADS) // (ADS // CAMPAIGNS)})
 TABLE = "views"
 
 
-class Campaigns:
+class Campaigns(Work):
     """As `Windows`, but joined with a table of campaigns and written to an SQLite file: once a second what is counted
     so far, and every window that is over.
 
@@ -55,9 +55,6 @@ class Campaigns:
             .sink_to(sink)
         )
 
-    def start_measuring(self) -> None:
-        """Nothing but events is measured."""
-
     def counts(self) -> Int64s:
         """Shape (windows, CAMPAIGNS): what another program finds in the table at this moment."""
         query = f"SELECT CAST(strftime('%s', window_start) AS INTEGER), campaign, views FROM {TABLE}"
@@ -70,6 +67,3 @@ class Campaigns:
 
     def exact(self) -> bool:
         return are_expected(self.counts(), self.emitted)
-
-    def percentiles_ms(self) -> Percentiles:
-        return None, None, None

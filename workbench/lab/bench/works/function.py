@@ -11,7 +11,7 @@ import workbench as wb
 from workbench.elements import Int64s
 from workbench.lab.bench.works.blocks import BLOCK, Emitted, continued, events
 from workbench.lab.bench.works.grouping import latest_rows
-from workbench.lab.bench.works.latencies import Percentiles
+from workbench.lab.bench.works.work import Work
 
 KEYS = 10_000
 _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
@@ -32,11 +32,10 @@ def running(record: dict[str, Any], state: wb.state.State) -> dict[str, Any]:
     return {"key": record["key"], "n": state.n, "s": state.s}
 
 
-class Function:
+class Function(Work):
     """A source of keys and values, a map, a keyed function, a sink that keeps the latest row of each key."""
 
     workload = "W4"
-    fires_at_end = False
 
     def __init__(self) -> None:
         block = events()
@@ -70,9 +69,6 @@ class Function:
         key, count, total = (column.to_numpy() for column in batch.columns)
         self._put(key, count, total, self._counts, self._sums)
 
-    def start_measuring(self) -> None:
-        """Nothing but events is measured."""
-
     def exact(self) -> bool:
         block = events()
         key, times = block.keys[KEYS], self.emitted.times()
@@ -81,6 +77,3 @@ class Function:
         np.add.at(counts, key, times)
         np.add.at(sums, key, times * (block.values + 1))
         return np.array_equal(self._counts, counts) and np.array_equal(self._sums, sums)
-
-    def percentiles_ms(self) -> Percentiles:
-        return None, None, None

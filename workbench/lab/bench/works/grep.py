@@ -12,27 +12,23 @@ import pyarrow as pa
 import workbench as wb
 from workbench.elements import Int64s
 from workbench.lab.bench.works.blocks import BLOCK, Emitted, continued_text, events
-from workbench.lab.bench.works.latencies import Percentiles
+from workbench.lab.bench.works.work import Work
 
 PATTERN = "error [0-9]{3}"
 CONDITION = f"line RLIKE '{PATTERN}'"
 SCHEMA = pa.schema([("line", pa.string())])
 
 
-class Grep:
+class Grep(Work):
     """A source of strings, a filter, a sink that counts."""
 
     workload = "W1"
-    fires_at_end = False
 
     def __init__(self) -> None:
         self.emitted = Emitted()
         self._lines = continued_text()
         self._found = 0
         self._lock = Lock()
-
-    def config(self) -> dict[str, object]:
-        return {}
 
     def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         lines, emitted = self._lines, self.emitted
@@ -51,14 +47,8 @@ class Grep:
         with self._lock:
             self._found += batch.num_rows
 
-    def start_measuring(self) -> None:
-        """Nothing but events is measured."""
-
     def exact(self) -> bool:
         return self._found == int(self.emitted.times()[matching_rows()].sum())
-
-    def percentiles_ms(self) -> Percentiles:
-        return None, None, None
 
 
 @cache

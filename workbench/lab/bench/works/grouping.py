@@ -15,12 +15,13 @@ from workbench.connectors.live.generator_source import GeneratorSource
 from workbench.elements import Int64s
 from workbench.lab.bench.works.blocks import BLOCK, Emitted, continued, events
 from workbench.lab.bench.works.latencies import SAMPLE, Latencies, Percentiles, Stamps
+from workbench.lab.bench.works.work import Work
 
 _SPLITS = GeneratorSource.splits
 _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("stamp", pa.int64())])
 
 
-class Grouping:
+class Grouping(Work):
     """A source of keys and values, a running aggregate, a sink that keeps the latest row of each key.
 
     Every record carries the time at which it came into being as its event time, from which the sink tells its latency.
@@ -32,7 +33,6 @@ class Grouping:
     """
 
     workload = "W2"
-    fires_at_end = False
 
     def __init__(self, keys: int, parallelism: int, rate: int) -> None:
         block = events()

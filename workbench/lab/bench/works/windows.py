@@ -11,10 +11,10 @@ import workbench as wb
 from workbench.elements import Int64s
 from workbench.lab.bench.works.ad_events import AdEvents, are_expected
 from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
-from workbench.lab.bench.works.latencies import Percentiles
+from workbench.lab.bench.works.work import Work
 
 
-class Windows:
+class Windows(Work):
     """A source of ad events, a filter, the ad's campaign, a count per campaign and window."""
 
     workload = "W3"
@@ -25,9 +25,6 @@ class Windows:
         self.emitted = self._events.emitted
         self._counts: Int64s = np.zeros((1, CAMPAIGNS), np.int64)
         self._lock = Lock()
-
-    def config(self) -> dict[str, object]:
-        return {}
 
     def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         return (
@@ -50,11 +47,5 @@ class Windows:
                 self._counts = np.concatenate([self._counts, np.zeros((more, CAMPAIGNS), np.int64)])
             np.add.at(self._counts, (window, campaign), batch.column("views").to_numpy())
 
-    def start_measuring(self) -> None:
-        """Nothing but events is measured."""
-
     def exact(self) -> bool:
         return are_expected(self._counts, self.emitted)
-
-    def percentiles_ms(self) -> Percentiles:
-        return None, None, None

@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from left_behind import Resources
+
 from workbench.api.beginning.opening import open_storage
 from workbench.api.launching.launch import build_master
 from workbench.clock import SystemClock
 from workbench.compiled import warm_up
 from workbench.connectors.tables.tables import Tables
 from workbench.drivers.live.live import LiveDriver
-from workbench.lab.invariants.leaks import Resources
 from workbench.lab.pipelines.checkpointing import draw_checkpointing
 from workbench.lab.pipelines.committed import committed
 from workbench.lab.pipelines.drawing import draw_aggregation
