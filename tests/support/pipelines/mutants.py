@@ -104,8 +104,8 @@ MUTANTS = (
     Mutant("operators.joins.window:_WindowJoin._take_over", "item.where(~over)", "None", only=joins.window_join),
     Mutant(
         "operators.joins.window:_WindowJoin.restore",
-        "for port, side in enumerate(SIDES)",
-        "for port, side in ()",
+        "for port, batch, table in self._restored(snapshots)",
+        "for port, batch, table in ()",
         only=joins.window_join,
     ),
     Mutant(

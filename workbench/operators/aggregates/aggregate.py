@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.operators.aggregates.accumulators import Accumulators
-from workbench.operators.aggregates.aggregations import Aggregation, aggregate_fields
-from workbench.operators.aggregates.grouping import all_groups_table, keys_of, one_key, output_fields, owned_groups
+from workbench.operators.aggregates.aggregations import Aggregation
+from workbench.operators.aggregates.grouping import all_groups_table, one_key, output_fields, owned_groups
+from workbench.operators.aggregates.window_functions import aggregate_types
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
+from workbench.operators.snapshots.keyed_snapshot import key_rows
 from workbench.operators.snapshots.pieces import codes_in
 from workbench.state.key_index import KeyIndex
 
@@ -39,7 +41,7 @@ class RollingAggregate:
             PlanError: a column that cannot be a key or be aggregated, or two output columns of one name.
             ExpressionError: an aggregate over an unknown column.
         """
-        return pa.schema(output_fields(self.keys, inputs[0], aggregate_fields(self.aggregates, inputs[0])))
+        return pa.schema(output_fields(self.keys, inputs[0], aggregate_types(self.aggregates, inputs[0])))
 
     def columns_read(self) -> frozenset[str]:
         """The keys and the columns that are aggregated."""
@@ -93,6 +95,6 @@ class _RollingAggregate(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         groups = owned_groups(snapshots, "groups", self._keys, self._accumulators, self._context)
         if groups is not None:
-            codes = codes_in(self._index, keys_of(groups, self._keys))
+            codes = codes_in(self._index, key_rows(groups, self._keys))
             self._accumulators.grow(len(self._index))
             self._accumulators.load(codes, groups)

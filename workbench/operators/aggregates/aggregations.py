@@ -7,7 +7,6 @@ NaN as in Spark: it is larger than any number, and a sum or mean with a NaN is N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -152,11 +151,6 @@ def values_of(column: ColumnName) -> tuple[str, Expression | None]:
     if (name := plain_name(column)) is not None:
         return name, None
     return column.sql, column
-
-
-def aggregate_fields(aggregates: Sequence[tuple[str, Aggregation]], schema: pa.Schema) -> list[pa.Field]:
-    """The fields that the named aggregates add to a result; see ``Aggregation.output_type`` for errors."""
-    return [pa.field(name, aggregation.output_type(schema)) for name, aggregation in aggregates]
 
 
 def is_time(kind: pa.DataType) -> bool:

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from workbench.elements import Int64s
-from workbench.errors import CheckpointError, PlanError
+from workbench.errors import PlanError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.keyed_snapshot import check_columns, owned
 from workbench.operators.snapshots.pieces import table_in
 from workbench.state.key_columns import check_keys
-from workbench.state.key_groups import owned_rows
 from workbench.state.key_index import KeyIndex
+from workbench.state.keyed_states import with_keys
 
 
 def output_fields(keys: Sequence[str], schema: pa.Schema, added: Sequence[pa.Field]) -> list[pa.Field]:
@@ -41,18 +42,14 @@ def groups_table(
     index: KeyIndex, codes: Int64s, details: Mapping[str, pa.Array], accumulators: Accumulators, slots: Int64s
 ) -> pa.Table:
     """A copy of groups: their keys (by `codes`), details, and the cells of their accumulators (by `slots`)."""
-    keys = index.keys_table(codes)
-    names = [f"key:{name}" for name in keys.schema.names] + list(details)
-    names += [field.name for field in accumulators.state_fields()]
-    columns = [*keys.columns, *details.values(), *accumulators.state_columns(slots)]
-    return pa.Table.from_arrays(columns, names=names)
+    names = [*details, *(field.name for field in accumulators.state_fields())]
+    return with_keys(index.keys_table(codes), [*details.values(), *accumulators.state_columns(slots)], names)
 
 
 def all_groups_table(index: KeyIndex, accumulators: Accumulators) -> pa.Table:
     """What ``groups_table`` gives for all keys, where a key's slot is its code."""
-    keys = index.keys_table()
-    names = [f"key:{name}" for name in keys.schema.names] + [field.name for field in accumulators.state_fields()]
-    return pa.Table.from_arrays([*keys.columns, *accumulators.first_state_columns(len(index))], names=names)
+    names = [field.name for field in accumulators.state_fields()]
+    return with_keys(index.keys_table(), accumulators.first_state_columns(len(index)), names)
 
 
 def owned_groups(
@@ -63,22 +60,14 @@ def owned_groups(
     Raises:
         CheckpointError: the state is of other keys or aggregates than the operator has now.
     """
-    expected = {f"key:{key}" for key in keys} | {field.name for field in accumulators.state_fields()}
-    owned = []
+    columns = [f"key:{key}" for key in keys]
+    expected = [*columns, *(field.name for field in accumulators.state_fields())]
+    parts = []
     for snapshot in snapshots:
         table = table_in(snapshot, name)
-        missing = sorted(expected - set(table.schema.names))
-        if missing:
-            raise CheckpointError(
-                f"the state of operator {context.uid!r} has no column {', '.join(missing)}: its keys or aggregates "
-                "have changed since the checkpoint; give the operator another uid to start it afresh"
-            )
-        owned.append(
-            owned_rows(
-                table, [f"key:{key}" for key in keys], context.subtask, context.parallelism, context.max_parallelism
-            )
-        )
-    groups = pa.concat_tables(owned, promote_options="none") if owned else None
+        check_columns(table.schema.names, expected, "keys or aggregates", context)
+        parts.append(owned(table, columns, context))
+    groups = pa.concat_tables(parts, promote_options="none") if parts else None
     return groups.combine_chunks() if groups is not None and groups.num_rows else None
 
 
@@ -88,11 +77,3 @@ def one_key(keys: Sequence[str], schema: pa.Schema, key: Mapping[str, object]) -
         return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
     fields = [schema.field(name) for name in keys]
     return pa.RecordBatch.from_arrays([pa.array([key[f.name]], f.type) for f in fields], schema=pa.schema(fields))
-
-
-def keys_of(groups: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:
-    """The key columns of `groups` under their own names."""
-    if not keys:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * groups.num_rows, pa.struct([])))
-    arrays = [groups.column(f"key:{key}").combine_chunks() for key in keys]
-    return pa.RecordBatch.from_arrays(arrays, names=list(keys))

@@ -7,11 +7,9 @@ where that stands.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workbench.elements import Int64s
 from workbench.operators.contract.base import Operator
 
 
@@ -63,46 +61,3 @@ class Positions:
     def behind(self, operator: Operator) -> Positions:
         """Of the rows that this operator emits to its main output."""
         return Positions(self._reading, (operator, *self._above))
-
-
-class Parents:
-    """Which record of a batch each row came of that an operator makes of it, told chunk by chunk.
-
-    Example:
-        >>> import numpy as np
-        >>> parents = Parents()
-        >>> parents.add(rows=2, first=0, parents=None)
-        >>> parents.add(rows=3, first=2, parents=np.array([0, 0, 5]))
-        >>> [parents.of(row) for row in range(5)]
-        [0, 1, 2, 2, 7]
-    """
-
-    __slots__ = ("_ends", "_parts")
-
-    def __init__(self) -> None:
-        self._ends: list[int] = []
-        self._parts: list[tuple[int, Int64s | None]] = []
-
-    def add(self, rows: int, first: int, parents: Int64s | None) -> None:
-        """The next chunk.
-
-        Args:
-            rows: that came of it.
-            first: its place in the batch.
-            parents: shape (rows,), the place in the chunk of the record that each row came of; None: row i came of
-                record i.
-        """
-        self._ends.append(rows + (self._ends[-1] if self._ends else 0))
-        self._parts.append((first, parents))
-
-    def of(self, row: int) -> int:
-        """The place in the batch of the record that this row came of."""
-        part = bisect_right(self._ends, row)
-        first, parents = self._parts[part]
-        place = row - (self._ends[part - 1] if part else 0)
-        return first + (place if parents is None else int(parents[place]))
-
-    def clear(self) -> None:
-        """Forget them: the rows have been emitted."""
-        self._ends.clear()
-        self._parts.clear()

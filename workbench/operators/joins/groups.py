@@ -10,7 +10,6 @@ import pyarrow as pa
 from workbench.compiled import order_by_code
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.errors import RecordError
 from workbench.operators.contract.base import Counters, Output
 from workbench.operators.joins.columns import JoinColumns, JoinRows, pairs_of, without_null_keys
 
@@ -34,17 +33,9 @@ class Grouped:
 
 
 def with_times(records: Records, counters: Counters) -> tuple[pa.RecordBatch, Int64s]:
-    """The records that have event times, and these; the others are counted.
-
-    Raises:
-        RecordError: none has, because no event-time column was named.
-    """
-    if records.timestamps is None:
-        raise RecordError(
-            "records without event times reached a windowed join: name the event-time column at the source "
-            "(event_time=)"
-        )
+    """The records that have event times, and these; the others are counted."""
     batch, times = records.batch, records.timestamps
+    assert times is not None
     timed = times != NO_TIME
     if timed.all():
         return batch, times

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +21,17 @@ import pyarrow as pa
 from workbench.durable.deferred import Deferred
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
 from workbench.elements import Records
-from workbench.errors import RecordError, SettingError
-from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
+from workbench.errors import SettingError
+from workbench.operators.contract.base import Operator, Output, Snapshot
 from workbench.operators.joins.columns import (
     JoinColumns,
-    JoinRows,
     key_batch,
     without_null_keys,
 )
 from workbench.operators.joins.rows import Bools, TimedRows
-from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
 from workbench.operators.snapshots.pieces import column_in, numbers_in
-from workbench.operators.snapshots.saved_rows import owned_rows_of
 from workbench.state.key_index import KeyIndex
-
-LEFT, RIGHT = 0, 1
-SIDES = ("left", "right")
 
 _PAIRS_AT_ONCE = 65_536  # so that a hot key does not make one huge batch
 _FEW_KEYS = 1_024  # not worth packing
@@ -85,15 +80,15 @@ def _signed(us: int) -> str:
     return f"-{format_duration(-us)}" if us < 0 else format_duration(us)
 
 
-class _IntervalJoin(Operator):
+class _IntervalJoin(TwoSidedJoin):
     """State: the records of each side that may still find a partner."""
+
+    _called = "an interval join"
 
     def __init__(self, spec: IntervalJoin, inputs: Sequence[pa.Schema]) -> None:
         columns = spec.columns
-        self._inputs = inputs
-        self._keys = (columns.left_keys, columns.right_keys)
+        super().__init__(columns, inputs)
         self._names = columns.left_keys
-        self._rows = JoinRows(columns, inputs[LEFT], inputs[RIGHT])
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
         self._sides = (TimedRows(inputs[LEFT]), TimedRows(inputs[RIGHT]))
         # Seen from a record on either side: where its partners' times are.
@@ -102,25 +97,12 @@ class _IntervalJoin(Operator):
         self._wait_us = max(spec.after_us, 0)
         self._left_kept_us = self._wait_us if columns.keeps_left else spec.after_us
         self._right_kept_us = -spec.before_us
-        self._watermark = NO_TIME
 
-    def open(self, context: OperatorContext) -> None:
-        self._context = context
-        self._past = PastWatermarks(context)
-
-    def process(self, records: Records, port: int, out: Output) -> None:
-        if records.timestamps is None:
-            raise RecordError(
-                "records without event times reached an interval join: name the event-time column at the source "
-                "(event_time=)"
-            )
-        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
-            usable = self._usable(part, port, watermark_us)
-            if len(usable):
-                self._take(usable, port, out)
-
-    def _take(self, records: Records, port: int, out: Output) -> None:
-        batch, times = records.batch, records.timestamps
+    def _take(self, records: Records, port: int, watermark_us: int, out: Output) -> None:
+        usable = self._usable(records, port, watermark_us)
+        if not usable:
+            return
+        batch, times = usable.batch, usable.timestamps
         assert times is not None
         codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
         matched = np.zeros(len(batch), np.bool_)
@@ -178,16 +160,13 @@ class _IntervalJoin(Operator):
             left.renumber(new_codes)
             right.renumber(new_codes)
 
-    def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
-        pieces |= {side: rows.saved() for side, rows in zip(SIDES, self._sides, strict=True)}
-        return cast("Snapshot", pieces)
+    def _saved(self, port: int) -> Deferred:
+        return self._sides[port].saved()
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         self._watermark = self._past.restore(snapshots)
         self._forget()
-        for port, side in enumerate(SIDES):
-            batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
+        for port, batch, table in self._restored(snapshots):
             if len(batch):
                 codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
                 matched: Bools = column_in(table, "matched", pa.bool_())

@@ -19,19 +19,16 @@ import pyarrow as pa
 from workbench.durable.deferred import Deferred
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
-from workbench.operators.contract.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
-from workbench.operators.joins.columns import JoinColumns, JoinRows, key_batch, without_null_keys
+from workbench.operators.contract.base import EventTimeOutput, Output, Snapshot
+from workbench.operators.joins.columns import JoinColumns, key_batch, without_null_keys
 from workbench.operators.joins.groups import Grouped, emit_joined, with_times
-from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
 from workbench.operators.snapshots.pieces import numbers_in
-from workbench.operators.snapshots.saved_rows import owned_rows_of, saved_rows, together
+from workbench.operators.snapshots.saved_rows import saved_rows, together
 from workbench.operators.windows.columns import EntryColumns, time_of_results
 from workbench.operators.windows.sessions import SessionPlaces
 from workbench.state.key_index import KeyIndex
 from workbench.windows.session import Session
-
-LEFT, RIGHT = 0, 1
-SIDES = ("left", "right")
 
 _FEW_SESSIONS = 1_024  # not worth packing
 _ITSELF = -1
@@ -45,7 +42,7 @@ class _Kept:
     sessions: Int64s
 
 
-class SessionJoinLogic(Operator):
+class SessionJoinLogic(TwoSidedJoin):
     """State: the records of each side whose sessions are not over.
 
     Event time goes on as `Session.reached` says.
@@ -56,31 +53,19 @@ class SessionJoinLogic(Operator):
         inputs: schemas of both sides.
     """
 
+    _called = "a windowed join"
     tells_event_time = True
 
     def __init__(self, columns: JoinColumns, session: Session, inputs: Sequence[pa.Schema]) -> None:
-        self._columns = columns
-        self._inputs = inputs
-        self._keys = (columns.left_keys, columns.right_keys)
-        self._keeps = (columns.keeps_left, columns.keeps_right)
-        self._rows = JoinRows(columns, inputs[LEFT], inputs[RIGHT])
+        super().__init__(columns, inputs)
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
         self._session = session
         self._places = SessionPlaces(session)
         self._into = EntryColumns({"session": _ITSELF})  # by session, which it has become part of
         self._kept: tuple[list[_Kept], list[_Kept]] = ([], [])
         self._next_end = MAX_TIME  # no session with records ends earlier
-        self._watermark = NO_TIME
 
-    def open(self, context: OperatorContext) -> None:
-        self._context = context
-        self._past = PastWatermarks(context)
-
-    def process(self, records: Records, port: int, out: Output) -> None:
-        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
-            self._take(part, port, watermark_us)
-
-    def _take(self, records: Records, port: int, watermark_us: int) -> None:
+    def _take(self, records: Records, port: int, watermark_us: int, out: Output) -> None:
         counters = self._context.counters
         batch, times = with_times(records, counters)
         complete = None if self._keeps[port] else without_null_keys(batch, self._keys[port])
@@ -165,11 +150,6 @@ class SessionJoinLogic(Operator):
 
     # snapshots ---------------------------------------------------------------------------------------------------
 
-    def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
-        pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
-        return cast("Snapshot", pieces)
-
     def _saved(self, port: int) -> Deferred:
         """The records of one side with the bounds of their sessions; records are copied off the data path."""
         items = tuple(self._kept[port])
@@ -185,8 +165,7 @@ class SessionJoinLogic(Operator):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         self._watermark = self._past.restore(snapshots)
         batches, windows = [], []
-        for port, side in enumerate(SIDES):
-            batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
+        for port, batch, table in self._restored(snapshots):
             bounds = [numbers_in(table, name) for name in ("window_start", "window_end")]
             batches.append(batch)
             windows.append(np.stack([self._codes(batch, port), *bounds], axis=1))

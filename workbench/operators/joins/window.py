@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +19,22 @@ import pyarrow as pa
 
 from workbench.arguments import as_given
 from workbench.durable.deferred import Deferred
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError
-from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
-from workbench.operators.joins.columns import JoinColumns, JoinRows, key_batch, without_null_keys
+from workbench.operators.contract.base import Operator, Output, Snapshot
+from workbench.operators.joins.columns import JoinColumns, key_batch, without_null_keys
 from workbench.operators.joins.groups import Grouped, emit_joined, with_times
 from workbench.operators.joins.session import SessionJoinLogic
-from workbench.operators.snapshots.past_watermarks import PastWatermarks
+from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
 from workbench.operators.snapshots.pieces import numbers_in
-from workbench.operators.snapshots.saved_rows import owned_rows_of, saved_rows, together
+from workbench.operators.snapshots.saved_rows import saved_rows, together
 from workbench.operators.windows.columns import time_of_results
 from workbench.operators.windows.settings import WindowSettings
 from workbench.state.key_index import KeyIndex
 from workbench.state.key_table import KeyTable
 from workbench.windows import WindowAssigner
 from workbench.windows.session import Session
-
-LEFT, RIGHT = 0, 1
-SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -109,28 +106,17 @@ class _Kept:
         return _Kept(self.batch.filter(pa.array(chosen)), self.starts[chosen], ends, int(ends.min()))
 
 
-class _WindowJoin(Operator):
+class _WindowJoin(TwoSidedJoin):
     """State: the records of each side whose windows are not over."""
 
+    _called = "a windowed join"
+
     def __init__(self, spec: WindowJoin, inputs: Sequence[pa.Schema]) -> None:
+        super().__init__(spec.columns, inputs)
         self._window = spec.window
-        self._columns = spec.columns
-        self._inputs = inputs
-        self._keys = (spec.columns.left_keys, spec.columns.right_keys)
-        self._keeps = (spec.columns.keeps_left, spec.columns.keeps_right)
-        self._rows = JoinRows(spec.columns, inputs[LEFT], inputs[RIGHT])
         self._kept: tuple[list[_Kept], list[_Kept]] = ([], [])
-        self._watermark = NO_TIME
 
-    def open(self, context: OperatorContext) -> None:
-        self._context = context
-        self._past = PastWatermarks(context)
-
-    def process(self, records: Records, port: int, out: Output) -> None:
-        for part, watermark_us in self._past.parts(records, self._keys[port], self._watermark):
-            self._take(part, port, watermark_us)
-
-    def _take(self, records: Records, port: int, watermark_us: int) -> None:
+    def _take(self, records: Records, port: int, watermark_us: int, out: Output) -> None:
         counters = self._context.counters
         batch, times = with_times(records, counters)
         rows, starts, ends = self._window.assign(times)
@@ -197,13 +183,7 @@ class _WindowJoin(Operator):
         ]
         emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(groups), out)
 
-    def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
-        pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
-        return cast("Snapshot", pieces)
-
     def _saved(self, port: int) -> Deferred:
-        """The records of one side, to be copied off the data path: none of them changes."""
         items = tuple(self._kept[port])
 
         def table() -> pa.Table:
@@ -215,6 +195,5 @@ class _WindowJoin(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         self._watermark = self._past.restore(snapshots)
-        for port, side in enumerate(SIDES):
-            batch, table = owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)
+        for port, batch, table in self._restored(snapshots):
             self._keep(port, batch, numbers_in(table, "window_start"), numbers_in(table, "window_end"))

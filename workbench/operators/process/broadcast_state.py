@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from workbench.operators.process.process_function import class_attributes
 from workbench.state.descriptors import BroadcastState, MapState
 from workbench.state.expiring import Moment
 from workbench.state.layout import State, StateLayout, check_names
@@ -92,7 +93,4 @@ def _subtask_of(table: pa.Table) -> int:
 
 def declared_broadcast(function: object) -> dict[str, BroadcastState]:
     """The broadcast state that a function's class declares, by name."""
-    attributes: dict[str, Any] = {}
-    for base in reversed(type(function).__mro__):
-        attributes |= vars(base)
-    return {name: value for name, value in attributes.items() if isinstance(value, BroadcastState)}
+    return {name: value for name, value in class_attributes(function).items() if isinstance(value, BroadcastState)}

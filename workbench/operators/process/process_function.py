@@ -243,6 +243,14 @@ def keys_as_python(index: KeyIndex, begin: int = 0, codes: Int64s | None = None)
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
+def class_attributes(function: object) -> dict[str, Any]:
+    """What its class and the base classes define, by name; base classes come first."""
+    attributes: dict[str, Any] = {}
+    for base in reversed(type(function).__mro__):
+        attributes |= vars(base)
+    return attributes
+
+
 def declared_state(
     function: object, state: Mapping[str, Descriptor | pa.DataType] | None, origin: Origin | None
 ) -> dict[str, Descriptor]:
@@ -259,10 +267,7 @@ def declared_state(
                 "passing state=",
                 origin=origin,
             )
-        attributes: dict[str, Any] = {}
-        for base in reversed(type(function).__mro__):
-            attributes |= vars(base)
-        declared = {name: value for name, value in attributes.items() if isinstance(value, Descriptor)}
+        declared = {name: value for name, value in class_attributes(function).items() if isinstance(value, Descriptor)}
     else:
         declared = {}
         for name, value in (state or {}).items():

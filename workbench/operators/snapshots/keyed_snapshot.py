@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -20,8 +20,8 @@ def owned_table(
     Raises:
         CheckpointError: the tables are of other keys.
     """
-    owned = list(owned_parts(snapshots, name, keys, context))
-    rows = pa.concat_tables(owned, promote_options="none").combine_chunks() if owned else None
+    parts = list(owned_parts(snapshots, name, keys, context))
+    rows = pa.concat_tables(parts, promote_options="none").combine_chunks() if parts else None
     return rows if rows is not None and rows.num_rows else None
 
 
@@ -46,10 +46,31 @@ def owned_parts(
             )
         for batch in table.to_batches():
             part = pa.Table.from_batches([batch])
-            yield owned_rows(part, columns, context.subtask, context.parallelism, context.max_parallelism)
+            yield owned(part, columns, context)
+
+
+def owned(table: pa.Table, columns: Sequence[str], context: OperatorContext) -> pa.Table:
+    """The rows of `table` whose keys, in these columns, belong to the subtask."""
+    return owned_rows(table, columns, context.subtask, context.parallelism, context.max_parallelism)
+
+
+def check_columns(found: Collection[str], expected: Collection[str], what: str, context: OperatorContext) -> None:
+    """Refuse a table of the operator's state that lacks a column.
+
+    Raises:
+        CheckpointError: a column is missing, since `what` has changed.
+    """
+    missing = sorted(set(expected).difference(found))
+    if missing:
+        raise CheckpointError(
+            f"the state of operator {context.uid!r} has no column {', '.join(missing)}: its {what} have changed since "
+            "the checkpoint; give the operator another uid to start it afresh"
+        )
 
 
 def key_rows(table: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:
     """The key columns of `table`, which is in one chunk, under their own names."""
+    if not keys:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     arrays = [table.column(f"key:{key}").combine_chunks() for key in keys]
     return pa.RecordBatch.from_arrays(arrays, names=list(keys))

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.keyed_snapshot import owned
 from workbench.operators.snapshots.pieces import table_in
-from workbench.state.key_groups import owned_rows
 
 _COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
 
@@ -54,6 +54,6 @@ def owned_rows_of(
     for snapshot in snapshots:
         table = table_in(snapshot, side)
         restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
-        parts.append(owned_rows(table, names, context.subtask, context.parallelism, context.max_parallelism))
+        parts.append(owned(table, names, context))
     table = pa.concat_tables(parts).combine_chunks()
     return restored_rows(table, schema, side, context), table

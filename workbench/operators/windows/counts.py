@@ -9,12 +9,12 @@ from workbench.compiled import number_rows
 from workbench.elements import Int64s
 from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.windows.columns import EntryColumns
-from workbench.operators.windows.places import Placement
+from workbench.operators.windows.places import Placement, Places
 from workbench.state.key_table import KeyTable
 from workbench.windows.count import CountWindows
 
 
-class CountPlaces:
+class CountPlaces(Places):
     """Finds the entries of records by their positions; how many a key has had is kept for as long as the job runs."""
 
     keeps_keys = True

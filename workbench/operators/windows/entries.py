@@ -13,16 +13,15 @@ import pyarrow as pa
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
-from workbench.errors import CheckpointError
-from workbench.operators.aggregates.grouping import keys_of, one_key
+from workbench.operators.aggregates.grouping import one_key
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.python_rows import python_rows
+from workbench.operators.snapshots.keyed_snapshot import check_columns, key_rows, owned
 from workbench.operators.snapshots.pieces import codes_in, numbers_in, table_in
 from workbench.operators.windows.columns import EntryColumns
 from workbench.operators.windows.contents import Contents
 from workbench.operators.windows.places import Placement
 from workbench.operators.windows.settings import WindowSettings
-from workbench.state.key_groups import owned_rows
 from workbench.state.key_index import KeyIndex
 
 _FEW_ENTRIES = 1_024  # not worth packing
@@ -179,11 +178,7 @@ class WindowEntries:
         """The rows of a snapshot's table that this subtask owns now, and the codes of their keys."""
         table = snapshot.get(name)
         keys = [f"key:{key}" for key in self._keys]
-        missing = sorted({*keys, *columns} - set(table.schema.names if isinstance(table, pa.Table) else ()))
-        if missing:
-            raise CheckpointError(
-                f"the state of operator {context.uid!r} has no column {', '.join(missing)}: its keys, windows or "
-                "aggregates have changed since the checkpoint; give the operator another uid to start it afresh"
-            )
-        owned = owned_rows(table, keys, context.subtask, context.parallelism, context.max_parallelism).combine_chunks()
-        return owned, codes_in(self.index, keys_of(owned, self._keys))
+        found = table.schema.names if isinstance(table, pa.Table) else ()
+        check_columns(found, [*keys, *columns], "keys, windows or aggregates", context)
+        rows = owned(table, keys, context).combine_chunks()
+        return rows, codes_in(self.index, key_rows(rows, self._keys))

@@ -51,7 +51,7 @@ class Places(Protocol):
         keeps_keys: whether something is known of a key for as long as the job runs.
     """
 
-    keeps_keys: bool
+    keeps_keys: bool = False
 
     def __len__(self) -> int:
         """How many entries there are."""
@@ -82,21 +82,19 @@ class Places(Protocol):
 
     def full(self, entries: Int64s) -> Int64s:
         """Those of these that no further record can reach, whatever the time; each once."""
-        ...
+        return entries[:0]
 
     def key_state(self) -> dict[str, pa.Array]:
         """What is known of every key, by its code; only where ``keeps_keys``."""
-        ...
+        return {}
 
     def load_keys(self, keys: Int64s, table: pa.Table) -> None:
         """Take over what ``key_state`` gave."""
-        ...
+        raise AssertionError("nothing is kept of keys")
 
 
-class TimePlaces:
+class TimePlaces(Places):
     """Windows that follow from a record's time alone."""
-
-    keeps_keys = False
 
     def __init__(self, assigner: WindowAssigner) -> None:
         self._assigner = assigner
@@ -142,15 +140,6 @@ class TimePlaces:
         keys, starts, ends = (column[entries] for column in self.windows())
         self._clear()
         self.add(codes[keys], starts, ends)
-
-    def full(self, entries: Int64s) -> Int64s:
-        return entries[:0]
-
-    def key_state(self) -> dict[str, pa.Array]:
-        return {}
-
-    def load_keys(self, keys: Int64s, table: pa.Table) -> None:
-        """There is nothing per key."""
 
 
 def spread(group_of: Int64s, sizes: Int64s) -> tuple[Int64s, Int64s]:

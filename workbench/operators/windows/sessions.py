@@ -12,14 +12,12 @@ from workbench.durations import LONGEST_US
 from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.windows.columns import EntryColumns
-from workbench.operators.windows.places import Placement
+from workbench.operators.windows.places import Placement, Places
 from workbench.windows.session import Session
 
 
-class SessionPlaces:
+class SessionPlaces(Places):
     """Each entry is a session; see ``kernels.sessions`` for how a key's sessions hang together."""
-
-    keeps_keys = False
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -128,12 +126,3 @@ class SessionPlaces:
         self._count = len(entries)
         self._latest = EntryColumns({"latest": NOWHERE})
         self._link(np.arange(self._count))
-
-    def full(self, entries: Int64s) -> Int64s:
-        return entries[:0]
-
-    def key_state(self) -> dict[str, pa.Array]:
-        return {}
-
-    def load_keys(self, keys: Int64s, table: pa.Table) -> None:
-        """There is nothing per key."""

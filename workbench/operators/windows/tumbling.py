@@ -23,11 +23,12 @@ from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
-from workbench.operators.aggregates.grouping import groups_table, keys_of, one_key, owned_groups
+from workbench.operators.aggregates.grouping import groups_table, one_key, owned_groups
 from workbench.operators.aggregates.partials import RECORDS, Merging, is_partial, records_in
 from workbench.operators.aggregates.tumbling_entries import TumblingEntries
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
+from workbench.operators.snapshots.keyed_snapshot import key_rows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import codes_in, column_in
 from workbench.operators.windows.columns import TIME, time_of_results
@@ -189,7 +190,7 @@ class TumblingAggregate(Operator):
         if groups is None:
             return
         starts: Int64s = column_in(groups, "window_start", TIME)
-        codes = codes_in(self._entries.index, keys_of(groups, self._keys))
+        codes = codes_in(self._entries.index, key_rows(groups, self._keys))
         entries = self._entries.add(starts, codes)
         self._accumulators.grow(len(self._entries.fired))
         self._accumulators.load(entries, groups)
