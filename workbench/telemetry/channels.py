@@ -113,7 +113,9 @@ class ChannelSampler:
                 new = (first == _UNKNOWN) & (earlier != _UNKNOWN)
                 first[new], since_us[new] = earlier[new], time_us
         seconds = (now_us - since_us) / 1e6
-        return np.divide(received - first, seconds, out=np.zeros(len(received)), where=seconds > 0)
+        rates = np.zeros(len(received))
+        np.divide(received - first, seconds, out=rates, where=seconds > 0)
+        return rates
 
 
 def _moved(column: Column, places: list[int]) -> Column:
