@@ -218,8 +218,9 @@ def test_a_valve_that_skips_inputs_gives_the_minimum_of_all_of_them(moves: list[
             reached[at] = max(reached[at], value)
             found = valve.reach(inputs[at], value)
         else:
+            silenced = kind == "i" and not inputs[at].idle
             inputs[at].idle = kind == "i"
-            found = valve.advance()
+            found = valve.silence(inputs[at]) if silenced else valve.advance()
         active = [time for time, item in zip(reached, inputs, strict=True) if not item.idle]
         minimum = min(active) if active else max(reached)
         assert found == (minimum if minimum > told else None)

@@ -6,13 +6,13 @@ import gc
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
 import workbench as wb
 from workbench.telemetry.frames import ChannelFrame, EventFrame, Frame, LateFrame, TaskFrame
-from workbench.telemetry.packed_frame import PackedFrame
-from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.recorder import LEAST, PARTS, PackedFrame, Recorder
 
 
 def frame(sequence: int) -> Frame:
@@ -67,6 +67,20 @@ def test_recent_frames_are_all_kept() -> None:
 def test_of_older_ones_every_fifth_is_kept_up_to_the_bound() -> None:
     assert kept(18) == [0, 5, *range(8, 18)]
     assert kept(103) == [75, 80, 85, 90, *range(93, 103)]
+
+
+def test_of_wide_frames_fewer_are_kept_in_proportion() -> None:
+    recorder = Recorder(dense=40, sparse=8)
+    channels = frame(0).channels[:1] * (2 * PARTS - 1)  # with the one task, two times as many parts
+    for sequence in range(200):
+        recorder.append(replace(frame(sequence), channels=channels))
+    assert [one.sequence for one in recorder.frames()] == [160, 165, 170, 175, *range(180, 200)]
+    for sequence in range(200, 220):
+        recorder.append(replace(frame(sequence), channels=channels * 100))
+    assert len(recorder.frames()) <= LEAST + 1
+    for sequence in range(220, 300):
+        recorder.append(frame(sequence))
+    assert [one.sequence for one in recorder.frames()][-40:] == list(range(260, 300))
 
 
 def test_packed_frames_take_a_fifth_of_the_room_at_most() -> None:

@@ -15,6 +15,7 @@ from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
+from workbench.telemetry.channels import ChannelSampler
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
@@ -22,7 +23,7 @@ from workbench.telemetry.graph import edge_frames, vertex_frames
 from workbench.telemetry.latency import latency_frames
 from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
-from workbench.telemetry.tasks import ChannelSampler, TaskSampler
+from workbench.telemetry.tasks import TaskSampler
 
 EVENTS = 100
 
@@ -136,6 +137,8 @@ class Sampler(JobObserver):
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1
+        if execution is None or master.over:
+            self._channels.forget()  # nothing of an attempt that has ended is kept from here
         if (recorder := self._recorder()) is not None:
             recorder.append(frame)
 

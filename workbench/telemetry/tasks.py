@@ -1,4 +1,4 @@
-"""What each task and each channel is doing, under Flink's metric names."""
+"""What each task is doing, under Flink's metric names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.input_gate import InputChannel
 from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
-from workbench.telemetry.frames import ChannelFrame, TaskFrame
+from workbench.telemetry.frames import TaskFrame
 from workbench.telemetry.late import LateSampler
 
 HORIZON_US = 1_000_000
@@ -32,10 +31,6 @@ IO = (
 
 Deployed = tuple[str, int]
 """A task's name and the attempt in which it was deployed: while both stay the same, its counts continue."""
-
-
-_Line = tuple[str, str, Deployed]
-"""A channel: its edge, the task that sends and the one that receives."""
 
 
 def deployed(task: Task) -> Deployed:
@@ -182,53 +177,6 @@ class TaskSampler:
             "idleTimeMsPerSecond": shares[1],
             "backPressuredTimeMsPerSecond": shares[2],
         }
-
-
-class ChannelSampler:
-    """Looks at channels, and turns what they have delivered into rates."""
-
-    def __init__(self) -> None:
-        self._past: dict[_Line, deque[tuple[int, int]]] = {}
-
-    def sample(self, execution: Execution, now_us: int) -> tuple[ChannelFrame, ...]:
-        """A frame for each channel, in the order of the graph's edges."""
-        inputs = {
-            id(item.channel): (item, (item.channel.edge, item.channel.source, deployed(task)), runs(task))
-            for task in execution.tasks
-            if isinstance(task, OperatorTask)
-            for item in task.gate.channels
-        }
-        self._past = {key: self._past.get(key, deque()) for _, key, _ in inputs.values()}
-        return tuple(self._channel(channel, *inputs[id(channel)], now_us) for channel in execution.channels)
-
-    def _channel(self, channel: Channel, item: InputChannel, key: _Line, receives: bool, now_us: int) -> ChannelFrame:
-        queued = channel.queued_buffers
-        barriers = channel.barriers_ahead()
-        return ChannelFrame(
-            edge=channel.edge,
-            source=channel.source,
-            target=channel.target,
-            inputQueueLength=min(queued, channel.credit),
-            outputQueueLength=max(queued - channel.credit, 0),
-            capacity=channel.credit,
-            queued_records=channel.queued_records,
-            currentChannelWatermark=_time(item.watermark_us),
-            idle=item.idle,
-            blocked=item.blocked,
-            finished=item.finished,
-            barriers=tuple(barrier for barrier, _, _ in barriers),
-            barrier_records=tuple(records for _, records, _ in barriers),
-            barrier_buffers=tuple(buffers for _, _, buffers in barriers),
-            blocked_us=(item.blocked_us or None) if item.blocked else None,
-            records_per_second=self._rate(self._past[key], channel.records_received, now_us) if receives else 0.0,
-        )
-
-    def _rate(self, past: deque[tuple[int, int]], received: int, now_us: int) -> float:
-        while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
-            past.popleft()
-        past.append((now_us, received))
-        seconds = (now_us - past[0][0]) / 1e6
-        return (received - past[0][1]) / seconds if seconds else 0.0
 
 
 def runs(task: Task) -> bool:

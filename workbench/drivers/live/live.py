@@ -129,8 +129,11 @@ class LiveDriver:
             threading.Thread(target=own.run, name=f"{self._name} {slot.name} #{execution.number}", daemon=True)
             for slot, own in zip(slots, crew.threads, strict=True)
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        finally:
+            crew.complete.set()
 
     def stop(self, execution: Execution) -> Collection[Task]:
         """End the slots' threads and wait until each has left its step; the tasks of those that a canceled job has

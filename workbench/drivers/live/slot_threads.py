@@ -71,11 +71,13 @@ class Crew:
 
     Attributes:
         threads: of all slots that have tasks.
+        complete: set when all of them have been started. Until then none steps: each start waits for the interpreter
+            lock, for longer the more threads are at work already.
         helpers: the threads that are awake and have had little to do so far, by their identity.
         watch: who sleeps until anything is due, for all of them.
     """
 
-    __slots__ = ("halt", "helpers", "looking", "now_us", "threads", "turnstile", "watch")
+    __slots__ = ("complete", "halt", "helpers", "looking", "now_us", "threads", "turnstile", "watch")
 
     def __init__(
         self, turnstile: Turnstile, looking: Looking, now_us: Callable[[], int], halt: threading.Event
@@ -85,6 +87,7 @@ class Crew:
         self.now_us = now_us
         self.halt = halt
         self.threads: tuple[SlotThread, ...] = ()
+        self.complete = threading.Event()
         self.helpers: set[int] = set()
         self.watch: SlotThread | None = None
 
@@ -197,6 +200,7 @@ class SlotThread:
     def _live(self) -> None:
         wake_precisely()
         crew, turn = self._crew, self._turn
+        crew.complete.wait()
         self._begin()
         while not crew.halt.is_set():
             turn.go_on()

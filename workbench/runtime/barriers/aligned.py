@@ -38,12 +38,13 @@ class AlignedBarriers:
         snapshots: takes its snapshots.
     """
 
-    __slots__ = ("_aligning", "_bytes_in", "_first_us", "_gate", "_records_in", "_snapshots")
+    __slots__ = ("_aligned", "_aligning", "_bytes_in", "_first_us", "_gate", "_records_in", "_snapshots")
 
     def __init__(self, gate: InputGate, snapshots: Takes) -> None:
         self._gate = gate
         self._snapshots = snapshots
         self._aligning: CheckpointBarrier | None = None
+        self._aligned = 0  # so many channels at the front are: none has to be asked again before the release
         self._first_us = 0
         self._records_in = self._bytes_in = 0
 
@@ -83,7 +84,10 @@ class AlignedBarriers:
     def _complete_if_aligned(self, now_us: int) -> None:
         barrier = self._aligning
         assert barrier is not None
-        if all(channel.blocked or channel.finished for channel in self._gate.channels):
+        channels = self._gate.channels
+        while self._aligned < len(channels) and (channels[self._aligned].blocked or channels[self._aligned].finished):
+            self._aligned += 1
+        if self._aligned == len(channels):
             snapshots = self._snapshots
             arrival = Arrival(
                 start_delay_us=self._first_us - barrier.triggered_us,
@@ -97,6 +101,7 @@ class AlignedBarriers:
     def _release(self) -> None:
         if self._aligning is not None:
             self._aligning = None
+            self._aligned = 0
             for channel in self._gate.channels:
                 channel.blocked = False
 

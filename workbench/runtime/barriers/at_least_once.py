@@ -24,6 +24,8 @@ class _Counting:
     records_in: int
     bytes_in: int
     received: dict[InputChannel, int] = field(default_factory=dict)
+    counted: int = 0
+    """So many channels at the front have brought theirs, or never will."""
 
 
 class CountedBarriers:
@@ -60,7 +62,12 @@ class CountedBarriers:
 
     def _complete(self, now_us: int) -> None:
         for checkpoint_id, counting in sorted(self._counting.items()):
-            if not all(channel in counting.received or channel.finished for channel in self._gate.channels):
+            channels = self._gate.channels
+            while counting.counted < len(channels) and (
+                channels[counting.counted] in counting.received or channels[counting.counted].finished
+            ):
+                counting.counted += 1
+            if counting.counted < len(channels):
                 return  # no later one can be complete: channels bring barriers in their order
             del self._counting[checkpoint_id]
             if not self._snapshots.wants(checkpoint_id):

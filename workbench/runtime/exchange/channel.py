@@ -40,6 +40,12 @@ class Attention:
         self.wanted = False
 
 
+_NO_GATE = bytearray(1)
+"""Where channels that lead to no gate say that they hold something: nobody reads it."""
+_NO_ATTENTION = Attention()
+"""Of channels that lead to no gate."""
+
+
 class Channel:
     """A bounded-by-credit FIFO of elements.
 
@@ -53,9 +59,12 @@ class Channel:
 
     Attributes:
         attention: of the receiving task.
+        full: of the sending task: its channels that had no credit left when they were pushed to.
     """
 
     __slots__ = (
+        "_at",
+        "_ready",
         "_row_bits",
         "_scale",
         "_timed_row_bits",
@@ -69,6 +78,7 @@ class Channel:
         "edge",
         "elements",
         "flow",
+        "full",
         "receiver",
         "records_received",
         "records_sent",
@@ -95,7 +105,9 @@ class Channel:
         self.sender = sender
         self.receiver = receiver
         self.flow = flow or Flow(source, None, target, 0, 0, 0, 1)
-        self.attention = Attention()
+        self.attention = _NO_ATTENTION
+        self._ready, self._at = _NO_GATE, 0
+        self.full: set[Channel] = set()
         self.elements: deque[Element] = deque()
         self.buffers_sent = 0
         self.records_sent = 0
@@ -109,12 +121,19 @@ class Channel:
         # Where buffers are weighed, the receiver takes the sender's word; where they are not, both multiply.
         self._weights: deque[int] | None = None if scale.is_flat else deque()
 
+    def lead_to(self, ready: bytearray, at: int, attention: Attention) -> None:
+        """Tell a gate, which finds what is not empty in `ready`, that this is its channel `at`."""
+        self._ready, self._at, self.attention = ready, at, attention
+        ready[at] = 1  # the gate looks for itself
+
     def push(self, element: Element) -> None:
         """Append an element (the sender's side)."""
         if type(element) is Records:
             rows = element.batch.num_rows
             self.buffers_sent += 1
             self.records_sent += rows
+            if self.buffers_sent - self.buffers_received >= self.credit:
+                self.full.add(self)
             if self._weights is None:
                 bits = self._row_bits if element.timestamps is None else self._timed_row_bits
                 self.bytes_sent += (rows * bits + 7) >> 3
@@ -123,6 +142,7 @@ class Channel:
                 self._weights.append(weight)
                 self.bytes_sent += weight
         self.elements.append(element)
+        self._ready[self._at] = 1
         if self.receiver.parked:
             self.receiver.wake()
 
@@ -148,6 +168,7 @@ class Channel:
     def overtake(self, barrier: CheckpointBarrier) -> None:
         """Put a barrier before everything that is in flight (the sender's side); its `behind` says what that is."""
         self.elements.appendleft(barrier)
+        self._ready[self._at] = 1
         self.attention.wanted = True
         if self.receiver.parked:
             self.receiver.wake()

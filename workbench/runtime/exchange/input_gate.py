@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, Records
@@ -44,19 +44,23 @@ class InputChannel:
 class InputGate:
     """All input channels of one task.
 
+    A wide exchange has hundreds of channels, most of them empty. So each sender marks what it has pushed to, and only
+    marked channels are looked at; the receiver takes the mark away where it finds nothing.
+
     Attributes:
         attention: raised when a barrier has overtaken on one of them.
     """
 
-    __slots__ = ("_next", "attention", "channels", "open_channels")
+    __slots__ = ("_next", "_ready", "attention", "channels", "open_channels")
 
     def __init__(self, channels: Sequence[InputChannel]) -> None:
         self.channels = tuple(channels)
         self.open_channels = len(self.channels)
         self._next = 0
         self.attention = Attention()
-        for channel in self.channels:
-            channel.channel.attention = self.attention
+        self._ready = bytearray(len(self.channels))
+        for at, channel in enumerate(self.channels):
+            channel.channel.lead_to(self._ready, at, self.attention)
 
     @property
     def bytes_received(self) -> int:
@@ -65,21 +69,45 @@ class InputGate:
 
     def poll(self) -> tuple[InputChannel, Element] | None:
         """The next element of an unblocked channel, in turn; None when there is nothing to take."""
-        channels = self.channels
-        count = len(channels)
-        start = self._next
-        for offset in range(count):
-            index = start + offset
-            if index >= count:
-                index -= count
-            channel = channels[index]
-            if channel.blocked or not channel.channel.elements:
-                continue
-            element = channel.channel.poll()
-            assert element is not None
-            self._next = index + 1 if index + 1 < count else 0
-            return channel, element
-        return None
+        count = len(self.channels)
+        index = self._first(self._next, count)
+        if index < 0:
+            index = self._first(0, self._next)
+            if index < 0:
+                return None
+        channel = self.channels[index]
+        element = channel.channel.poll()
+        assert element is not None
+        self._next = index + 1 if index + 1 < count else 0
+        return channel, element
+
+    @property
+    def has_more(self) -> bool:
+        """Whether an unblocked channel holds anything."""
+        return self._first(0, len(self.channels)) >= 0
+
+    def filled(self) -> Iterator[InputChannel]:
+        """The unblocked channels that hold something, in their order."""
+        index = self._first(0, len(self.channels))
+        while index >= 0:
+            yield self.channels[index]
+            index = self._first(index + 1, len(self.channels))
+
+    def _first(self, start: int, stop: int) -> int:
+        """The first of these channels that is not blocked and holds something; -1: none."""
+        ready = self._ready
+        index = ready.find(1, start, stop)
+        while index >= 0:
+            channel = self.channels[index]
+            if not channel.channel.elements:
+                ready[index] = 0
+                if channel.channel.elements:  # pushed in between: the sender's mark may be the one that is gone
+                    ready[index] = 1
+                    continue
+            elif not channel.blocked:
+                return index
+            index = ready.find(1, index + 1, stop)
+        return -1
 
     def overtaking(self) -> list[tuple[InputChannel, CheckpointBarrier]]:
         """Take the barriers that have overtaken, from channels that are held back, too."""
@@ -134,6 +162,15 @@ class WatermarkValve:
         channel.watermark_us = watermark_us
         if self._behind and not channel.idle:
             if before_us == self._lowest_us:
+                self._behind -= 1
+            if self._behind:
+                return None
+        return self.advance()
+
+    def silence(self, channel: InputChannel) -> int | None:
+        """An input that spoke has fallen silent or ended; the new watermark, or None when the minimum has not grown."""
+        if self._behind:
+            if channel.watermark_us == self._lowest_us:
                 self._behind -= 1
             if self._behind:
                 return None

@@ -47,6 +47,7 @@ class EdgeOutput:
     __slots__ = (
         "_buffer_size",
         "_columns",
+        "_filled",
         "_next",
         "_now_us",
         "_partitioner",
@@ -75,8 +76,9 @@ class EdgeOutput:
         local: LocalAggregate | None = None,
     ) -> None:
         self.channels = tuple(channels)
-        size = first_size(buffer_size, debloat_target_us)
-        self.partials = tuple(Partial(channel, size, now_us()) for channel in channels)
+        size, now = first_size(buffer_size, debloat_target_us), now_us()
+        self.partials = tuple(Partial(channel, target, size, now) for target, channel in enumerate(channels))
+        self._filled = bytearray(len(self.channels))  # 1: something may be in that partial buffer
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
@@ -133,6 +135,22 @@ class EdgeOutput:
     def _broadcast(self, records: Records) -> None:
         for partial in self.partials:
             self._append(partial, records)
+
+    def filled(self) -> Sequence[Partial]:
+        """The partial buffers in which anything waits; of a wide exchange most are empty most of the time."""
+        marks = self._filled
+        at = marks.find(1)
+        if at < 0:
+            return ()
+        found = []
+        while at >= 0:
+            partial = self.partials[at]
+            if partial.rows or partial.since_us:
+                found.append(partial)
+            else:
+                marks[at] = 0
+            at = marks.find(1, at + 1)
+        return found
 
     def _rebalance(self, records: Records) -> None:
         # Round robin in runs of at most one buffer: every channel gets the same number of records in the long run.
@@ -207,6 +225,7 @@ class EdgeOutput:
                     totals[target] += added[target]
                     partial.turn_to(False)
                     partial.rows += added[target]
+                    self._filled[target] = 1
                     partial.since_us = partial.since_us or self.arrived_us or now
             if row >= count:
                 break
@@ -248,6 +267,7 @@ class EdgeOutput:
         partial.parts.append(records)
         partial.note(len(records))
         partial.rows += len(records)
+        self._filled[partial.target] = 1
         partial.since_us = partial.since_us or self.arrived_us or now
         self._settle(partial, now)
 
@@ -277,7 +297,7 @@ class EdgeOutput:
 
     def _ship(self, partial: Partial) -> None:
         if self._spreader is not None:
-            self._seal(partial, self.partials.index(partial))
+            self._seal(partial, partial.target)
         partial.ship()
 
     def _has_free(self) -> bool:
@@ -294,8 +314,8 @@ class EdgeOutput:
     def drain(self) -> bool:
         """Ship what has waited for room; whether there was something."""
         drained = False
-        for partial in self.partials:
-            if partial.over or partial.rows == partial.size:
+        for partial in self.filled():
+            if partial.is_full:
                 drained |= self._push_while_room(partial)
                 if self._may_go(partial):
                     self._ship(partial)
@@ -316,6 +336,7 @@ class EdgeOutput:
         partial = self.partials[turn % len(self.partials)]
         if partial.rows or self.ship_after_us:
             partial.marker = marker  # it waits as a record would that came now
+            self._filled[partial.target] = 1
             partial.since_us = partial.since_us or self._now_us()
         else:
             partial.channel.push(marker)
@@ -351,7 +372,7 @@ class EdgeOutput:
         if timeout is None:
             return False
         shipped = False
-        for partial in self.partials:
+        for partial in self.filled():
             if partial.since_us and now_us - partial.since_us >= timeout and not partial.over:
                 self._ship_and_fit(partial, now_us)
                 shipped = True
@@ -367,7 +388,7 @@ class EdgeOutput:
         """When the oldest partial buffer's timeout ends; one that waits for room is woken by its receiver."""
         if self.ship_after_us is None:
             return None
-        since = min((part.since_us for part in self.partials if part.since_us and not part.over), default=0)
+        since = min((part.since_us for part in self.filled() if part.since_us and not part.over), default=0)
         return since + self.ship_after_us if since else None
 
 

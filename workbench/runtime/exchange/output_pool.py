@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workbench.runtime.exchange.channel import Channel
     from workbench.runtime.exchange.output import EdgeOutput
 
 
@@ -17,15 +18,18 @@ class OutputPool:
     buffers are immutable batches that pass to the receiver without a copy.
     """
 
-    __slots__ = ("_outputs", "floating", "total")
+    __slots__ = ("_full", "_outputs", "floating", "total")
 
     def __init__(self, outputs: Sequence[EdgeOutput], floating: int) -> None:
         self._outputs = tuple(outputs)
         self.floating = floating
         channels = sum(len(output.channels) for output in outputs)
         self.total = 2 * channels + floating if channels else 0
+        self._full: set[Channel] = set()
         for output in outputs:
             output.pool = self
+            for channel in output.channels:
+                channel.full = self._full
 
     @property
     def used(self) -> int:
@@ -49,10 +53,12 @@ class OutputPool:
     @property
     def has_free(self) -> bool:
         """Whether one more buffer may be shipped."""
-        for output in self._outputs:
-            for channel in output.channels:
-                if channel.buffers_sent - channel.buffers_received >= channel.credit:
-                    return self.used < self.total
+        full = self._full
+        while full:  # a channel that was not full when it was pushed to last is not full now
+            channel = next(iter(full))
+            if channel.buffers_sent - channel.buffers_received >= channel.credit:
+                return self.used < self.total
+            full.discard(channel)
         return True
 
     @property
@@ -63,20 +69,12 @@ class OutputPool:
     @property
     def backlogged(self) -> bool:
         """Whether some output waits for room."""
-        for output in self._outputs:
-            for partial in output.partials:
-                if partial.over:
-                    return True
-        return False
+        return any(partial.over for output in self._outputs for partial in output.filled())
 
     @property
     def waits_for_room(self) -> bool:
         """Whether some output would ship a full buffer if it might."""
-        for output in self._outputs:
-            for partial in output.partials:
-                if partial.over or partial.rows == partial.size:
-                    return True
-        return False
+        return any(partial.is_full for output in self._outputs for partial in output.filled())
 
     @property
     def has_room(self) -> bool:

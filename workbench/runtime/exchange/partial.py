@@ -32,6 +32,7 @@ class Partial:
         size: records in a full buffer, at present.
         since_us: when its first record came; 0 while it is empty.
         partials: the last rows are aggregated already.
+        target: place of the channel among those of its output.
     """
 
     __slots__ = (
@@ -46,15 +47,17 @@ class Partial:
         "rows",
         "since_us",
         "size",
+        "target",
         "watermark",
     )
 
-    def __init__(self, channel: Channel, size: int, now_us: int) -> None:
+    def __init__(self, channel: Channel, target: int, size: int, now_us: int) -> None:
         self._arrived = 0
         self._burst = 0
         self._measured_us = now_us
         self._turns = 0
         self.channel = channel
+        self.target = target
         self.size = size
         self.parts: deque[Records] = deque()
         self.rows = 0
@@ -67,6 +70,11 @@ class Partial:
     def over(self) -> bool:
         """Whether there is more in it than goes into a buffer, which holds either records or partials."""
         return self.rows > self.size or self._turns > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is a whole buffer in it, or more."""
+        return self.rows >= self.size or self._turns > 0
 
     def turn_to(self, partials: bool) -> None:
         """The rows that are added next are partials, or records."""

@@ -26,6 +26,8 @@ from workbench.runtime.tasks.task import LATENCY_SAMPLES, Outcome, Task
 
 _FEW = 4_096
 """Records that are cheaper to copy than to process in two steps."""
+_FROM_EACH = (Watermark, CheckpointBarrier, EndOfStream)
+"""What comes on every channel, one after the other, and does something only when the last has brought it."""
 
 
 class OperatorTask(Task):
@@ -36,7 +38,8 @@ class OperatorTask(Task):
 
     Attributes:
         gathers: a step takes the small buffers that lie ready on several channels at once, because a step costs the
-            same for few records as for many. Off where steps are watched one by one.
+            same for few records as for many, and so it does with what every channel brings: watermarks, barriers and
+            the end. Off where steps are watched one by one.
     """
 
     def __init__(self, *, inputs: Sequence[InputChannel], **rest: Any) -> None:
@@ -65,18 +68,39 @@ class OperatorTask(Task):
         channel, element = polled
         if self.gathers and type(element) is Records and len(element) < _FEW and channel.free and not self._rest_us:
             return self._take_together(channel, element, now_us)
-        return self._take(channel, element, now_us)
+        outcome = self._take(channel, element, now_us)
+        if self.gathers and type(element) in _FROM_EACH and outcome is Outcome.PROGRESSED:
+            return self._take_alike(type(element), now_us)
+        return outcome
+
+    def _take_alike(self, kind: type[Element], now_us: int) -> Outcome:
+        """Take what every channel brings from those where it comes next, as long as there is room for what follows."""
+        outcome = Outcome.PROGRESSED
+        for channel in self.gate.filled():
+            elements = channel.channel.elements
+            if type(elements[0]) is not kind:
+                continue
+            if self._attention.wanted or not self.pool.has_room or (self._gates and not self._takes_input):
+                break
+            element = channel.channel.poll()  # another if a barrier has overtaken since, which goes its usual way
+            assert element is not None
+            outcome = self._take(channel, element, now_us)
+            if type(element) is not kind:
+                break
+        return outcome
 
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
         """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
         parts, senders = [records], [first.channel.source]
         rows, partial = len(records), is_partial(records.batch)
         behind: tuple[InputChannel, Element] | None = None
-        for channel in self.gate.channels:
-            if channel is first or channel.port != first.port or not channel.free or rows >= _FEW:
+        for channel in self.gate.filled():
+            if rows >= _FEW:
+                break
+            if channel is first or channel.port != first.port or not channel.free:
                 continue
             elements = channel.channel.elements
-            if not elements or type(elements[0]) is not Records or is_partial(elements[0].batch) is not partial:
+            if type(elements[0]) is not Records or is_partial(elements[0].batch) is not partial:
                 continue
             element = channel.channel.poll()
             if type(element) is not Records:  # a barrier has overtaken since: it comes behind what is taken already
@@ -109,13 +133,14 @@ class OperatorTask(Task):
                 self.latency_count += 1
                 self._emit_marker(element)
             case WatermarkStatus(idle):
+                silenced = idle and not channel.idle
                 channel.idle = idle
-                self._advance_event_time()
+                self._advance_event_time(channel if silenced else None)
             case EndOfInFlight():
                 self._on_restored(channel, now_us)
             case EndOfStream():
                 last = self.gate.finish(channel)
-                self._advance_event_time()
+                self._advance_event_time(None if channel.idle else channel)
                 self.policy.on_end(channel, now_us)
                 if last:
                     self._finish()
@@ -152,11 +177,12 @@ class OperatorTask(Task):
         return (self._attention.wanted and not self.finished) or super().has_news
 
     def _has_more(self) -> bool:
-        return any(item.channel.elements and not item.blocked for item in self.gate.channels)
+        return self.gate.has_more
 
-    def _advance_event_time(self) -> None:
+    def _advance_event_time(self, silenced: InputChannel | None) -> None:
+        """An input has fallen silent or ended, or something else about who speaks has changed."""
         was_idle = self.valve.idle
-        watermark_us = self.valve.advance()
+        watermark_us = self.valve.advance() if silenced is None else self.valve.silence(silenced)
         if watermark_us is not None:
             self._emit_watermark(watermark_us)
         if self.valve.idle != was_idle and self.gate.open_channels:
