@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,22 +103,11 @@ class History:
         check_columns(df, event_time, arrival_time, channels)
         path, notes = path_of(path, "path"), _sentences(notes)
 
-        def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
-            return write_with_spark(
-                df,
-                path,
-                event_time=event_time,
-                arrival_time=arrival_time,
-                channels=channels,
-                fingerprint=marks,
-                notes=notes,
-                progress=report,
-            )
-
         def identify(report: Progress) -> Mapping[str, str]:
             return source if source is not None else fingerprint(df, report)
 
-        return _reuse_or_write(path, identify, write, (event_time, arrival_time, channels), overwrite, progress)
+        options = event_time, arrival_time, channels
+        return _reuse_or_write(path, identify, partial(write_with_spark, df), options, notes, overwrite, progress)
 
     @staticmethod
     def from_arrow(
@@ -146,22 +136,11 @@ class History:
         event_time, arrival_time = column_names((event_time, arrival_time), "History")
         check_channels(channels)
 
-        def write(marks: Mapping[str, str], report: Progress) -> ReplayLog:
-            return write_log(
-                table,
-                path,
-                event_time=event_time,
-                arrival_time=arrival_time,
-                channels=channels,
-                fingerprint=marks,
-                notes=notes,
-                progress=report,
-            )
-
         def identify(report: Progress) -> Mapping[str, str]:
             return {"schema": table.schema.to_string(), "content": _content(table)}
 
-        return _reuse_or_write(path, identify, write, (event_time, arrival_time, channels), overwrite, progress)
+        options = event_time, arrival_time, channels
+        return _reuse_or_write(path, identify, partial(write_log, table), options, notes, overwrite, progress)
 
     @property
     def path(self) -> Path:
@@ -215,9 +194,7 @@ class History:
         events = [file.event_us for file in log.manifest.files if file.event_us is not None]
         facts = [("records", f"{log.rows:,} in {log.channels} channels")]
         if log.rows:
-            facts.append(
-                (f"arrival ({log.arrival_time})", f"{format_instant(log.start_us)} to {format_instant(log.end_us)}")
-            )
+            facts.append((f"arrival ({log.arrival_time})", _range(log.start_us, log.end_us)))
         if events:
             first, last = min(first for first, _ in events), max(last for _, last in events)
             facts.append((f"event time ({log.event_time})", _range(first, last)))
@@ -246,8 +223,9 @@ def fresh_history(path: str | Path, source: Mapping[str, str], options: tuple[st
 def _reuse_or_write(
     path: str | Path,
     identify: Callable[[Progress], Mapping[str, str]],
-    write: Callable[[Mapping[str, str], Progress], ReplayLog],
+    write: Callable[..., ReplayLog],
     options: tuple[str, str, int],
+    notes: Sequence[str],
     overwrite: bool,
     progress: bool | Progress,
 ) -> History:
@@ -258,7 +236,16 @@ def _reuse_or_write(
         marks = _marks(identify(report), options)
         log, notice = (None, "rewritten, as requested") if overwrite else _kept(path, marks)
         if log is None:
-            log = write(marks, report)
+            event_time, arrival_time, channels = options
+            log = write(
+                path,
+                event_time=event_time,
+                arrival_time=arrival_time,
+                channels=channels,
+                fingerprint=marks,
+                notes=notes,
+                progress=report,
+            )
     notice = f"history {path}: {notice}"
     say(progress, notice)
     return History(log, notice)

@@ -22,10 +22,19 @@ class _Lasting:
 
     ttl: Ttl
 
+    def __post_init__(self) -> None:
+        _check_types(self)
+        _ = self.ttl_us
+
     @property
     def ttl_us(self) -> int | None:
         """The time to live in microseconds of processing time; None: for ever."""
-        return _ttl_us(self.ttl)
+        if self.ttl is None:
+            return None
+        us = parse_duration(self.ttl, "ttl")
+        if us == 0:
+            raise SettingError("ttl is 0: state has to live for some time; leave ttl out to keep it for ever")
+        return us
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,7 @@ class ValueState(_Lasting):
     ttl: Ttl = None
 
     def __post_init__(self) -> None:
-        _check_type(self, self.type)
-        _ = self.ttl_us
+        super().__post_init__()
         try:
             to_array([self.default], self.type)
         except UnfitError:
@@ -83,10 +91,6 @@ class ListState(_Lasting):
     type: pa.DataType
     ttl: Ttl = None
 
-    def __post_init__(self) -> None:
-        _check_type(self, self.type)
-        _ = self.ttl_us
-
 
 @dataclass(frozen=True)
 class MapState(_Lasting):
@@ -109,11 +113,6 @@ class MapState(_Lasting):
     key_type: pa.DataType
     type: pa.DataType
     ttl: Ttl = None
-
-    def __post_init__(self) -> None:
-        _check_type(self, self.key_type)
-        _check_type(self, self.type)
-        _ = self.ttl_us
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,6 @@ class ReducingState(_Lasting):
     type: pa.DataType
     function: Callable[[Any, Any], Any]
     ttl: Ttl = None
-
-    def __post_init__(self) -> None:
-        _check_type(self, self.type)
-        _ = self.ttl_us
 
 
 @dataclass(frozen=True)
@@ -174,10 +169,6 @@ class AggregatingState(_Lasting):
     add: Callable[[Any, Any], Any]
     result: Callable[[Any], Any]
     ttl: Ttl = None
-
-    def __post_init__(self) -> None:
-        _check_type(self, self.type)
-        _ = self.ttl_us
 
 
 Descriptor: TypeAlias = ValueState | ListState | MapState | ReducingState | AggregatingState
@@ -217,21 +208,12 @@ class BroadcastState:
     type: pa.DataType
 
     def __post_init__(self) -> None:
-        for kind in (self.key_type, self.type):
-            _check_type(self, kind)
+        _check_types(self)
 
 
-def _check_type(descriptor: Descriptor | BroadcastState, kind: object) -> None:
-    if not isinstance(kind, pa.DataType):
-        raise SettingError(
-            f"{type(descriptor).__name__} got the type {kind!r}: pass an Arrow type such as pyarrow.int64()"
-        )
-
-
-def _ttl_us(ttl: Ttl) -> int | None:
-    if ttl is None:
-        return None
-    us = parse_duration(ttl, "ttl")
-    if us == 0:
-        raise SettingError("ttl is 0: state has to live for some time; leave ttl out to keep it for ever")
-    return us
+def _check_types(descriptor: object) -> None:
+    for name, kind in vars(descriptor).items():
+        if name in ("key_type", "type") and not isinstance(kind, pa.DataType):
+            raise SettingError(
+                f"{type(descriptor).__name__} got the type {kind!r}: pass an Arrow type such as pyarrow.int64()"
+            )

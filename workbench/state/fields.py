@@ -8,92 +8,64 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 
-from workbench.state.descriptors import (
-    AggregatingState,
-    Descriptor,
-    ListState,
-    MapState,
-    ReducingState,
-    ValueState,
-)
+from workbench.state.descriptors import AggregatingState, ReducingState, ValueState
 from workbench.state.expiring import Entry, Moment
-from workbench.state.expiring_fields import ExpiringListField, ExpiringMapField, ExpiringValueField, Stored
 from workbench.state.values import as_python
 
+Stored = tuple[Any, Any]
+"""A field's value as it goes into a checkpoint, and the times at which it was written (None without a time to live)."""
 
-class Field(Protocol):
+
+class Field:
     """One field: `slot` is the attribute that holds it, `access` a property over it, or None when it is the field.
 
     A slot's content is called what is *held*.
     """
 
-    slot: str
-    type: pa.DataType
+    stored_as_held = False
+    """Whether what is held goes into a checkpoint as it is."""
+    times: pa.DataType | None = None
+    """Arrow type of the times at which it was written; None without a time to live."""
+    access: property | None = None
+    """What the class has under the field's name; None where that is the slot itself."""
 
-    @property
-    def stored_as_held(self) -> bool:
-        """Whether what is held goes into a checkpoint as it is."""
-        ...
-
-    @property
-    def times(self) -> pa.DataType | None:
-        """Arrow type of the times at which it was written; None without a time to live."""
-        ...
-
-    @property
-    def access(self) -> property | None:
-        """What the class has under the field's name; None where that is the slot itself."""
-        ...
+    def __init__(self, slot: str, kind: pa.DataType) -> None:
+        self.slot = slot
+        self.type = kind
 
     def fresh(self) -> Any:
         """What is held for a key without state."""
-        ...
+        raise NotImplementedError  # abstract
 
     def is_fresh(self, held: Any) -> bool:
         """Whether a key that holds this has no state."""
-        ...
+        return not held
 
     def stored(self, held: Any) -> Stored:
-        """What goes into a checkpoint."""
-        ...
+        """What goes into a checkpoint; asked only where that is not what is held."""
+        raise NotImplementedError  # abstract
 
     def loaded(self, value: Any, written: Any) -> Any:
-        """What is held, from what a checkpoint has; `value` is not null."""
-        ...
+        """What is held, from what a checkpoint has."""
+        return as_python(value, self.type)
 
     def shown(self, held: Any) -> Any:
         """The value that a query of the state returns."""
-        ...
+        raise NotImplementedError  # abstract
 
 
-def make_field(name: str, descriptor: Descriptor, moment: Moment) -> Field:
-    """The field for what a user declared."""
-    ttl_us = descriptor.ttl_us
-    match descriptor:
-        case ValueState():
-            return _Value(name, descriptor) if ttl_us is None else ExpiringValueField(name, descriptor, moment, ttl_us)
-        case ListState():
-            return _List(name, descriptor) if ttl_us is None else ExpiringListField(name, descriptor, moment, ttl_us)
-        case MapState():
-            return _Map(name, descriptor) if ttl_us is None else ExpiringMapField(name, descriptor, moment, ttl_us)
-        case _:
-            return _Fold(name, descriptor, moment, ttl_us)
-
-
-class _Value:
+class ValueField(Field):
     """The value itself."""
 
     stored_as_held = True
-    access = None
-    times = None
 
     def __init__(self, name: str, descriptor: ValueState) -> None:
-        self.slot = name
-        self.type = descriptor.type
+        super().__init__(name, descriptor.type)
         self._default = descriptor.default
         self._mutable = pa.types.is_nested(descriptor.type)
 
@@ -103,35 +75,17 @@ class _Value:
     def is_fresh(self, held: Any) -> bool:
         return held is self._default or (type(held) is type(self._default) and bool(held == self._default))
 
-    def stored(self, held: Any) -> Stored:
-        return held, None
-
-    def loaded(self, value: Any, written: Any) -> Any:
-        return as_python(value, self.type)
-
     def shown(self, held: Any) -> Any:
         return held
 
 
-class _List:
+class ListField(Field):
     """A plain list."""
 
     stored_as_held = True
-    access = None
-    times = None
-
-    def __init__(self, name: str, descriptor: ListState) -> None:
-        self.slot = name
-        self.type = pa.list_(descriptor.type)
 
     def fresh(self) -> list[Any]:
         return []
-
-    def is_fresh(self, held: list[Any]) -> bool:
-        return not held
-
-    def stored(self, held: list[Any]) -> Stored:
-        return held, None
 
     def loaded(self, value: list[Any] | None, written: Any) -> list[Any]:
         return as_python(value, self.type) or []
@@ -140,22 +94,11 @@ class _List:
         return list(held)
 
 
-class _Map:
+class MapField(Field):
     """A plain dict."""
-
-    stored_as_held = False
-    access = None
-    times = None
-
-    def __init__(self, name: str, descriptor: MapState) -> None:
-        self.slot = name
-        self.type = pa.map_(descriptor.key_type, descriptor.type)
 
     def fresh(self) -> dict[Any, Any]:
         return {}
-
-    def is_fresh(self, held: dict[Any, Any]) -> bool:
-        return not held
 
     def stored(self, held: dict[Any, Any]) -> Stored:
         return list(held.items()), None
@@ -172,7 +115,7 @@ class Folded:
 
     __slots__ = ("_entry", "_field")
 
-    def __init__(self, field: _Fold, entry: Entry | None = None) -> None:
+    def __init__(self, field: FoldField, entry: Entry | None = None) -> None:
         self._field = field
         self._entry = entry
 
@@ -199,16 +142,13 @@ class Folded:
         return repr(self.get())
 
 
-class _Fold:
+class FoldField(Field):
     """Reducing and aggregating state: an object with ``add``, ``get`` and ``clear``, which cannot be replaced."""
-
-    stored_as_held = False
 
     def __init__(
         self, name: str, descriptor: ReducingState | AggregatingState, moment: Moment, ttl_us: int | None
     ) -> None:
-        self.slot = slot = f"_{name}"
-        self.type = descriptor.type
+        super().__init__(f"_{name}", descriptor.type)
         self.times = None if ttl_us is None else pa.int64()
         self._descriptor = descriptor
         self._moment = moment
@@ -216,7 +156,7 @@ class _Fold:
         self.result: Callable[[Any], Any] = (
             descriptor.result if isinstance(descriptor, AggregatingState) else lambda held: held
         )
-        self.access = property(lambda state: getattr(state, slot))
+        self.access = property(attrgetter(self.slot))
 
     def folded(self, entry: Entry | None, value: Any) -> Entry:
         """The entry with one more value."""

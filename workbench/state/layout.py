@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import CheckpointError, SettingError
-from workbench.state.descriptors import Descriptor
+from workbench.state.descriptors import Descriptor, ListState, MapState, ValueState
 from workbench.state.expiring import Moment
-from workbench.state.expiring_fields import Stored
-from workbench.state.fields import Field, make_field
+from workbench.state.expiring_fields import ExpiringListField, ExpiringMapField, ExpiringValueField
+from workbench.state.fields import Field, FoldField, ListField, MapField, Stored, ValueField
 from workbench.state.key_columns import Mask
 from workbench.state.values import UnfitError, to_array
 
@@ -79,7 +79,7 @@ class StateLayout:
 
     def __init__(self, descriptors: Mapping[str, Descriptor], moment: Moment) -> None:
         self.fields: dict[str, Field] = {
-            name: make_field(name, descriptor, moment) for name, descriptor in descriptors.items()
+            name: _field(name, descriptor, moment) for name, descriptor in descriptors.items()
         }
         self.expires = any(descriptor.ttl_us is not None for descriptor in descriptors.values())
         self.make = _state_class(self.fields)
@@ -227,6 +227,23 @@ def check_names(names: Sequence[str]) -> None:
                 f"state cannot be called {name!r}: use a Python name that does not begin with '_' and is not "
                 f"{' or '.join(sorted(RESERVED))}"
             )
+
+
+def _field(name: str, descriptor: Descriptor, moment: Moment) -> Field:
+    ttl_us = descriptor.ttl_us
+    match descriptor:
+        case ValueState():
+            return (
+                ValueField(name, descriptor) if ttl_us is None else ExpiringValueField(name, descriptor, moment, ttl_us)
+            )
+        case ListState():
+            kind = pa.list_(descriptor.type)
+            return ListField(name, kind) if ttl_us is None else ExpiringListField(name, kind, moment, ttl_us)
+        case MapState():
+            kind = pa.map_(descriptor.key_type, descriptor.type)
+            return MapField(name, kind) if ttl_us is None else ExpiringMapField(name, kind, moment, ttl_us)
+        case _:
+            return FoldField(name, descriptor, moment, ttl_us)
 
 
 def _state_class(fields: Mapping[str, Field]) -> type[State]:

@@ -131,13 +131,17 @@ class StatesOnDisk:
                 held = self._rows[keys]
                 items = [item for item, row in zip(items, held, strict=True) if item[1] != row]
             self._changed.note([key for key, _ in items])
-            writes = self._new_writes()
-            for key, row in items:
-                if row is None:
-                    writes.delete(key)
-                else:
-                    writes.put(key, row)
-            self._rows.write(writes)
+            self._write(items)
+
+    def _write(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Put rows in, and delete those that are None."""
+        writes = self._new_writes()
+        for key, row in items:
+            if row is None:
+                writes.delete(key)
+            else:
+                writes.put(key, row)
+        self._rows.write(writes)
 
     def _packed(self, columns: Sequence[pa.Array], count: int) -> Iterator[bytes]:
         """The row of each key."""
@@ -212,17 +216,12 @@ class StatesOnDisk:
                 rows.column(name).combine_chunks() if name in rows.schema.names else value.take(same)
                 for name, value in fresh.items()
             ]
-            writes = self._new_writes()
             packed = self._packed(columns, rows.num_rows)
             gone = (
                 rows.column(GONE.name).to_pylist() if GONE.name in rows.schema.names else repeat(False, rows.num_rows)
             )
-            for key, row, is_gone in zip(self._key_bytes(keys.slice(begin, _AT_ONCE)), packed, gone, strict=True):
-                if is_gone:
-                    writes.delete(key)
-                else:
-                    writes.put(key, row)
-            self._rows.write(writes)
+            left = (None if is_gone else row for row, is_gone in zip(packed, gone, strict=True))
+            self._write(zip(self._key_bytes(keys.slice(begin, _AT_ONCE)), left, strict=True))
 
     def close(self) -> None:
         self.objects.clear()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from workbench.compiled.keys.key_table import code_of
 from workbench.compiled.machinery.compiled import BYTES, I64, INT_ROWS, INTS, INTS_IN, compiled
 from workbench.durations import NO_TIME
 from workbench.elements import Int64s
@@ -21,29 +22,6 @@ LATE, TIMELESS = -1, -2
 
 ROW, KEYS, WINDOWS, ENTRIES, LATE_COUNT, TIMELESS_COUNT, FIRST_START, FULL = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in `progress`."""
-
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_S32 = np.uint64(32)
-
-
-@compiled(I64, INT_ROWS, INTS, I64, I64)
-def _code(key: int, slots: Int64s, key_of_code: Int64s, count: int, shift: int) -> int:
-    """The code of a key, `count` after adding it when it is new, or -1 when there is no room for it."""
-    h = np.uint64(key)
-    row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> np.uint64(shift))
-    mask = len(slots) - 1
-    while True:
-        found = slots[row, 1]
-        if found == 0:
-            if count == len(key_of_code):
-                return -1
-            slots[row, 0] = key
-            slots[row, 1] = count + 1
-            key_of_code[count] = key
-            return count
-        if slots[row, 0] == key:
-            return int(found - 1)
-        row = (row + 1) & mask
 
 
 @compiled(
@@ -141,7 +119,7 @@ def place_in_tumbling(
             continue
         key = keys[row]
         if not known:
-            key = _code(key, key_slots, key_of_code, key_count, key_shift)
+            key = code_of(key, key_slots, key_of_code, key_count, key_shift)
             if key < 0:
                 progress[FULL] = KEYS
                 break
@@ -151,13 +129,13 @@ def place_in_tumbling(
             entry = recent[key, 1]
         else:
             if window < 0:
-                window = _code(start, window_slots, start_of_code, window_count, window_shift)
+                window = code_of(start, window_slots, start_of_code, window_count, window_shift)
                 if window < 0:
                     progress[FULL] = WINDOWS
                     break
                 if window == window_count:
                     window_count += 1
-            entry = _code(window << 32 | key, entry_slots, both_of_entry, entry_count, entry_shift)
+            entry = code_of(window << 32 | key, entry_slots, both_of_entry, entry_count, entry_shift)
             if entry < 0:
                 progress[FULL] = ENTRIES
                 break

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from workbench.compiled.machinery.compiled import BYTES_IN, HASHES, HASHES_IN, INTS_IN, compiled
 from workbench.elements import Int64s
@@ -16,20 +17,25 @@ Bytes = npt.NDArray[np.uint8]
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def mixed(h: np.uint64) -> np.uint64:
+    """Bits that each depend on all bits of `h`: the finalizer of SplitMix64."""
+    h = (h ^ (h >> _S30)) * _M1
+    h = (h ^ (h >> _S27)) * _M2
+    return h ^ (h >> _S31)
 
 
 @compiled(INTS_IN, HASHES)
 def hash_ints(values: Int64s, out: Hashes) -> None:
     """The finaliser of splitmix64: every input bit reaches every output bit."""
     for i in range(len(values)):
-        h = np.uint64(values[i]) + _GAMMA
-        h = (h ^ (h >> _S30)) * _M1
-        h = (h ^ (h >> _S27)) * _M2
-        out[i] = h ^ (h >> _S31)
+        out[i] = mixed(np.uint64(values[i]) + GAMMA)
 
 
 @compiled(INTS_IN, BYTES_IN, HASHES)
@@ -39,16 +45,11 @@ def hash_bytes(offsets: Int64s, data: Bytes, out: Hashes) -> None:
         h = _FNV_OFFSET
         for j in range(offsets[i], offsets[i + 1]):
             h = (h ^ np.uint64(data[j])) * _FNV_PRIME
-        h = (h ^ (h >> _S30)) * _M1
-        h = (h ^ (h >> _S27)) * _M2
-        out[i] = h ^ (h >> _S31)
+        out[i] = mixed(h)
 
 
 @compiled(HASHES_IN, HASHES)
 def mix_hashes(hashes: Hashes, into: Hashes) -> None:
     """Combine the hashes of a further key column into those of the columns before it; the order of columns counts."""
     for i in range(len(hashes)):
-        h = (into[i] * _GAMMA) ^ hashes[i]
-        h = (h ^ (h >> _S30)) * _M1
-        h = (h ^ (h >> _S27)) * _M2
-        into[i] = h ^ (h >> _S31)
+        into[i] = mixed((into[i] * GAMMA) ^ hashes[i])

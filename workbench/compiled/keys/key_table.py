@@ -7,12 +7,33 @@ the *high* bits of a multiplicative hash: the low bits of the exchange's hash ar
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from workbench.compiled.machinery.compiled import I64, INT_ROWS, INTS, INTS_IN, compiled
 from workbench.elements import Int64s
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _S32 = np.uint64(32)
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def code_of(key: int, slots: Int64s, key_of_code: Int64s, count: int, shift: int) -> int:
+    """The code of a key: `count` for one that is new, which is added; -1 where there is no room for it."""
+    h = np.uint64(key)
+    row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> np.uint64(shift))
+    mask = len(slots) - 1
+    while True:
+        found = slots[row, 1]
+        if found == 0:
+            if count == len(key_of_code):
+                return -1
+            slots[row, 0] = key
+            slots[row, 1] = count + 1
+            key_of_code[count] = key
+            return count
+        if slots[row, 0] == key:
+            return int(found - 1)
+        row = (row + 1) & mask
 
 
 @compiled(INTS_IN, I64, INT_ROWS, INTS, I64, I64, INTS)
@@ -33,28 +54,12 @@ def add_keys(
     Returns:
         The first row that was not handled because the table is full (n when all were), and the new count.
     """
-    mask = len(slots) - 1
-    limit = len(key_of_code)
-    by = np.uint64(shift)
     for i in range(start, len(keys)):
-        key = keys[i]
-        h = np.uint64(key)
-        row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> by)
-        while True:
-            found = slots[row, 1]
-            if found == 0:
-                if count == limit:
-                    return i, count
-                slots[row, 0] = key
-                slots[row, 1] = count + 1
-                key_of_code[count] = key
-                codes[i] = count
-                count += 1
-                break
-            if slots[row, 0] == key:
-                codes[i] = found - 1
-                break
-            row = (row + 1) & mask
+        code = code_of(keys[i], slots, key_of_code, count, shift)
+        if code < 0:
+            return i, count
+        count += code == count
+        codes[i] = code
     return len(keys), count
 
 

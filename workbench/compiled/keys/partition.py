@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, types
-from numba.extending import intrinsic
+from numba import carray, njit
 
 from workbench.compiled.keys.hashing import Hashes
 from workbench.compiled.machinery.compiled import HASHES_IN, INTS, INTS_IN, compiled
+from workbench.compiled.machinery.memory import pointer
 from workbench.elements import Int64s
 
 
@@ -57,14 +57,10 @@ def route(hashes: Hashes, target_of_group: Int64s, starts: Int64s, positions: In
         cursors[target] += 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _pointer(context: Any, address: Any) -> Any:
-    """An address as a pointer, so that one kernel can move columns of any number and type."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), generate
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _move(positions: Int64s, source: Any, target: Any) -> None:
+    for i in range(len(positions)):
+        target[positions[i]] = source[i]
 
 
 @compiled(INTS_IN, INTS_IN, INTS_IN, INTS_IN)
@@ -78,23 +74,12 @@ def scatter(positions: Int64s, sources: Int64s, destinations: Int64s, widths: In
     """
     n = len(positions)
     for c in range(len(sources)):
+        source, target = pointer(sources[c]), pointer(destinations[c])
         if widths[c] == 8:
-            source8 = carray(_pointer(sources[c]), n, np.uint64)
-            target8 = carray(_pointer(destinations[c]), n, np.uint64)
-            for i in range(n):
-                target8[positions[i]] = source8[i]
+            _move(positions, carray(source, n, np.uint64), carray(target, n, np.uint64))
         elif widths[c] == 4:
-            source4 = carray(_pointer(sources[c]), n, np.uint32)
-            target4 = carray(_pointer(destinations[c]), n, np.uint32)
-            for i in range(n):
-                target4[positions[i]] = source4[i]
+            _move(positions, carray(source, n, np.uint32), carray(target, n, np.uint32))
         elif widths[c] == 2:
-            source2 = carray(_pointer(sources[c]), n, np.uint16)
-            target2 = carray(_pointer(destinations[c]), n, np.uint16)
-            for i in range(n):
-                target2[positions[i]] = source2[i]
+            _move(positions, carray(source, n, np.uint16), carray(target, n, np.uint16))
         else:
-            source1 = carray(_pointer(sources[c]), n, np.uint8)
-            target1 = carray(_pointer(destinations[c]), n, np.uint8)
-            for i in range(n):
-                target1[positions[i]] = source1[i]
+            _move(positions, carray(source, n, np.uint8), carray(target, n, np.uint8))

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import carray, njit, types
-from numba.extending import intrinsic
+from numba import carray, njit
 
 from workbench.compiled.machinery.compiled import BYTES_IN, I64, INTS_IN, SMALL_INTS, compiled
+from workbench.compiled.machinery.memory import pointer
 from workbench.elements import Int64s
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,21 +26,11 @@ ALIGNMENT = 64
 """Bytes; where Arrow likes buffers to begin."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _pointer(context: Any, address: Any) -> Any:
-    """An address as a pointer, so that one kernel can read columns of any number and type."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), generate
-
-
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: int, rows: Rows) -> int:
     """The numbers of the rows whose bit is set and, where there is a second bitmap, set there too."""
-    bits = carray(_pointer(address), (offset + n + 7) // 8, np.uint8)
-    valid = carray(_pointer(validity), (valid_offset + n + 7) // 8 if validity else 0, np.uint8)
+    bits = carray(pointer(address), (offset + n + 7) // 8, np.uint8)
+    valid = carray(pointer(validity), (valid_offset + n + 7) // 8 if validity else 0, np.uint8)
     found = 0
     i = 0
     while i < n:
@@ -70,7 +60,7 @@ def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: in
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _copy_bits(rows: Rows, found: int, address: int, offset: int, out: Bytes) -> int:
     """Copy the bits of these rows; how many of them are set."""
-    bits = carray(_pointer(address), 1 << 40, np.uint8)
+    bits = carray(pointer(address), 1 << 40, np.uint8)
     total = 0
     for j in range(found):
         at = offset + rows[j]
@@ -78,6 +68,21 @@ def _copy_bits(rows: Rows, found: int, address: int, offset: int, out: Bytes) ->
         out[j >> 3] |= bit << (j & 7)
         total += bit
     return total
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _accept(codes: Any, accepted: Bytes, rows: Rows) -> int:
+    found = 0
+    for i in range(len(codes)):
+        rows[found] = i
+        found += accepted[codes[i]]
+    return found
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def _take(rows: Rows, found: int, source: Any, target: Any) -> None:
+    for j in range(found):
+        target[j] = source[rows[j]]
 
 
 @compiled(I64, I64, I64, I64, I64, I64, BYTES_IN, SMALL_INTS, INTS_IN)
@@ -112,28 +117,14 @@ def choose_rows(
         found = n
     elif form == BITS:
         found = _set_bits(n, address, offset, validity, valid_offset, rows)
+    elif form == 1:
+        found = _accept(carray(pointer(address + offset), n, np.uint8), accepted, rows)
+    elif form == 2:
+        found = _accept(carray(pointer(address + 2 * offset), n, np.uint16), accepted, rows)
+    elif form == 4:
+        found = _accept(carray(pointer(address + 4 * offset), n, np.uint32), accepted, rows)
     else:
-        found = 0
-        if form == 1:
-            codes1 = carray(_pointer(address + offset), n, np.uint8)
-            for i in range(n):
-                rows[found] = i
-                found += accepted[codes1[i]]
-        elif form == 2:
-            codes2 = carray(_pointer(address + 2 * offset), n, np.uint16)
-            for i in range(n):
-                rows[found] = i
-                found += accepted[codes2[i]]
-        elif form == 4:
-            codes4 = carray(_pointer(address + 4 * offset), n, np.uint32)
-            for i in range(n):
-                rows[found] = i
-                found += accepted[codes4[i]]
-        else:
-            codes8 = carray(_pointer(address + 8 * offset), n, np.int64)
-            for i in range(n):
-                rows[found] = i
-                found += accepted[codes8[i]]
+        found = _accept(carray(pointer(address + 8 * offset), n, np.int64), accepted, rows)
     count = len(columns) // 5
     layout = np.zeros(3 * count, np.int64)
     if found == 0 or (form != ROWS and found == n):
@@ -151,24 +142,13 @@ def choose_rows(
         source, width, skip, nulls, nulls_skip = columns[5 * c : 5 * c + 5]
         target = memory[layout[3 * c] :]
         if width == 8:
-            source8 = carray(_pointer(source), 1 << 40, np.uint64)
-            target8 = target[: 8 * found].view(np.uint64)
-            for j in range(found):
-                target8[j] = source8[rows[j]]
+            _take(rows, found, carray(pointer(source), 1 << 40, np.uint64), target[: 8 * found].view(np.uint64))
         elif width == 4:
-            source4 = carray(_pointer(source), 1 << 40, np.uint32)
-            target4 = target[: 4 * found].view(np.uint32)
-            for j in range(found):
-                target4[j] = source4[rows[j]]
+            _take(rows, found, carray(pointer(source), 1 << 40, np.uint32), target[: 4 * found].view(np.uint32))
         elif width == 2:
-            source2 = carray(_pointer(source), 1 << 40, np.uint16)
-            target2 = target[: 2 * found].view(np.uint16)
-            for j in range(found):
-                target2[j] = source2[rows[j]]
+            _take(rows, found, carray(pointer(source), 1 << 40, np.uint16), target[: 2 * found].view(np.uint16))
         elif width == 1:
-            source1 = carray(_pointer(source), 1 << 40, np.uint8)
-            for j in range(found):
-                target[j] = source1[rows[j]]
+            _take(rows, found, carray(pointer(source), 1 << 40, np.uint8), target)
         else:
             target[:bitmap] = 0
             _copy_bits(rows, found, source, skip, target)

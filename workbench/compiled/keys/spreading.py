@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from workbench.compiled.keys.hashing import GAMMA, mixed
 from workbench.compiled.keys.packing import AT_ONCE, count_bits, equal, pack_8, pack_16, pack_32, pack_64
 from workbench.compiled.machinery.compiled import FEW, I64, INTS, INTS_IN, compiled
 from workbench.compiled.machinery.memory import load_8, load_16, load_32, load_64, store_8, store_16, store_32, store_64
@@ -14,10 +15,6 @@ _BLOCK = 512
 """Rows whose targets are kept in the cache while their columns are moved."""
 MOST_PACKED = 4
 """Targets up to which packing is faster than moving values one by one: all values are looked at for each target."""
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -27,10 +24,7 @@ def _find_targets(keys: Int64s, hashed: int, groups: int, targets: int, target_o
         for i in range(len(keys)):
             h = np.uint64(keys[i])
             if not hashed:
-                h += _GAMMA
-                h = (h ^ (h >> _S30)) * _M1
-                h = (h ^ (h >> _S27)) * _M2
-                h ^= h >> _S31
+                h = mixed(h + GAMMA)
             target_of[i] = np.int64(h % np.uint64(groups)) * targets // groups
         return
     mask = np.uint64(groups - 1)
@@ -43,10 +37,8 @@ def _find_targets(keys: Int64s, hashed: int, groups: int, targets: int, target_o
             target_of[i] = np.int64(((np.uint64(keys[i]) & mask) * width_of_targets) >> bits)
     else:
         for i in range(len(keys)):
-            h = np.uint64(keys[i]) + _GAMMA  # as in hash_ints
-            h = (h ^ (h >> _S30)) * _M1
-            h = (h ^ (h >> _S27)) * _M2
-            target_of[i] = np.int64((((h ^ (h >> _S31)) & mask) * width_of_targets) >> bits)
+            h = mixed(np.uint64(keys[i]) + GAMMA)  # as in hash_ints
+            target_of[i] = np.int64(((h & mask) * width_of_targets) >> bits)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]

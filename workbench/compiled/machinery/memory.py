@@ -37,3 +37,13 @@ load_8, store_8 = _loading(types.uint8), _storing(types.uint8)
 load_16, store_16 = _loading(types.uint16), _storing(types.uint16)
 load_32, store_32 = _loading(types.uint32), _storing(types.uint32)
 load_64, store_64 = _loading(types.uint64), _storing(types.uint64)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer, for `carray`."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate

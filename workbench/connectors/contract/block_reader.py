@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.arguments import as_given, whole_number
+from workbench.arguments import as_given
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.contract.rate import Rate
 from workbench.connectors.contract.throttle import Throttle
@@ -101,15 +101,6 @@ def check_rate(rate: float | None) -> None:
         raise SettingError(
             f"rate is {as_given(rate)}: it counts records per second and is above zero; None reads at full speed"
         )
-
-
-def check_count(name: str, value: int) -> None:
-    """Refuse a number of splits or rows below 1.
-
-    Raises:
-        SettingError: with the value.
-    """
-    whole_number(value, name)
 
 
 class BlockReader(SourceReader):

@@ -8,6 +8,7 @@ unchanged; sinks that keep Arrow types convert it back.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,22 @@ import pyarrow.compute as pc
 
 _GIVEN = b"workbench:type"
 """Field metadata with the type that a column had in its source, as a serialized schema."""
+
+
+TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+TypeTests = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
+"""Names of families of types, each with the tests of which one holds for its types."""
+
+
+def family_of(kind: pa.DataType, families: TypeTests) -> str | None:
+    """The first family to which a type belongs."""
+    return next((name for name, tests in families.items() if any(test(kind) for test in tests)), None)
+
+
+def decoded(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, where they are dictionary-encoded."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

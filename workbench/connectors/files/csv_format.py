@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.connectors.files.file_format import BLOCK_BYTES, Part, guessed_schema, open_text, reading, whole, without
 from workbench.errors import SourceError
 
 LARGEST_BLOCK_BYTES = 1 << 30
@@ -35,7 +35,7 @@ class CsvFormat:
             for block_bytes in _block_sizes():
                 try:
                     with self._opened(path, pc.ConvertOptions(), block_bytes) as reader:
-                        return pa.schema([_guessed(field) for field in reader.schema])
+                        return guessed_schema(reader.schema)
                 except pa.ArrowInvalid as error:
                     _check_cut(error, block_bytes)
         raise AssertionError("the largest block is the last")
@@ -112,12 +112,3 @@ def header_of(path: Path) -> bytes:
     while end >= 0 and block.count(b'"', 0, end) % 2:
         end = block.find(b"\n", end + 1)
     return (block if end < 0 else block[:end]).rstrip(b"\r")
-
-
-def _guessed(field: pa.Field) -> pa.Field:
-    """What to take a column for that had no value in the first rows; instants without a zone count microseconds."""
-    if pa.types.is_null(field.type):
-        return pa.field(field.name, pa.string())
-    if pa.types.is_timestamp(field.type):
-        return pa.field(field.name, pa.timestamp("us", field.type.tz))
-    return field

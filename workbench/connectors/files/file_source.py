@@ -82,7 +82,6 @@ class FileSource(Source):
     _places: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     schema: pa.Schema = field(init=False, repr=False)
     kind: ClassVar[str] = "files"
-    resettable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rate(self.rate)

@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from workbench.connectors.contract.text_check import check_text
-from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.connectors.files.file_format import (
+    BLOCK_BYTES,
+    Part,
+    guessed_schema,
+    in_one_batch,
+    open_text,
+    reading,
+    whole,
+    without,
+)
 from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
@@ -42,7 +51,7 @@ class JsonLines:
                 )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
             # A name that is no UTF-8 is found here, when somebody asks for it.
-            return pa.schema([pa.field(item.name, _guessed(item.type)) for item in table.schema])
+            return guessed_schema(table.schema)
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
@@ -80,10 +89,9 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
     table = pj.read_json(pa.BufferReader(block), how, options)
-    columns = [table.column(field.name).combine_chunks() for field in schema]
-    if all(column.null_count for column in columns) and _NULL_RECORD.search(block):
+    batch = in_one_batch(table, schema)
+    if all(column.null_count for column in batch.columns) and _NULL_RECORD.search(block):
         raise pa.ArrowInvalid(_NULL)
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     check_text(batch)
     return batch
 
@@ -138,10 +146,3 @@ def _refused(block: bytes, schema: pa.Schema) -> pa.ArrowInvalid | None:
     except pa.ArrowInvalid as error:
         return error
     return None
-
-
-def _guessed(kind: pa.DataType) -> pa.DataType:
-    """What to take a column for that had no value in the first rows; instants count microseconds."""
-    if pa.types.is_null(kind):
-        return pa.string()
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind

@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from workbench.connectors.files.csv_format import header_of
-from workbench.connectors.files.file_format import BLOCK_BYTES, FileFormat, Part, open_text, reading, without
+from workbench.connectors.files.file_format import (
+    BLOCK_BYTES,
+    FileFormat,
+    Part,
+    in_one_batch,
+    open_text,
+    reading,
+    without,
+)
 from workbench.connectors.files.json_lines import parse_json
 from workbench.elements import event_times
 from workbench.errors import RecordError, SourceError
@@ -74,8 +82,7 @@ class TextLines:
             table = pc.read_csv(
                 pa.BufferReader(block), pc.ReadOptions(use_threads=False, block_size=len(block) + 1), how, into
             )
-            columns = [table.column(field.name).combine_chunks() for field in schema]
-            return pa.RecordBatch.from_arrays(columns, schema=schema)
+            return in_one_batch(table, schema)
 
         return one_to_a_line(parse)
 

@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from workbench.connectors.files.file_format import in_one_batch
 from workbench.connectors.files.json_lines import parse_json
 from workbench.errors import SourceError
 
@@ -64,8 +65,7 @@ def _csv(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         pc.ParseOptions(newlines_in_values=True),
         pc.ConvertOptions(column_types=schema, strings_can_be_null=False),
     )
-    columns = [table.column(field.name).combine_chunks() for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return in_one_batch(table, schema)
 
 
 _PARSERS: dict[LineFormat, Callable[[Sequence[bytes], pa.Schema], pa.RecordBatch]] = {

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.arguments import whole_number
 from workbench.connectors.contract.base import Source, SourceReader
-from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
+from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_event_time, check_rate
 from workbench.errors import RecordError
 from workbench.raised import PASSING, described, shown
 
@@ -50,14 +51,13 @@ class GeneratorSource(Source):
     limit: int | None = None
     splits: int = 4
     kind: ClassVar[str] = "generator"
-    resettable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_event_time(self.schema, self.event_time)
         check_rate(self.rate)
-        check_count("splits", self.splits)
+        whole_number(self.splits, "splits")
         if self.limit is not None:
-            check_count("limit", self.limit)
+            whole_number(self.limit, "limit")
 
     def describe(self) -> str:
         return self._name() if self.limit is None else f"{self._name()}, {self.limit:,} rows"

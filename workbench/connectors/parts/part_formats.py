@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from workbench.connectors.contract.plain_types import given_table
+from workbench.connectors.contract.plain_types import BYTES, decoded, given_table
 from workbench.connectors.parts.part_sink import PartFormat
 
 PartFormatName = Literal["parquet", "csv", "json"]
@@ -29,9 +29,6 @@ _JSON_TYPES = (
     pa.types.is_large_string,
     pa.types.is_temporal,
 )
-
-
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
 def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
@@ -51,8 +48,8 @@ def decode_parquet(data: bytes) -> list[dict[str, Any]]:
 def encode_csv(rows: pa.Table) -> pa.Buffer:
     """A line that names the columns, and a line for each row; text is quoted, so that an empty value is a null."""
     for item in rows.schema:
-        kind = item.type.value_type if pa.types.is_dictionary(item.type) else item.type
-        if any(is_bytes(kind) for is_bytes in _BYTES):  # Arrow writes them until some are no text
+        kind = decoded(item.type)
+        if any(is_bytes(kind) for is_bytes in BYTES):  # Arrow writes them until some are no text
             raise pa.ArrowNotImplementedError(f"column {item.name!r} is {item.type}")
     buffer = pa.BufferOutputStream()
     pc.write_csv(rows, buffer)
@@ -73,7 +70,7 @@ def encode_json(rows: pa.Table) -> bytearray:
 
 
 def _for_json(column: pa.ChunkedArray, item: pa.Field) -> pa.ChunkedArray:
-    kind = item.type.value_type if pa.types.is_dictionary(item.type) else item.type
+    kind = decoded(item.type)
     if not _is_json(kind):
         raise pa.ArrowNotImplementedError(f"column {item.name!r} is {item.type}")
     if pa.types.is_duration(kind):

@@ -15,6 +15,7 @@ import pyarrow as pa
 from workbench.arguments import is_utf8
 from workbench.connectors.replay.manifest import MANIFEST, LogFile, Manifest, describe_file
 from workbench.durable.disk import make_folder_durably, sync_path
+from workbench.durable.holder import is_alive
 from workbench.durations import format_instant
 from workbench.errors import HistoryError, told_by
 
@@ -141,16 +142,5 @@ def _remove_leftovers(path: Path) -> None:
     """Remove the drafts of this log that were left by writers that no longer run."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
         writer, kind = leftover.name.split(".")[-2:]
-        if kind in ("tmp", "old") and writer.isdigit() and (int(writer) == os.getpid() or not _runs(int(writer))):
+        if kind in ("tmp", "old") and writer.isdigit() and (int(writer) == os.getpid() or not is_alive(int(writer))):
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _runs(process: int) -> bool:
-    """Whether there is such a process."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

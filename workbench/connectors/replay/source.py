@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -38,9 +37,6 @@ class ReplaySource(Source):
         log: what is replayed.
         speed: seconds of history per second at the start; ``math.inf`` for no pacing.
     """
-
-    kind: ClassVar[str] = "source"
-    resettable: ClassVar[bool] = True
 
     log: ReplayLog
     speed: float = math.inf

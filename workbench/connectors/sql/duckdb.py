@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
 from workbench.connectors.sql.database import is_path, quoted, quoted_list, rest
 from workbench.errors import PlanError, SinkError
 
@@ -38,17 +39,14 @@ class DuckDB:
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """DuckDB's name for the type."""
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kind = decoded(kind)
         if (exact := _EXACT.get(kind)) is not None:
             return exact
         if pa.types.is_decimal(kind) and kind.precision <= 38:
             return f"DECIMAL({kind.precision}, {kind.scale})"
         if pa.types.is_timestamp(kind):  # with a time zone: those without are above
             return "TIMESTAMPTZ"
-        for type_name, tests in _FAMILIES.items():
-            if any(test(kind) for test in tests):
-                return type_name
-        return None
+        return family_of(kind, _FAMILIES)
 
     def check(self) -> None:
         """Refuse to be used where the package is missing.
@@ -100,13 +98,8 @@ _EXACT = {
     pa.timestamp("ns"): "TIMESTAMP_NS",
 }
 _FAMILIES = {
-    "VARCHAR": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-    "BLOB": (
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary,
-    ),
+    "VARCHAR": TEXT,
+    "BLOB": BYTES,
     "DATE": (pa.types.is_date,),
     "TIME": (pa.types.is_time,),
     "INTERVAL": (pa.types.is_duration,),

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
 from workbench.connectors.sql.database import quoted, quoted_list
 
 
@@ -33,13 +34,10 @@ class SQLite:
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """One of SQLite's storage classes."""
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kind = decoded(kind)
         if kind in (pa.uint64(), pa.float16()):  # beyond its integers; no value that its driver knows
             return None
-        for type_name, tests in _TYPES.items():
-            if any(test(kind) for test in tests):
-                return type_name
-        return None
+        return family_of(kind, _TYPES)
 
     def check(self) -> None:
         """Always there."""
@@ -70,21 +68,14 @@ _TYPES = {
     "INTEGER": (pa.types.is_integer, pa.types.is_boolean, pa.types.is_duration),
     "REAL": (pa.types.is_floating,),
     "TEXT": (
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_string_view,
+        *TEXT,
         pa.types.is_date,
         pa.types.is_time,
         pa.types.is_timestamp,
         pa.types.is_decimal,
         pa.types.is_null,
     ),
-    "BLOB": (
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary,
-    ),
+    "BLOB": BYTES,
 }
 
 

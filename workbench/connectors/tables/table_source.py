@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.arguments import table_of
+from workbench.arguments import table_of, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
-from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_count, check_event_time, check_rate
+from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_event_time, check_rate
 from workbench.connectors.contract.plain_types import plain_table
 
 _BLOCK_ROWS = 8_192
@@ -40,13 +40,12 @@ class TableSource(Source):
     rate: float | None = None
     splits: int = 4
     kind: ClassVar[str] = "table"
-    resettable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", plain_table(table_of(self.table, "table")))
         check_event_time(self.table.schema, self.event_time)
         check_rate(self.rate)
-        check_count("splits", self.splits)
+        whole_number(self.splits, "splits")
 
     @property
     def schema(self) -> pa.Schema:

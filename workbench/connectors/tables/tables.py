@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -28,23 +27,6 @@ class _Part:
     epoch: int
     subtask: int
     rows: pa.Table
-
-
-class _View(Protocol):
-    """What a table shows."""
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        ...
-
-    def add(self, part: _Part) -> None:
-        """Rows were committed."""
-        ...
-
-    def table(self) -> pa.Table:
-        """All rows."""
-        ...
 
 
 class _AllRows:
@@ -114,7 +96,7 @@ class _Table:
 
     schema: pa.Schema
     upsert: tuple[str, ...]
-    view: _View
+    view: _AllRows | _LatestPerKey
     fresh: deque[_Part] = field(default_factory=deque)
     epochs: dict[int, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -126,7 +108,7 @@ class _Table:
     def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
         return cls(schema, upsert, _LatestPerKey(upsert, schema) if upsert else _AllRows(schema))
 
-    def look(self) -> _View:
+    def look(self) -> _AllRows | _LatestPerKey:
         """The view of everything committed; with the lock held."""
         fresh = [self.fresh.popleft() for _ in range(len(self.fresh))]
         for part in sorted(fresh, key=_order):

@@ -16,6 +16,7 @@ from workbench.expressions.tree.sql import Tree, render
 from workbench.expressions.tree.types import common_type, is_number, is_time, type_name
 
 _BOOL = pa.bool_()
+_COMPARABLE = (is_number, is_time, pa.types.is_string, pa.types.is_boolean, pa.types.is_binary, pa.types.is_null)
 
 
 def unify(scope: Scope, nodes: Sequence[Node], problem: str) -> list[Node]:
@@ -75,14 +76,7 @@ def _comparison(kernel: str) -> Callable[[Scope, Tree], Node]:
 def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> Node:
     nan = may_be_nan(left), may_be_nan(right)
     left, right = unify(scope, [left, right], "cannot compare")
-    if not (
-        is_number(left.type)
-        or is_time(left.type)
-        or pa.types.is_string(left.type)
-        or pa.types.is_boolean(left.type)
-        or pa.types.is_binary(left.type)
-        or pa.types.is_null(left.type)
-    ):
+    if not any(test(left.type) for test in _COMPARABLE):
         raise scope.error(
             f"cannot compare values of type {type_name(left.type)} in {text}: use map to take values out of them first"
         )

@@ -76,15 +76,11 @@ def _is_nan(scope: Scope, tree: Tree) -> Node:
     return apply("coalesce", [test, constant(pa.scalar(False), "")], _BOOL, render(tree))
 
 
-def _of_text(kernel: str, name: str) -> Builder:
+def _of_text(kernel: str, name: str, type_: pa.DataType = _TEXT) -> Builder:
     def build(scope: Scope, tree: Tree) -> Node:
-        return apply(kernel, [scope.string(tree.this, name)], _TEXT, render(tree))
+        return apply(kernel, [scope.string(tree.this, name)], type_, render(tree))
 
     return build
-
-
-def _length(scope: Scope, tree: Tree) -> Node:
-    return apply("utf8_length", [scope.string(tree.this, "length")], _INT, render(tree))
 
 
 def _contains(scope: Scope, tree: Tree) -> Node:
@@ -219,7 +215,7 @@ BUILDERS: dict[type, Builder] = {
     exp.IsNan: _is_nan,
     exp.Lower: _of_text("utf8_lower", "lower"),
     exp.Upper: _of_text("utf8_upper", "upper"),
-    exp.Length: _length,
+    exp.Length: _of_text("utf8_length", "length", _INT),
     exp.Trim: _trim,
     exp.Substring: _substring,
     exp.Replace: _replace,

@@ -19,7 +19,9 @@ _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 _TRUE = pa.array(["t", "true", "y", "yes", "1"])
 _FALSE = pa.array(["f", "false", "n", "no", "0"])
-_SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_SPECIAL = {"nan": math.nan} | {
+    f"{sign}{name}": float(f"{sign}inf") for name in ("inf", "infinity") for sign in ("", "-", "+")
+}
 
 
 def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
@@ -56,12 +58,8 @@ def format_text(node: Node, text: str) -> Node | None:
         local = apply("cast", [node], LOCAL, text, pc.CastOptions.unsafe(LOCAL))
         written = apply("strftime", [local], pa.string(), text, pc.StrftimeOptions("%Y-%m-%d %H:%M:%S"))
         return _replace(_replace(written, r"(\.[0-9]*?)0+$", r"\1"), r"\.$", "")
-    if (
-        pa.types.is_integer(type_)
-        or pa.types.is_boolean(type_)
-        or pa.types.is_date(type_)
-        or pa.types.is_decimal(type_)
-    ):
+    tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)
+    if any(test(type_) for test in tests):
         return apply("cast", [node], pa.string(), text, pc.CastOptions.safe(pa.string()))
     return None
 
@@ -93,9 +91,6 @@ def _with_special_floats(type_: pa.DataType) -> Callable[[Datum, Datum], Datum]:
         word = pc.utf8_lower(word)
         for name, value in _SPECIAL.items():
             plain = pc.if_else(pc.fill_null(pc.equal(word, name), False), pa.scalar(value, type_), plain)
-            if name != "nan":
-                plain = pc.if_else(pc.fill_null(pc.equal(word, f"-{name}"), False), pa.scalar(-value, type_), plain)
-                plain = pc.if_else(pc.fill_null(pc.equal(word, f"+{name}"), False), pa.scalar(value, type_), plain)
         return plain
 
     return fill
@@ -119,8 +114,7 @@ def _format_float(value: float) -> str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        plain = f"{value!r}"
-        return plain if "e" not in plain else f"{value:f}"
+        return repr(value)
     digits, exponent = f"{value!r}".split("e") if "e" in f"{value!r}" else _scientific(value)
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
