@@ -357,7 +357,7 @@ def test_markers_measure_the_way_and_the_watermark_ends_at_the_end() -> None:
         .sink_to(wb.TableSink("out"))
         .run("marked", buffer_timeout="30ms")
     )
-    until(lambda: any(latency.count >= 3 for latency in job.recorder.frames()[-1].latency))
+    until(lambda: any(latency.count >= 3 for frame in job.recorder.frames()[-1:] for latency in frame.latency))
     job.tune(rate="max")
     assert job.wait("20s") == "FINISHED"
     frame = job.recorder.latest()

@@ -6,6 +6,7 @@ So the counts of all are read into columns first, and only what has changed sinc
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from typing import Any
 
@@ -40,6 +41,7 @@ class ChannelSampler:
         """Let go of the channels that were looked at last, and of what lies in them."""
         self._execution: Execution | None = None
         self._channels: tuple[Channel, ...] = ()
+        self._known: list[weakref.ref[Channel]] = []
         self._items: list[InputChannel] = []
         self._tasks: list[Task] = []
         self._receivers: Column = np.empty(0, np.int64)
@@ -47,6 +49,12 @@ class ChannelSampler:
         self._again: Column = np.empty(0, np.bool_)
         self._frames: list[ChannelFrame] = []
         self._past.clear()
+
+    def release(self) -> None:
+        """Keep no attempt alive that has ended; channels that go on are known again."""
+        if self._execution is not None:
+            self._known = [weakref.ref(channel) for channel in self._channels]
+            self._execution, self._channels, self._items, self._tasks = None, (), [], []
 
     def sample(self, execution: Execution, now_us: int) -> tuple[ChannelFrame, ...]:
         """A frame for each channel, in the order of the graph's edges."""
@@ -65,7 +73,8 @@ class ChannelSampler:
 
     def _turn_to(self, execution: Execution) -> None:
         """Look at these channels from now on; those that were there before go on."""
-        before = {id(channel): at for at, channel in enumerate(self._channels)}
+        self.release()
+        before = {id(channel): at for at, known in enumerate(self._known) if (channel := known()) is not None}
         kept = [before.get(id(channel), _UNKNOWN) for channel in execution.channels]
         self._past = deque((time_us, _moved(received, kept)) for time_us, received in self._past)
         self._execution, self._channels = execution, execution.channels

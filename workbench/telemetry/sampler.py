@@ -75,6 +75,8 @@ class Sampler(JobObserver):
         """Keep a line of the log, and count the time spent restarting."""
         self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
+        if kind == "state":
+            self._channels.release()
         if kind == "state" and text == "FAILING":
             if self._failing_since_us is None:  # else it could not start again, and still restarts
                 self._failing_since_us = time_us

@@ -63,6 +63,7 @@ class Channel:
     """
 
     __slots__ = (
+        "__weakref__",
         "_at",
         "_ready",
         "_row_bits",
