@@ -22,6 +22,7 @@ from source_readers import read_in_runs, readers
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
+from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files import file_format
 from workbench.connectors.files.file_source import FileSource
 from workbench.connectors.files.json_lines import parse_json
@@ -480,3 +481,18 @@ def test_files_are_closed(tmp_path: Path) -> None:
     reader.poll(3)
     reader.close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_an_event_time_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    times = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.Table.from_arrays([times, times], names=["t", "t"]), tmp_path / "twice.parquet")
+    with pytest.raises(wb.errors.PlanError, match="there are 2 columns 't': give each a name of its own"):
+        wb.Stream.from_files(tmp_path / "twice.parquet", event_time="t")
+
+
+def test_keys_that_lead_out_of_their_dictionary_are_refused() -> None:
+    keys = pa.array([0, 1], pa.int32())
+    broken = pa.DictionaryArray.from_arrays(keys, pa.array(["a"]), safe=False)
+    with pytest.raises(pa.ArrowInvalid, match="the column 'kind' has keys that are not in its dictionary"):
+        check_text(pa.record_batch({"kind": broken}))
+    check_text(pa.record_batch({"kind": pa.array(["a", None, "b"]).dictionary_encode()}))

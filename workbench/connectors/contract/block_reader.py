@@ -74,7 +74,7 @@ class Blocks:
 
 
 def check_event_time(schema: pa.Schema, column: str | None) -> None:
-    """Refuse an event-time column that does not exist or holds no times.
+    """Refuse an event-time column that does not exist, is there twice or holds no times.
 
     Raises:
         PlanError: with the column's type, or the nearest name.
@@ -83,6 +83,8 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
         return
     if column not in schema.names:
         raise PlanError(unknown("column", column, schema.names))
+    if (several := schema.names.count(column)) > 1:
+        raise PlanError(f"there are {several} columns {column!r}: give each a name of its own")
     kind = schema.field(column).type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
         raise PlanError(

@@ -1,4 +1,5 @@
-"""Whether what a library has read as text is text: some of them take any bytes for it."""
+"""Whether what a library has read is what its type says: some of them take any bytes for text, and any keys for those
+of a dictionary."""
 
 from __future__ import annotations
 
@@ -7,19 +8,19 @@ import pyarrow as pa
 
 
 def check_text(batch: pa.RecordBatch) -> None:
-    """Refuse columns of text whose bytes are no UTF-8, which user code would stumble over; for plain ASCII that takes a
-    hundredth of the time that reading it took.
+    """Refuse columns of text whose bytes are no UTF-8, which user code would stumble over, and keys that lead out of
+    their dictionary; for plain ASCII that takes a hundredth of the time that reading it took.
 
     Raises:
         pa.ArrowInvalid: names the column.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        values = column.dictionary if isinstance(column, pa.DictionaryArray) else column
-        if _may_be_none(values):
+        if isinstance(column, pa.DictionaryArray) or _may_be_none(column):
             try:
-                values.validate(full=True)
+                column.validate(full=True)
             except pa.ArrowInvalid as error:
-                raise pa.ArrowInvalid(f"the column {name!r} is no text: {error}") from None
+                fact = "has keys that are not in its dictionary" if "indices" in str(error) else "is no text"
+                raise pa.ArrowInvalid(f"the column {name!r} {fact}: {error}") from None
 
 
 def _may_be_none(column: pa.Array) -> bool:
