@@ -31,6 +31,10 @@ class OutputPool:
             for channel in output.channels:
                 channel.full = self._full
 
+    def close(self) -> None:
+        """Forget the channels: each of them knows this pool's full ones, itself among them."""
+        self._full.clear()
+
     @property
     def used(self) -> int:
         """Buffers in use: on the sender's side of the channels, plus the partial ones."""

@@ -315,6 +315,7 @@ class Task:
         if self.ended_us is None:
             self.ended_us = self._now_us()
         self.snapshots.close()
+        self.pool.close()
         for output in self.outputs:
             output.close()
         for link in self.links:
