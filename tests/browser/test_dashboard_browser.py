@@ -159,7 +159,7 @@ def test_a_restored_job_goes_on_in_the_same_display(lab):
     saved.scroll_into_view_if_needed()  # what is not on the screen is not kept up to date
     lab.until(lambda: saved.input_value() == "monday", "the savepoint in the list")
     page.get_by_role("button", name="Restore").click()
-    lab.until(lambda: "✓ runs again from savepoint monday" in lab.texts(), "the answer")
+    lab.until(lambda: "✓ restored from savepoint monday" in lab.texts(), "the answer")
     lab.until(lambda: "RUNNING" in lab.heads()[0], "the job that goes on")
     assert "['monday'] RUNNING" in lab.ask()
 
