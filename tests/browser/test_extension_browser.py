@@ -270,7 +270,7 @@ def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
     each_shows_its_own()
 
     front.restart_kernel(path)
-    each_says("The kernel was restarted, and the job {job} ended with it.")
+    each_says("The kernel was restarted, which ended the job {job}. Run the cell that starts it.")
     front.open(path)
     run_both()
     each_shows_its_own()

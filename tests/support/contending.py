@@ -117,7 +117,7 @@ def contend(seed: int, *, draw: DrawTrial | None = None, tunings: int = 3) -> Co
         with switching():
             driver.run(master)
             tuned = _disturb(chance, master, driver, tunings)
-            ended = driver.ended.wait(ENDS_WITHIN_S)
+            ended = driver.ended.wait(ENDS_WITHIN_S)  # the last change may take effect only now
         problems = _problems(driver.master, trial, ended=ended)
         if not ended:
             master.call(master.cancel)
@@ -125,7 +125,7 @@ def contend(seed: int, *, draw: DrawTrial | None = None, tunings: int = 3) -> Co
         if isinstance(storage, DirectoryStorage):
             storage.close()
     problems += before.left_behind()
-    return Contended(seed, name if draw is None else "", tuple(problems), tuned, master.restarts)
+    return Contended(seed, name if draw is None else "", tuple(problems), tuned["times"], master.restarts)
 
 
 def _problems(master: Master, trial: Trial, *, ended: bool) -> list[str]:
@@ -152,8 +152,8 @@ def _draw_settings(chance: Random) -> Settings:
     return drawn if drawn.fault_tolerance.guarantee == "exactly-once" else settings
 
 
-def _disturb(chance: Random, master: Master, driver: LiveDriver, tunings: int) -> int:
-    """Fail a task now and then and change settings, as long as the job runs; how often they were changed."""
+def _disturb(chance: Random, master: Master, driver: LiveDriver, tunings: int) -> Counter[str]:
+    """Fail a task now and then and change settings, as long as the job runs; counts the changes as they are made."""
     tuned: Counter[str] = Counter()
     for number in range(tunings):
         settings = replace(
@@ -174,4 +174,4 @@ def _disturb(chance: Random, master: Master, driver: LiveDriver, tunings: int) -
             master.call(partial(master.crash, victim))
         if driver.ended.wait(0.002):
             break
-    return tuned["times"]
+    return tuned

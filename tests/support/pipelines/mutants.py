@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant("state.timers:Timers.remove", "self._set.discard((time_us, code))", "pass", only=processes.timed_process),
     Mutant("state.timers:Timers.arrays", "sorted(self._set)", "sorted(self._set)[1:]", only=processes.timed_process),
     Mutant(
-        "state.states_on_disk:StatesOnDisk._write_back", "writes.put(key, row)", "pass", only=processes.timed_process
+        "state.states_on_disk:StatesOnDisk._write", "writes.put(key, row)", "pass", only=processes.timed_process
     ),
     Mutant("state.key_groups:owned_rows", "owners == subtask", "owners >= subtask", only=aggregates.rolling),
     Mutant("state.key_columns:to_ints", "values += 0.0", "pass", only=aggregates.rolling),
@@ -186,10 +186,12 @@ def in_force(mutant: Mutant) -> Iterator[None]:
     text = textwrap.dedent(inspect.getsource(function))
     assert text.count(mutant.old) == 1, f"{mutant} fits {text.count(mutant.old)} times"
     made: dict[str, Any] = {}
-    program = f"from __future__ import annotations\n{text.replace(mutant.old, mutant.new)}"
+    body = textwrap.indent(text.replace(mutant.old, mutant.new), "    ")
+    free = ", ".join(function.__code__.co_freevars)  # __class__, of a function with super()
+    program = f"from __future__ import annotations\ndef outer({free}):\n{body}\n    return {function.__name__}"
     exec(compile(program, str(mutant), "exec"), function.__globals__, made)
     saved = function.__code__  # whoever has imported the function gets the fault, too
-    function.__code__ = made[function.__name__].__code__
+    function.__code__ = made["outer"](*function.__code__.co_freevars).__code__
     try:
         yield
     finally:
