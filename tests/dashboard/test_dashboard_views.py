@@ -17,7 +17,7 @@ from waiting import until
 import workbench as wb
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.static import style
-from workbench.dashboard.contract.errands import MOST, Errands
+from workbench.dashboard.contract.background_actions import MOST, BackgroundActions
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.page import transport
 from workbench.dashboard.shown.pump import Pump
@@ -175,34 +175,34 @@ def test_where_a_channel_needs_more_room_than_there_is_its_subtasks_are_still_to
     assert re.search(r"\.channel i \{[^}]*text-overflow: ellipsis", style("inflight"))
 
 
-# errands ----------------------------------------------------------------------------------------------------------
+# background ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_errand_is_done_elsewhere_and_told_when_asked():
-    errands, gate, told = Errands(), threading.Event(), []
-    assert errands.run("one", lambda: gate.wait(60), lambda result, problem: told.append((result, problem)))
-    assert not errands.run("one", lambda: None, lambda result, problem: None), "one of a name at a time"
+    background, gate, told = BackgroundActions(), threading.Event(), []
+    assert background.run("one", lambda: gate.wait(60), lambda result, problem: told.append((result, problem)))
+    assert not background.run("one", lambda: None, lambda result, problem: None), "one of a name at a time"
     for number in range(MOST - 1):
-        assert errands.run(str(number), lambda: gate.wait(60), lambda result, problem: None)
-    assert not errands.run("too many", lambda: None, lambda result, problem: None)
-    errands.settle()
+        assert background.run(str(number), lambda: gate.wait(60), lambda result, problem: None)
+    assert not background.run("too many", lambda: None, lambda result, problem: None)
+    background.settle()
     assert told == []
     gate.set()
-    until(lambda: not errands.is_running("one"))
-    errands.settle()
+    until(lambda: not background.is_running("one"))
+    background.settle()
     assert told == [(True, None)]
 
 
 def test_what_goes_wrong_on_an_errand_is_told_in_a_sentence():
-    errands, told = Errands(), []
+    background, told = BackgroundActions(), []
 
     def refuse():
         raise JobError("the savepoint 'a' exists already: choose another name")
 
-    errands.run("ours", refuse, lambda result, problem: told.append(problem))
-    errands.run("other", lambda: 1 / 0, lambda result, problem: told.append(problem))
-    until(lambda: not errands.is_running("ours") and not errands.is_running("other"))
-    errands.settle()
+    background.run("ours", refuse, lambda result, problem: told.append(problem))
+    background.run("other", lambda: 1 / 0, lambda result, problem: told.append(problem))
+    until(lambda: not background.is_running("ours") and not background.is_running("other"))
+    background.settle()
     assert sorted(told) == [
         "ZeroDivisionError: division by zero",
         "the savepoint 'a' exists already: choose another name",
@@ -219,8 +219,8 @@ def press(view, label):
 
 
 def settled(view):
-    errands = view.view.easel.errands
-    until(lambda: not errands._running)
+    background = view.view.easel.background
+    until(lambda: not background._running)
     view.job.ring.append(later(view.job.ring[-1]))
     view.display.show(0.0)
     view.page.receive()
@@ -280,8 +280,8 @@ def test_savepoints_are_listed_anew_after_a_restart_for_what_the_coordinator_bef
     view.job.savepoints = lambda: ["before-fix", "monday"]
     restarts = int(FRAME.metrics["numRestarts"]) + 1
     view.view.update(later(view.job.ring[-1], 9, metrics={**FRAME.metrics, "numRestarts": restarts}))
-    until(lambda: not view.view.easel.errands.is_running("savepoints"))
-    view.view.easel.errands.settle()
+    until(lambda: not view.view.easel.background.is_running("savepoints"))
+    view.view.easel.background.settle()
     assert listed.options == ["before-fix", "monday"]
 
 

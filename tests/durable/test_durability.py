@@ -19,7 +19,7 @@ from workbench.drivers.contract.probes import Probe
 from workbench.drivers.faults.fault_names import Kind
 from workbench.drivers.faults.faults import Fault, FaultPlan
 from workbench.drivers.faults.faulty_disk import ProbedDisk
-from workbench.durable.deferred import FILES
+from workbench.durable.delayed_encoding import FILES
 from workbench.durable.disk import DISK, make_folder_durably
 from workbench.errors import SinkError, UnreadableCheckpointError
 from workbench.lab import TOPOLOGIES, Scenario, run_scenario

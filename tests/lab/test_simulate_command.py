@@ -20,7 +20,7 @@ from rich.console import Console
 from searching_runs import results_of
 
 from workbench.cli import main
-from workbench.cli.headway import Headway
+from workbench.cli.progress_bar import ProgressBar
 from workbench.connectors.parts.part_formats import PART_FORMATS, encode_csv
 from workbench.connectors.tables.tables import Tables
 from workbench.errors import JobError, SettingError
@@ -134,11 +134,11 @@ def test_the_command_tells_its_pace_by_pipeline(capsys: pytest.CaptureFixture[st
 
 def test_where_there_is_no_bar_a_line_tells_of_every_tenth() -> None:
     console = Console(file=io.StringIO(), width=100)
-    with Headway(console, "looking") as headway:
-        headway.advance()
-        headway.expect("simulating", 40)
+    with ProgressBar(console, "looking") as progress:
+        progress.advance()
+        progress.expect("simulating", 40)
         for _ in range(39):
-            headway.advance()
+            progress.advance()
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert [line.partition(" after ")[0] for line in lines] == [f"simulating: {done} of 40" for done in range(4, 40, 4)]

@@ -25,7 +25,7 @@ from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.simulation import run_scenario
 from workbench.operators.aggregates import aggregations as agg
 from workbench.operators.aggregates.local_aggregate import LocalAggregate, LocalAggregation, Worthwhile
-from workbench.operators.aggregates.partials import RECORDS, Merging, is_partial
+from workbench.operators.aggregates.preaggregated import RECORDS, Merging, is_preaggregated
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.plan import build_physical_graph
@@ -250,7 +250,7 @@ def sending(size: int = 4, channels: int = 1, floating: int = 1) -> EdgeOutput:
 
 def told(element: Element) -> Any:
     if isinstance(element, Records):
-        column = RECORDS if is_partial(element.batch) else "v"
+        column = RECORDS if is_preaggregated(element.batch) else "v"
         return column, element.batch.column(column).to_pylist()
     return type(element).__name__
 
@@ -317,7 +317,9 @@ def test_nothing_is_lost_between_records_and_partials(batches, channels, size, t
     def take(channel: Channel) -> bool:
         element = channel.poll()
         if isinstance(element, Records):
-            counts = element.batch.column(RECORDS).to_pylist() if is_partial(element.batch) else [1] * len(element)
+            counts = (
+                element.batch.column(RECORDS).to_pylist() if is_preaggregated(element.batch) else [1] * len(element)
+            )
             keys = element.batch.column("k").to_pylist()
             for key, time, count in zip(keys, element.timestamps.tolist(), counts, strict=True):
                 found[key, time // 10] += count

@@ -49,7 +49,7 @@ def job(request: pytest.FixtureRequest) -> Iterator[Job]:
 def in_flight(execution: Execution) -> int:
     """Buffers that are somewhere between two tasks."""
     queued = sum(channel.queued_buffers for channel in execution.channels)
-    filling = sum(1 for task in execution.tasks for output in task.outputs for part in output.partials if part.rows)
+    filling = sum(1 for task in execution.tasks for output in task.outputs for part in output.pending if part.rows)
     return queued + filling
 
 
@@ -61,7 +61,7 @@ def bound(execution: Execution) -> int:
 
 def records_in_flight(execution: Execution) -> int:
     queued = sum(channel.queued_records for channel in execution.channels)
-    return queued + sum(part.rows for task in execution.tasks for output in task.outputs for part in output.partials)
+    return queued + sum(part.rows for task in execution.tasks for output in task.outputs for part in output.pending)
 
 
 def take_one_buffer(job: Job, name: str) -> None:

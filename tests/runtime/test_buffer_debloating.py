@@ -10,7 +10,7 @@ import pytest
 from workbench.elements import Records, Watermark
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.output import EdgeOutput
-from workbench.runtime.exchange.partial import SMALLEST_BUFFER, Partial
+from workbench.runtime.exchange.pending_buffer import SMALLEST_BUFFER, PendingBuffer
 from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"key": pa.int64()})
@@ -67,7 +67,7 @@ def test_records_that_are_few_do_not_wait_for_a_large_buffer_to_fill() -> None:
         sender.now_us += 1_000
         sender.send(1)
         sender.output.ship_due(sender.now_us)
-    assert sender.output.partials[0].size == SMALLEST_BUFFER
+    assert sender.output.pending[0].size == SMALLEST_BUFFER
 
 
 def test_watermarks_that_ship_what_is_before_them_do_not_hide_the_pace() -> None:
@@ -77,7 +77,7 @@ def test_watermarks_that_ship_what_is_before_them_do_not_hide_the_pace() -> None
         sender.send(100)
         if step % 50 == 0:
             sender.output.emit_watermark(Watermark(step))
-    assert 1_200 <= sender.output.partials[0].size <= 1_800
+    assert 1_200 <= sender.output.pending[0].size <= 1_800
 
 
 def test_what_comes_at_once_leaves_in_one_buffer_however_long_the_pause_before_it() -> None:
@@ -95,12 +95,12 @@ def test_buffers_grow_back_when_the_flow_does(keyed: bool) -> None:
         sender.now_us += 1_000
         sender.send(1)
         sender.output.ship_due(sender.now_us)
-    assert sender.output.partials[0].size == SMALLEST_BUFFER
+    assert sender.output.pending[0].size == SMALLEST_BUFFER
     sender.taken()
     for _ in range(30):
         sender.now_us += 1_000
         sender.send(8_000)
-    assert sender.output.partials[0].size == LARGEST
+    assert sender.output.pending[0].size == LARGEST
     sizes = sender.taken()
     assert max(sizes) <= LARGEST
     assert sizes[-1] > LARGEST // 4
@@ -125,9 +125,9 @@ def test_a_channel_of_which_nothing_is_known_takes_little_memory_and_grows_when_
         sender.send(200_000)
     assert sender.taken()[-1] > 100_000
     sender.output.buffer_size = 1_000_000
-    assert [partial.size for partial in sender.output.partials] == [16_384, 16_384]
+    assert [pending.size for pending in sender.output.pending] == [16_384, 16_384]
     sender.output.buffer_size = 100
-    assert [partial.size for partial in sender.output.partials] == [100, 100]
+    assert [pending.size for pending in sender.output.pending] == [100, 100]
 
 
 def test_what_cannot_be_one_buffer_is_several() -> None:
@@ -135,13 +135,13 @@ def test_what_cannot_be_one_buffer_is_several() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     parts = [pa.array([f"{part}-{at}" for at in range(50)]).cast(kind) for part in range(5)]
     channel = Channel("e", "a[0]", "b[0]", 2, Waker(), Waker())
-    partial = Partial(channel, 0, 250, 0)
-    partial.parts.extend(Records(pa.record_batch([part], ["word"])) for part in parts)
-    partial.rows, partial.since_us = 250, 1
-    partial.push_buffer()
-    assert (partial.rows, partial.since_us) == (150, 1)
-    partial.ship()
-    assert (partial.rows, partial.since_us) == (0, 0)
+    pending = PendingBuffer(channel, 0, 250, 0)
+    pending.parts.extend(Records(pa.record_batch([part], ["word"])) for part in parts)
+    pending.rows, pending.since_us = 250, 1
+    pending.push_buffer()
+    assert (pending.rows, pending.since_us) == (150, 1)
+    pending.ship()
+    assert (pending.rows, pending.since_us) == (0, 0)
     found = [element for element in iter(channel.poll, None) if isinstance(element, Records)]
     assert [len(records) for records in found] == [100, 50, 100]
     words = [word for records in found for word in records.batch.column("word").to_pylist()]

@@ -8,13 +8,13 @@ import pytest
 from workbench.elements import CheckpointBarrier, EndOfStream, Records, Watermark
 from workbench.runtime.barriers.policy import OperatorBarriers, SourceBarriers
 from workbench.runtime.barriers.snapshots import Arrival, Copied
+from workbench.runtime.exchange.buffer_bytes import BufferBytes
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.in_flight import TASK, Flow, InFlight, early_records, restored, saved
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
-from workbench.runtime.exchange.scale import Scale
 from workbench.runtime.storage.encoding import decode, encode
 
-NUMBERS = Scale(pa.schema([("n", pa.int64())]))
+NUMBERS = BufferBytes(pa.schema([("n", pa.int64())]))
 
 
 class Task:

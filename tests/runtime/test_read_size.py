@@ -27,7 +27,7 @@ def pool(free):
     """A pool with so many free buffers."""
     channels = [SimpleNamespace(buffers_sent=0, buffers_received=0, credit=0) for _ in range(2)]
     partials = [SimpleNamespace(channel=channel, rows=0) for channel in channels]
-    made = OutputPool([SimpleNamespace(channels=channels, partials=partials)], floating=4)  # 8 buffers
+    made = OutputPool([SimpleNamespace(channels=channels, pending=partials)], floating=4)  # 8 buffers
     channels[0].buffers_sent = 8 - free
     return made
 

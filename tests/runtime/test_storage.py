@@ -25,7 +25,7 @@ from workbench.connectors.tables import part_log
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.connectors.tables.tables import Tables
 from workbench.durable.checksum import RunningChecksum, checksum, matches
-from workbench.durable.deferred import FILES
+from workbench.durable.delayed_encoding import FILES
 from workbench.durable.disk import Disk
 from workbench.errors import CheckpointError, CorruptCheckpointError, SinkError
 from workbench.operators.contract.base import OperatorContext

@@ -183,7 +183,7 @@ def go_on(job: SinkJob, seen: Callable[[], list[int]], *, killed: bool) -> None:
 
 
 def resolve(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """What the checkpoint's background writer does with deferred pieces: it calls them."""
+    """What the checkpoint's background writer does with delayed encodings: it calls them."""
     return {name: value() if callable(value) else value for name, value in snapshot.items()}
 
 

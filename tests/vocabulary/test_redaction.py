@@ -14,7 +14,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.api.kept.job_record import Cell
-from workbench.dashboard.contract.errands import Errands
+from workbench.dashboard.contract.background_actions import BackgroundActions
 from workbench.errors import sentence_of
 from workbench.redaction import hidden_places, redacted
 
@@ -261,8 +261,8 @@ def test_what_others_say_of_an_error_shows_no_secrets(monkeypatch: pytest.Monkey
     assert "pa55" not in repr(frame) + repr(job.checkpoints())
 
     heard: list[str | None] = []
-    errands = Errands()
-    errands.run("look", fails, lambda result, problem: heard.append(problem))
+    background = BackgroundActions()
+    background.run("look", fails, lambda result, problem: heard.append(problem))
     while not heard:
-        errands.settle()
+        background.settle()
     assert heard == [sentence_of(error)] == ["OSError: no access to s3://***@bucket/x"]

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from workbench.api.job.job import Job
-from workbench.cli.headway import Headway
 from workbench.cli.outcome import right_align
+from workbench.cli.progress_bar import ProgressBar
 from workbench.lab.simulation.exhaustive import pairs_of_crashes, places_missed, run_cases, single_crashes
 from workbench.lab.simulation.pace import SMALL, Graphs, Pace, Paces, of_all, together
 from workbench.lab.simulation.replaying import replay
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     steps = faults = 0
     paces: dict[Graphs, Pace] = {}
     failed: SimulationResult | None = None
-    with Headway(console, "simulating", len(seeds)) as headway:
+    with ProgressBar(console, "simulating", len(seeds)) as progress:
         for block in run_blocks(search, seeds, jobs=options.jobs):
             failed = block.failed
             if failed is not None:
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             steps += block.steps
             faults += block.faults
             paces = together([paces, block.paces])
-            headway.advance(block.seeds)
+            progress.advance(block.seeds)
     if failed is not None:
         print_failure(console, failed, search)
         return 1
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         console.print("\n  ".join(["No seed failed, but another process gives other rows:", *problems]))
         console.print("What a function returns must not depend on hash(), the order of a set, the clock or chance.")
         return 1
-    seconds = headway.seconds
+    seconds = progress.seconds
     whole = of_all(paces)
     console.print(
         f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other"
@@ -85,22 +85,22 @@ def _told(pace: Pace) -> tuple[str, str, str]:
 
 def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
     """Run every single crash, or every pair; the exit code."""
-    with Headway(console, "looking for the places") as headway:
+    with ProgressBar(console, "looking for the places") as progress:
         cases = pairs_of_crashes() if pairs else single_crashes()
         missed = [] if pairs else places_missed()
-        headway.expect("simulating", len(cases))
+        progress.expect("simulating", len(cases))
         reached = broken = 0
         for outcome in run_cases(cases, jobs=jobs):
             reached += outcome.reached
             broken += bool(outcome.violations)
-            headway.advance()
+            progress.advance()
             if outcome.violations:
                 console.print("\n  ".join([outcome.case, *outcome.violations]))
             if not (pairs or outcome.reached):
                 console.print(f"{outcome.case}: this crash did not happen.")
     what = "pairs of crashes" if pairs else "crashes"
     console.print(
-        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {headway.seconds:.0f} s."
+        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {progress.seconds:.0f} s."
     )
     if pairs:  # the first crash may well end the run before the place of the second one
         return 1 if broken else 0

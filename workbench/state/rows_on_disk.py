@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from workbench.durable.deferred import GONE
+from workbench.durable.delayed_encoding import GONE
 
 _MOMENTS = 4
 """So many are remembered: the latest complete checkpoint is as a rule the last one or the one before."""

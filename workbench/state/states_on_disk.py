@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.durable.deferred import GONE
+from workbench.durable.delayed_encoding import GONE
 from workbench.elements import Int64s
 from workbench.errors import PlanError
 from workbench.state.key_columns import from_ints, is_text, plain, to_ints

@@ -25,9 +25,9 @@ Patch = pytest.MonkeyPatch
 
 def barrier_overtakes_partial_buffers(patch: Patch) -> None:
     def emit_event(self: EdgeOutput, element: Any) -> None:
-        for partial in self.partials:
-            partial.channel.push(element)
-            partial.ship()
+        for pending in self.pending:
+            pending.channel.push(element)
+            pending.ship()
 
     patch.setattr(EdgeOutput, "emit_event", emit_event)
 
@@ -37,9 +37,9 @@ def partial_buffers_are_lost_at_a_barrier(patch: Patch) -> None:
 
     def forgetful(self: EdgeOutput, element: Any) -> None:
         if isinstance(element, CheckpointBarrier):
-            for partial in self.partials:
-                partial.parts.clear()
-                partial.rows = 0
+            for pending in self.pending:
+                pending.parts.clear()
+                pending.rows = 0
         emit_event(self, element)
 
     patch.setattr(EdgeOutput, "emit_event", forgetful)
@@ -58,8 +58,8 @@ def watermark_is_the_maximum(patch: Patch) -> None:
 
 def watermark_overtakes_partial_buffers(patch: Patch) -> None:
     def emit_watermark(self: EdgeOutput, watermark: Any) -> None:
-        for partial in self.partials:
-            partial.channel.push(watermark)
+        for pending in self.pending:
+            pending.channel.push(watermark)
 
     patch.setattr(EdgeOutput, "emit_watermark", emit_watermark)
 

@@ -88,7 +88,7 @@ def _picture(
     view = View(job, job.recorder.frames(), part)
     if subtasks:
         view.parts["graph"].modes.active = 2
-    while any(view.easel.errands.is_running(errand) for errand in ("state", "results", "savepoints")):
+    while any(view.easel.background.is_running(action) for action in ("state", "results", "savepoints")):
         sleep(0.05)
     view.update(job.recorder.latest())
     shown = Dashboard(job, part)

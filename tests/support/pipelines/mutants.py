@@ -156,9 +156,7 @@ MUTANTS = (
     Mutant("operators.process.broadcast_state:SharedState.load", "self.states[:] =", "_ =", only=several.connected),
     Mutant("state.timers:Timers.remove", "self._set.discard((time_us, code))", "pass", only=processes.timed_process),
     Mutant("state.timers:Timers.arrays", "sorted(self._set)", "sorted(self._set)[1:]", only=processes.timed_process),
-    Mutant(
-        "state.states_on_disk:StatesOnDisk._write", "writes.put(key, row)", "pass", only=processes.timed_process
-    ),
+    Mutant("state.states_on_disk:StatesOnDisk._write", "writes.put(key, row)", "pass", only=processes.timed_process),
     Mutant("state.key_groups:owned_rows", "owners == subtask", "owners >= subtask", only=aggregates.rolling),
     Mutant("state.key_columns:to_ints", "values += 0.0", "pass", only=aggregates.rolling),
     Mutant("state.key_columns:to_ints", "values[np.isnan(values)] = np.nan", "pass", only=aggregates.rolling),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from workbench.api.pictures.status import Table
 from workbench.connectors.tables.latest_rows import LatestRows
-from workbench.durable.deferred import GONE
+from workbench.durable.delayed_encoding import GONE
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, CorruptCheckpointError, unknown
 from workbench.operators.contract.base import Json

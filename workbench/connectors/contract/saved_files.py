@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from workbench.durable.deferred import FILES
+from workbench.durable.delayed_encoding import FILES
 from workbench.errors import MISSING, CheckpointError, CorruptCheckpointError, cannot_be_read
 from workbench.from_json import made
 

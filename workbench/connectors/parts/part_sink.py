@@ -27,7 +27,7 @@ from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkConte
 from workbench.connectors.parts.part_files import PartFile, make_folder, read_verified, take_folder
 from workbench.connectors.parts.part_names import SavedPart, SavedParts, order_of, part_name, pending_name, writer_of
 from workbench.connectors.parts.sink_folder import SinkFolder
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durable.disk import DISK
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError
@@ -237,7 +237,7 @@ class PartSinkLogic(Operator):
         def write() -> Json:
             return [pending.to_json() for pending in listed]
 
-        pieces: dict[str, Json | Deferred] = {"checkpoint": checkpoint_id, "pending": write}
+        pieces: dict[str, Json | DelayedEncoding] = {"checkpoint": checkpoint_id, "pending": write}
         return cast("Snapshot", pieces)
 
     def notify_complete(self, checkpoint_id: int) -> None:

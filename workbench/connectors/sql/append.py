@@ -13,7 +13,7 @@ import pyarrow as pa
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.contract.saved_files import check_columns, impossible, own_name, saved_as, shown
 from workbench.connectors.sql.table import Epoch, SqlTable
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
@@ -59,7 +59,7 @@ class AppendLogic(Operator):
             rows = pa.Table.from_batches(self._batches, self._schema)
             self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
             self._batches = []
-        pieces: dict[str, Json | Deferred] = {
+        pieces: dict[str, Json | DelayedEncoding] = {
             "checkpoint": checkpoint_id,
             "writer": self._writer,
             "runs": self._runs.to_json(),

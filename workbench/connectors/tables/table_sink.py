@@ -30,7 +30,7 @@ from workbench.connectors.parts.part_files import make_folder
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.connectors.tables.part_log import Part, PartLog, SavedPart, file_name
 from workbench.connectors.tables.tables import Tables
-from workbench.durable.deferred import FILES
+from workbench.durable.delayed_encoding import FILES
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
 from workbench.expressions import ColumnName

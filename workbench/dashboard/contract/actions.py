@@ -12,7 +12,7 @@ from bokeh.models import Button, Row, Select, TextInput
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts, row
 from workbench.dashboard.charts.static import callback, sheet
-from workbench.dashboard.contract.errands import Errands
+from workbench.dashboard.contract.background_actions import BackgroundActions
 from workbench.errors import WorkbenchError, sentence_of
 
 MESSAGE_S = 15.0
@@ -23,12 +23,12 @@ class Answer:
 
     Args:
         label: of the control, for assistive technology.
-        errands: does what takes long.
+        background: does what takes long.
     """
 
-    def __init__(self, label: str, texts: Texts, errands: Errands) -> None:
+    def __init__(self, label: str, texts: Texts, background: BackgroundActions) -> None:
         self._piece = texts.piece(f"Answer to {label}", "answer", role="alert")
-        self._errands = errands
+        self._background = background
         self._said_at = 0.0
         self.div = self._piece.div
         self.div.css_classes = ["wb-answer"]
@@ -56,7 +56,7 @@ class Answer:
             if then is not None:
                 then(result)
 
-        if not self._errands.run(name, action, answered):
+        if not self._background.run(name, action, answered):
             self.refuse("one is already running: wait until it finishes")
             return False
         self._say("muted", "… running")

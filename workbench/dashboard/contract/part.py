@@ -9,7 +9,7 @@ from typing import Any
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.charts.time_chart import TimeWindow
-from workbench.dashboard.contract.errands import Errands
+from workbench.dashboard.contract.background_actions import BackgroundActions
 from workbench.dashboard.contract.job_port import Watched
 from workbench.telemetry.frames import Frame
 
@@ -21,7 +21,7 @@ class Easel:
     Attributes:
         job: the job that is shown and touched; another one once a savepoint was restored.
         paint, texts, window: colours, HTML and the time that all charts of the view show.
-        errands: does what takes time, such as a savepoint.
+        background: does what takes time, such as a savepoint.
         alone: whether the view shows one part, which then has room for more.
         follow: has the view show another job from now on.
         hears: whether the kernel hears what somebody chooses; nobody does behind a report or a saved page.
@@ -31,7 +31,7 @@ class Easel:
     paint: Paint = field(default_factory=Paint)
     texts: Texts = field(default_factory=Texts)
     window: TimeWindow = field(default_factory=TimeWindow)
-    errands: Errands = field(default_factory=Errands)
+    background: BackgroundActions = field(default_factory=BackgroundActions)
     alone: bool = False
     follow: Callable[[Watched], None] = lambda job: None
     hears: bool = True

@@ -59,7 +59,7 @@ class Display:
         """Whether nothing new will come: the last frame of the job is shown, nothing that was asked of it is awaited,
         and no other job takes its place.
         """
-        return self.is_done and self.view.easel.errands.are_settled
+        return self.is_done and self.view.easel.background.are_settled
 
     def show(self, now: float) -> None:
         """Send the newest frame, unless it was sent before, and the sign of life."""
@@ -80,7 +80,7 @@ class Display:
             self.view.update(frame)
             self._sequence = frame.sequence
         else:
-            self.view.easel.errands.settle()
+            self.view.easel.background.settle()
         self.view.pulse.beat(over=self.is_done)
 
     def _answered(self, _attribute: str, _old: object, new: Mapping[str, Sequence[float]]) -> None:

@@ -194,5 +194,5 @@ def _show(document: Document, job: Watched, share: Share, part: str | None) -> N
         if feeding is None:
             feeding = document.add_periodic_callback(feed, int(LOOK_S * 1000))
 
-    view.easel.errands.begun = go_on
+    view.easel.background.begun = go_on
     go_on()

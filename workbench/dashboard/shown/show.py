@@ -68,7 +68,7 @@ class Dashboard(Shown):
         display = Display(self._job, view, line)
         self._displays.append(display)
         view.easel.follow = lambda job: self._follow(display, job)
-        view.easel.errands.begun = lambda: self._pump.add(display)
+        view.easel.background.begun = lambda: self._pump.add(display)
         self._pump.add(display)
         return line
 

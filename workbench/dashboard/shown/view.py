@@ -106,7 +106,7 @@ class View:
         """Draw a frame on these parts; None: on all."""
         self._frame = frame
         self._header.update(frame)
-        self.easel.errands.settle()
+        self.easel.background.settle()
         for name in self.parts if names is None else names:
             self.parts[name].update(frame)
             self._shown[name] = frame

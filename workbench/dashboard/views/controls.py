@@ -138,7 +138,7 @@ class ControlsPart(Part):
         self.operator.on_change("value", lambda _attribute, _old, _new: self._name_stall())
 
     def _answer(self, label: str) -> Answer:
-        return Answer(label, self.easel.texts, self.easel.errands)
+        return Answer(label, self.easel.texts, self.easel.background)
 
     def _button(self, label: str, press: Callable[[], object], hint: str, kind: str = "default") -> Button:
         made = button(label, press, hint, kind)
@@ -209,7 +209,7 @@ class ControlsPart(Part):
             if problem is None and names is not None:
                 offer(self.savepoints, list(names), last=True)
 
-        if self.easel.errands.run("savepoints", self.easel.job.savepoints, listed):
+        if self.easel.background.run("savepoints", self.easel.job.savepoints, listed):
             self._kept = known
 
     def _show_slowness(self, frame: Frame) -> None:

@@ -225,7 +225,7 @@ class SinkPart(Part):
                     self._show()
             self._catch_up()
 
-        if self.easel.errands.run("results", read, told):
+        if self.easel.background.run("results", read, told):
             self._read_for, self._read_at = frame, monotonic()
 
     def _forget(self) -> None:

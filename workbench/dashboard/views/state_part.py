@@ -133,7 +133,7 @@ class StatePart(Part):
         self.operator, self.by = choice("Operator", 110), choice("Rank keys by", 90)
         self.key = field("Key to look up", "key", 70)
         self.look = button("Value of key", self._look_up, "Look up the current value of this key")
-        self._answer = Answer("the look-up", easel.texts, easel.errands)
+        self._answer = Answer("the look-up", easel.texts, easel.background)
         self._summary = easel.texts.piece("Keys and sizes", "state")
         self._table = easel.texts.piece("Top keys", "state")
         self._value = easel.texts.piece("Value of the key", "state_value")
@@ -175,7 +175,7 @@ class StatePart(Part):
             self._held = result
             self._show()
 
-        self.easel.errands.run("state", held, told)
+        self.easel.background.run("state", held, told)
 
     def _look_up(self) -> None:
         job, uid, text = self.easel.job, self.operator.value, self.key.value

@@ -39,7 +39,7 @@ class StepperPart(Part):
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
         self._picture = easel.texts.piece("Records, barriers and state", "stepper")
-        self._answer = Answer("steps", easel.texts, easel.errands)
+        self._answer = Answer("steps", easel.texts, easel.background)
         self._shown: tuple[object, int, str] | None = None
         on = [button(label, partial(self._verb, name, *by), hint, kind) for label, name, by, hint, kind in _VERBS]
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)

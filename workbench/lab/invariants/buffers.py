@@ -45,9 +45,9 @@ class Buffers(Invariant):
             if pool.total and pool.used >= pool.total:
                 self.violated("I12", f"{name} takes records with {pool.used} of {pool.total} buffers used")
             for output in self.model.outputs_of[name]:
-                for partial in output.output.partials:
-                    if partial.rows > partial.size:
-                        self.violated("I12", f"{name} takes records while {partial.rows} wait for room")
+                for pending in output.output.pending:
+                    if pending.rows > pending.size:
+                        self.violated("I12", f"{name} takes records while {pending.rows} wait for room")
 
     def after_step(self, task: Task) -> None:
         if not task.outputs:
@@ -57,12 +57,12 @@ class Buffers(Invariant):
         size = max(now, self._sizes[name])  # it may have been tuned since what waits was made
         seen = channels = made = backlog = backlogged = 0
         for output in self.model.outputs_of[name]:
-            for line, partial in zip(output.lines, output.output.partials, strict=True):
+            for line, pending in zip(output.lines, output.output.pending, strict=True):
                 channels += 1
                 made += line.rows_sent
                 if line.buffers > line.channel.credit:
                     seen += line.buffers - line.channel.credit
-                if rows := partial.rows:
+                if rows := pending.rows:
                     seen += 1
                     made += rows
                     if rows > size:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.drivers.contract.probes import unprobed
-from workbench.durable.deferred import GONE
+from workbench.durable.delayed_encoding import GONE
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
 from workbench.operators.contract.base import Snapshot

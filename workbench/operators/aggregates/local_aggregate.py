@@ -23,7 +23,7 @@ from workbench.durations import NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.operators.aggregates.aggregations import Aggregation
-from workbench.operators.aggregates.partials import RECORDS, Folding, is_partial
+from workbench.operators.aggregates.preaggregated import RECORDS, Folding, is_preaggregated
 from workbench.operators.aggregates.tumbling_entries import TumblingEntries
 from workbench.operators.contract.conforming import conforms
 from workbench.windows.tumbling import Tumbling
@@ -151,7 +151,7 @@ class LocalAggregate:
             watermark_us: how far event time is at the sender.
         """
         rows, times = len(records), records.timestamps
-        if rows < self._worthwhile.rows or times is None or is_partial(records.batch):
+        if rows < self._worthwhile.rows or times is None or is_preaggregated(records.batch):
             return None
         if self._pause:
             self._pause -= 1

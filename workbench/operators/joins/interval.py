@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
 from workbench.elements import Records
 from workbench.errors import SettingError
@@ -160,7 +160,7 @@ class _IntervalJoin(TwoSidedJoin):
             left.renumber(new_codes)
             right.renumber(new_codes)
 
-    def _saved(self, port: int) -> Deferred:
+    def _saved(self, port: int) -> DelayedEncoding:
         return self._sides[port].saved()
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.compiled import find_ranges, merge_rows, order_by_code, order_by_time
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.operators.joins.columns import pairs_of
@@ -127,7 +127,7 @@ class TimedRows:
             run.codes = new_codes[run.codes]
             run.starts = _starts(run.codes)
 
-    def saved(self) -> Deferred:
+    def saved(self) -> DelayedEncoding:
         """All rows that are not too old, to be copied off the data path: only who is matched may change meanwhile."""
         runs = [(run.batch, run.times, run.matched.copy()) for run in self._runs]
         schema, after_us = self._schema, self._forgotten_us

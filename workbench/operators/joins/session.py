@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Records
 from workbench.operators.contract.base import EventTimeOutput, Output, Snapshot
@@ -150,7 +150,7 @@ class SessionJoinLogic(TwoSidedJoin):
 
     # snapshots ---------------------------------------------------------------------------------------------------
 
-    def _saved(self, port: int) -> Deferred:
+    def _saved(self, port: int) -> DelayedEncoding:
         """The records of one side with the bounds of their sessions; records are copied off the data path."""
         items = tuple(self._kept[port])
         _, starts, ends = self._places.windows()

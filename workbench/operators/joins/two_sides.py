@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import NO_TIME
 from workbench.elements import Records
 from workbench.errors import RecordError
@@ -57,11 +57,11 @@ class TwoSidedJoin(Operator):
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        pieces: dict[str, Json | Deferred] = {"watermarks": self._past.snapshot(self._watermark)}
+        pieces: dict[str, Json | DelayedEncoding] = {"watermarks": self._past.snapshot(self._watermark)}
         pieces |= {side: self._saved(port) for port, side in enumerate(SIDES)}
         return cast("Snapshot", pieces)
 
-    def _saved(self, port: int) -> Deferred:
+    def _saved(self, port: int) -> DelayedEncoding:
         """The records of one side, to be copied off the data path: none of them changes."""
         raise NotImplementedError(type(self).__name__)  # abstract
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import as_given
-from workbench.durable.deferred import Deferred
+from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError
@@ -183,7 +183,7 @@ class _WindowJoin(TwoSidedJoin):
         ]
         emit_joined(self._columns, self._rows, joined[LEFT], joined[RIGHT], len(groups), out)
 
-    def _saved(self, port: int) -> Deferred:
+    def _saved(self, port: int) -> DelayedEncoding:
         items = tuple(self._kept[port])
 
         def table() -> pa.Table:

@@ -24,7 +24,7 @@ from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.grouping import groups_table, one_key, owned_groups
-from workbench.operators.aggregates.partials import RECORDS, Merging, is_partial, records_in
+from workbench.operators.aggregates.preaggregated import RECORDS, Merging, is_preaggregated, records_in
 from workbench.operators.aggregates.tumbling_entries import TumblingEntries
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
@@ -86,7 +86,7 @@ class TumblingAggregate(Operator):
     def _take(self, records: Records, watermark_us: int, out: Output) -> None:
         batch = records.batch
         assert records.timestamps is not None
-        partial = self._merging is not None and is_partial(batch)
+        partial = self._merging is not None and is_preaggregated(batch)
         if partial:
             self._context.counters.numRecordsInFolded += records_in(batch) - len(records)
         entries = np.empty(len(records), np.int64)

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 
 from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.runtime.exchange.buffer_bytes import EVENT_TIME_BITS, FREE, BufferBytes
 from workbench.runtime.exchange.in_flight import Flow
-from workbench.runtime.exchange.scale import EVENT_TIME_BITS, FREE, Scale
 
 
 class Waker:
@@ -55,7 +55,7 @@ class Channel:
         credit: buffers that the receiver grants.
         sender, receiver: wakers of the two tasks' slots.
         flow: what it carries, in words that outlive the plan.
-        scale: tells the bytes of a buffer.
+        buffer_bytes: tells the bytes of a buffer.
 
     Attributes:
         attention: of the receiving task.
@@ -65,9 +65,9 @@ class Channel:
     __slots__ = (
         "__weakref__",
         "_at",
+        "_buffer_bytes",
         "_ready",
         "_row_bits",
-        "_scale",
         "_timed_row_bits",
         "_weights",
         "attention",
@@ -97,7 +97,7 @@ class Channel:
         sender: Waker,
         receiver: Waker,
         flow: Flow | None = None,
-        scale: Scale = FREE,
+        buffer_bytes: BufferBytes = FREE,
     ) -> None:
         self.edge = edge
         self.source = source
@@ -116,11 +116,11 @@ class Channel:
         self.records_received = 0
         self.bytes_sent = 0
         self.bytes_received = 0
-        self._scale = scale
-        self._row_bits = scale.row_bits
-        self._timed_row_bits = scale.row_bits + EVENT_TIME_BITS
+        self._buffer_bytes = buffer_bytes
+        self._row_bits = buffer_bytes.row_bits
+        self._timed_row_bits = buffer_bytes.row_bits + EVENT_TIME_BITS
         # Where buffers are weighed, the receiver takes the sender's word; where they are not, both multiply.
-        self._weights: deque[int] | None = None if scale.is_flat else deque()
+        self._weights: deque[int] | None = None if buffer_bytes.is_flat else deque()
 
     def lead_to(self, ready: bytearray, at: int, attention: Attention) -> None:
         """Tell a gate, which finds what is not empty in `ready`, that this is its channel `at`."""
@@ -139,7 +139,7 @@ class Channel:
                 bits = self._row_bits if element.timestamps is None else self._timed_row_bits
                 self.bytes_sent += (rows * bits + 7) >> 3
             else:
-                weight = self._scale.weigh(element)
+                weight = self._buffer_bytes.of(element)
                 self._weights.append(weight)
                 self.bytes_sent += weight
         self.elements.append(element)

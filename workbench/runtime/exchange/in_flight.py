@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.snapshots.pieces import table_in, value_in
 
@@ -98,8 +98,8 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
 
 
 def _of_one_kind(piece: InFlight) -> Iterable[InFlight]:
-    """The same in as many pieces as it turns from records to partials or back: a table holds one or the other."""
-    for _, buffers in groupby(piece.buffers, lambda buffer: is_partial(buffer.batch)):
+    """Cut where records turn to preaggregated rows or back: a table holds one or the other."""
+    for _, buffers in groupby(piece.buffers, lambda buffer: is_preaggregated(buffer.batch)):
         yield replace(piece, buffers=tuple(buffers))
 
 

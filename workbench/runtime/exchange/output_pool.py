@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OutputPool:
-    """The bounded output buffers of one task (F2-3): what lies on the sender's side, and the partial buffers.
+    """The bounded output buffers of one task (F2-3): what lies on the sender's side, and the pending buffers.
 
     A task takes no further input while its pool is used up or a backlog waits. The pool is counted, not allocated:
     buffers are immutable batches that pass to the receiver without a copy.
@@ -37,15 +37,15 @@ class OutputPool:
 
     @property
     def used(self) -> int:
-        """Buffers in use: on the sender's side of the channels, plus the partial ones."""
+        """Buffers in use: on the sender's side of the channels, plus the pending ones."""
         used = 0
         for output in self._outputs:
-            for partial in output.partials:
-                channel = partial.channel
+            for pending in output.pending:
+                channel = pending.channel
                 beyond = channel.buffers_sent - channel.buffers_received - channel.credit
                 if beyond > 0:
                     used += beyond
-                if partial.rows:
+                if pending.rows:
                     used += 1
         return used
 
@@ -73,12 +73,12 @@ class OutputPool:
     @property
     def backlogged(self) -> bool:
         """Whether some output waits for room."""
-        return any(partial.over for output in self._outputs for partial in output.filled())
+        return any(pending.over for output in self._outputs for pending in output.filled())
 
     @property
     def waits_for_room(self) -> bool:
         """Whether some output would ship a full buffer if it might."""
-        return any(partial.is_full for output in self._outputs for partial in output.filled())
+        return any(pending.is_full for output in self._outputs for pending in output.filled())
 
     @property
     def has_room(self) -> bool:

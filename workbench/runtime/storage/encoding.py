@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from workbench.durable.deferred import FILES, ChangingRows
+from workbench.durable.delayed_encoding import FILES, ChangingRows
 from workbench.errors import CorruptCheckpointError
 from workbench.from_arrow import Unfolding, tables_in
 from workbench.from_json import made, parsed
@@ -131,7 +131,7 @@ def _as_json(value: Json) -> str:
 def encode(states: dict[str, Snapshot]) -> Encoded:
     """A task's state, by operator uid and name, ready to be written.
 
-    Deferred values (callables) are called here; a reader that one returns is read when its bytes are taken.
+    DelayedEncoding values (callables) are called here; a reader that one returns is read when its bytes are taken.
     """
     content: list[Piece] = []
     files: list[str] = []

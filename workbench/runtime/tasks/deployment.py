@@ -23,12 +23,12 @@ from workbench.operators.contract.positions import Positions, Reading
 from workbench.plan.logical import Node
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.raised import PASSING
+from workbench.runtime.exchange.buffer_bytes import BufferBytes
 from workbench.runtime.exchange.chain import Emitter, Link
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.in_flight import TASK, Flow, InFlight, restored
 from workbench.runtime.exchange.input_gate import InputChannel
 from workbench.runtime.exchange.output import EdgeOutput
-from workbench.runtime.exchange.scale import Scale
 from workbench.runtime.exchange.splitters import splitter
 from workbench.runtime.messages.messages import Command
 from workbench.runtime.settings.settings import Settings
@@ -227,7 +227,9 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     for edge in edges:
         source, target = edge.source, edge.target
         merges = edge.exchange == "hash" and aggregates_locally(target.nodes[0].spec)
-        scale = Scale(edge.schema, partials=merges)  # though none are made now, some may come from a checkpoint
+        buffer_bytes = BufferBytes(
+            edge.schema, preaggregates=merges
+        )  # though none are made now, some may come from a checkpoint
         both = _EdgeChannels([[] for _ in range(source.parallelism)], [[] for _ in range(target.parallelism)])
         for i, j in edge.pairs:
             channel = Channel(
@@ -238,7 +240,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
                 slots[source.slots[i]].waker,
                 slots[target.slots[j]].waker,
                 Flow(edge.producer_uid, edge.tag, target.name, edge.port, i, j, target.parallelism),
-                scale,
+                buffer_bytes,
             )
             both.of[i].append(channel)
             both.to[j].append(channel)

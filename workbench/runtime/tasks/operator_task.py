@@ -18,7 +18,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
-from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.operators.contract.late_records import Sender
 from workbench.runtime.barriers.policy import OperatorBarriers
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate, WatermarkValve
@@ -92,7 +92,7 @@ class OperatorTask(Task):
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
         """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
         parts, senders = [records], [first.channel.source]
-        rows, partial = len(records), is_partial(records.batch)
+        rows, partial = len(records), is_preaggregated(records.batch)
         behind: tuple[InputChannel, Element] | None = None
         for channel in self.gate.filled():
             if rows >= _FEW:
@@ -100,7 +100,7 @@ class OperatorTask(Task):
             if channel is first or channel.port != first.port or not channel.free:
                 continue
             elements = channel.channel.elements
-            if type(elements[0]) is not Records or is_partial(elements[0].batch) is not partial:
+            if type(elements[0]) is not Records or is_preaggregated(elements[0].batch) is not partial:
                 continue
             element = channel.channel.poll()
             if type(element) is not Records:  # a barrier has overtaken since: it comes behind what is taken already

@@ -19,7 +19,7 @@ import pyarrow as pa
 from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
 from workbench.errors import CheckpointError
 from workbench.operators.aggregates.local_aggregate import AggregatesLocally
-from workbench.operators.aggregates.partials import RECORDS, check_partials, is_partial
+from workbench.operators.aggregates.preaggregated import RECORDS, check_preaggregated, is_preaggregated
 from workbench.operators.contract.conforming import conforms
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.runtime.exchange.chain import Link
@@ -139,14 +139,14 @@ def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> _Way:
 
 
 def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
-    if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_partial(records.batch):
+    if edge.exchange == "hash" and RECORDS not in edge.schema.names and is_preaggregated(records.batch):
         spec: Any = edge.target.nodes[0].spec
         if not conforms(spec, AggregatesLocally):
             raise ValueError(f"{edge.target.name} takes no partial aggregates")
         window: Any = spec
-        check_partials(records, window.keys, [item for _, item in window.aggregates], edge.schema)
+        check_preaggregated(records, window.keys, [item for _, item in window.aggregates], edge.schema)
         # They are merged whether or not batches are aggregated before the exchange now.
-        return partial(output.send_partials, records)
+        return partial(output.send_preaggregated, records)
     return partial(output.route, _fitted(records, edge.schema))
 
 

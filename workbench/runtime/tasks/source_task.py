@@ -174,7 +174,7 @@ class SourceTask(Task):
         )
         due_us = min(due_us, now_us + self._rest_max_us)
         if found:
-            smallest = min(partial.size for output in self.outputs for partial in output.partials)
+            smallest = min(pending.size for output in self.outputs for pending in output.pending)
             due_us = min(due_us, now_us + since_us * smallest // (2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us

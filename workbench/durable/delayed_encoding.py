@@ -1,10 +1,10 @@
 """Snapshot pieces that take their time: encoding, hashing and fsync happen off the data path.
 
-A value of a snapshot may be a *deferred* piece: a function without arguments. The task hands the snapshot over at
-once; the checkpoint's background writer calls the piece, stores what it returns, and acknowledges the checkpoint only
-then. Of state that is larger than memory it returns a reader, whose batches are written one by one. A piece may be
-called more than once and from another thread than the operator's, so it touches only what it owns; when it or its
-reader raises, the checkpoint fails and the operator goes on.
+A value of a snapshot may be a piece with *delayed encoding*: a function without arguments. The task passes the snapshot
+on at once. The checkpoint's background writer calls the function, stores what it returns, and acknowledges the
+checkpoint only then. For state that is larger than memory the function returns a reader, whose batches are written one
+by one. It may be called more than once and from another thread than the operator's, so it uses only data that it owns.
+If it or its reader raises an error, the checkpoint fails and the operator continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from workbench.from_json import Json
 
-Deferred = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
+DelayedEncoding = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
 """Computes a snapshot's value when the background writer calls it."""
 
 FILES = "$files"
@@ -31,7 +31,7 @@ counts."""
 
 @runtime_checkable
 class ChangingRows(Protocol):
-    """A deferred piece that can also give what has changed since an earlier snapshot's piece.
+    """A piece with delayed encoding that can also give what has changed since an earlier snapshot's piece.
 
     Attributes:
         moment: of the snapshot; equal to no other's.

@@ -12,7 +12,7 @@ from collections import deque
 import pyarrow as pa
 
 from workbench.elements import LatencyMarker, Records, Watermark
-from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.runtime.exchange.channel import Channel
 
 SMALLEST_BUFFER = 256
@@ -24,14 +24,14 @@ FIRST_BUFFER = 16_384
 buffer of each channel, and channels are as many as the square of the parallelism."""
 
 
-class Partial:
+class PendingBuffer:
     """The unfinished buffer of one channel, and what must follow its records.
 
     Attributes:
         rows: records in it; more than a buffer's while it holds a backlog.
         size: records in a full buffer, at present.
         since_us: when its first record came; 0 while it is empty.
-        partials: the last rows are aggregated already.
+        preaggregated: the last rows are aggregated already.
         target: place of the channel among those of its output.
     """
 
@@ -42,8 +42,8 @@ class Partial:
         "_turns",
         "channel",
         "marker",
-        "partials",
         "parts",
+        "preaggregated",
         "rows",
         "since_us",
         "size",
@@ -62,13 +62,13 @@ class Partial:
         self.parts: deque[Records] = deque()
         self.rows = 0
         self.since_us = 0
-        self.partials = False
+        self.preaggregated = False
         self.watermark: Watermark | None = None
         self.marker: LatencyMarker | None = None
 
     @property
     def over(self) -> bool:
-        """Whether there is more in it than goes into a buffer, which holds either records or partials."""
+        """Whether there is more in it than goes into a buffer, which holds either records or preaggregated rows."""
         return self.rows > self.size or self._turns > 0
 
     @property
@@ -76,10 +76,10 @@ class Partial:
         """Whether there is a whole buffer in it, or more."""
         return self.rows >= self.size or self._turns > 0
 
-    def turn_to(self, partials: bool) -> None:
-        """The rows that are added next are partials, or records."""
-        if partials is not self.partials:
-            self.partials = partials
+    def turn_to(self, preaggregated: bool) -> None:
+        """The rows that are added next are preaggregated, or records."""
+        if preaggregated is not self.preaggregated:
+            self.preaggregated = preaggregated
             if self.rows:
                 self._turns += 1
 
@@ -124,7 +124,7 @@ class Partial:
                 del taken[half:]
 
     def _turned(self, before: Records, behind: Records) -> bool:
-        return self._turns > 0 and is_partial(before.batch) is not is_partial(behind.batch)
+        return self._turns > 0 and is_preaggregated(before.batch) is not is_preaggregated(behind.batch)
 
     def note(self, rows: int) -> None:
         """A step has added so many records."""

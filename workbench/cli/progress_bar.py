@@ -10,7 +10,7 @@ from rich.progress import Progress
 PARTS = 10
 
 
-class Headway:
+class ProgressBar:
     """A progress display; a context manager.
 
     Args:
@@ -29,7 +29,7 @@ class Headway:
         self._told = 0
         self._begun_s = time.monotonic()
 
-    def __enter__(self) -> Headway:
+    def __enter__(self) -> ProgressBar:
         self._bar.start()
         return self
 

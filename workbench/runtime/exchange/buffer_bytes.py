@@ -12,30 +12,30 @@ from struct import Struct
 import pyarrow as pa
 
 from workbench.elements import Records
-from workbench.operators.aggregates.partials import is_partial
+from workbench.operators.aggregates.preaggregated import is_preaggregated
 
 EVENT_TIME_BITS = 64
 
 _OFFSETS = {4: Struct("=i").unpack_from, 8: Struct("=q").unpack_from}
 
 
-class Scale:
+class BufferBytes:
     """Weighs what travels on one edge.
 
     Args:
         schema: of the columns that travel.
-        partials: batches may be aggregated before they leave, and then have other columns.
+        preaggregates: batches may be aggregated before they leave, and then have other columns.
 
     Attributes:
         row_bits: of each record, in all columns of a fixed width and the offsets of the others.
-        is_flat: every record weighs the same, so nobody needs to call `weigh`.
+        is_flat: every record weighs the same, so nobody needs to call `of`.
     """
 
-    __slots__ = ("_nested", "_partials", "_texts", "is_flat", "row_bits")
+    __slots__ = ("_nested", "_preaggregates", "_texts", "is_flat", "row_bits")
 
-    def __init__(self, schema: pa.Schema, *, partials: bool = False) -> None:
+    def __init__(self, schema: pa.Schema, *, preaggregates: bool = False) -> None:
         self.row_bits = 0
-        self._partials = partials
+        self._preaggregates = preaggregates
         texts: list[tuple[int, int]] = []
         nested: list[int] = []
         for at, kind in enumerate(schema.types):
@@ -50,16 +50,16 @@ class Scale:
                 self.row_bits += int(kind.bit_width)
         self._texts = tuple(texts)
         self._nested = tuple(nested)
-        self.is_flat = not (texts or nested or partials)
+        self.is_flat = not (texts or nested or preaggregates)
 
-    def weigh(self, records: Records) -> int:
+    def of(self, records: Records) -> int:
         """The bytes of a buffer, in time that depends on its columns and not on its records."""
         batch = records.batch
         rows: int = batch.num_rows
         if not rows:
             return 0
         times = 0 if records.timestamps is None else EVENT_TIME_BITS
-        if self._partials and is_partial(batch):
+        if self._preaggregates and is_preaggregated(batch):
             return int(batch.nbytes) + rows * times // 8
         weight: int = (rows * (self.row_bits + times) + 7) // 8
         for at, width in self._texts:
@@ -72,7 +72,7 @@ class Scale:
         return int(weight)
 
 
-FREE = Scale(pa.schema([]))
+FREE = BufferBytes(pa.schema([]))
 """Of what has no columns."""
 
 

@@ -22,11 +22,11 @@ RECORDS = "$records"
 """The column with the number of records that a partial stands for."""
 
 
-def is_partial(batch: pa.RecordBatch) -> bool:
+def is_preaggregated(batch: pa.RecordBatch) -> bool:
     """Whether the rows are partials; only of a batch whose records have no such column of their own.
 
     Example:
-        >>> is_partial(pa.record_batch({"k": [1], "$records": [5]}))
+        >>> is_preaggregated(pa.record_batch({"k": [1], "$records": [5]}))
         True
     """
     return bool(batch.schema.get_field_index(RECORDS) >= 0)
@@ -42,7 +42,7 @@ def records_in(batch: pa.RecordBatch) -> int:
     return pc.sum(batch.column(RECORDS)).as_py() or 0
 
 
-def check_partials(
+def check_preaggregated(
     partials: Records, keys: Sequence[str], aggregations: Sequence[Aggregation], schema: pa.Schema
 ) -> None:
     """Refuse partials of a checkpoint that are not of these aggregates.

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.elements import Records, Watermark
-from workbench.operators.aggregates.partials import RECORDS
+from workbench.operators.aggregates.preaggregated import RECORDS
+from workbench.runtime.exchange.buffer_bytes import BufferBytes
 from workbench.runtime.exchange.channel import Channel, Waker
-from workbench.runtime.exchange.scale import Scale
 
 SCHEMA = pa.schema(
     {
@@ -48,7 +48,7 @@ def test_a_slice_weighs_what_its_values_take(held, begin, length, timed):
     rows = [values(row, text or "") | ({"x": None, "y": None} if text is None else {}) for row, text in enumerate(held)]
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA).slice(min(begin, len(rows)), length)
     times = np.arange(len(batch)) if timed else None
-    assert Scale(SCHEMA).weigh(Records(batch, times)) == naive(rows[begin : begin + length], timed)
+    assert BufferBytes(SCHEMA).of(Records(batch, times)) == naive(rows[begin : begin + length], timed)
 
 
 @given(st.integers(1, 40), st.integers(0, 39), st.integers(1, 40))
@@ -56,14 +56,14 @@ def test_without_nulls_arrow_counts_the_same(rows, begin, length):
     schema = pa.schema([field for field in SCHEMA if field.name != "b"])
     made = [{key: value for key, value in values(row, "é" * (row % 4)).items() if key != "b"} for row in range(rows)]
     batch = pa.RecordBatch.from_pylist(made, schema=schema).slice(begin % rows, length)
-    assert Scale(schema).weigh(Records(batch)) == batch.nbytes
+    assert BufferBytes(schema).of(Records(batch)) == batch.nbytes
 
 
 def test_nested_columns_weigh_what_arrow_says():
     column = pa.array([[1, 2], [], [3]] * 4)
     words = pa.array(["a", "b", "a"] * 4).dictionary_encode()
     batch = pa.record_batch({"n": pa.array(range(12)), "l": column, "d": words}).slice(3, 6)
-    assert Scale(batch.schema).weigh(Records(batch)) == 6 * 8 + column.slice(3, 6).nbytes + words.slice(3, 6).nbytes
+    assert BufferBytes(batch.schema).of(Records(batch)) == 6 * 8 + column.slice(3, 6).nbytes + words.slice(3, 6).nbytes
 
 
 def test_an_extension_of_a_type_weighs_what_that_does():
@@ -74,27 +74,27 @@ def test_an_extension_of_a_type_weighs_what_that_does():
     held = [text, pairs, ids]
     extended = [pa.ExtensionArray.from_storage(kind, column) for kind, column in zip(kinds, held, strict=True)]
     plain, batch = (pa.record_batch(columns, ["a", "b", "c"]).slice(3, 6) for columns in (held, extended))
-    assert Scale(batch.schema).weigh(Records(batch)) == Scale(plain.schema).weigh(Records(plain)) == plain.nbytes
+    assert BufferBytes(batch.schema).of(Records(batch)) == BufferBytes(plain.schema).of(Records(plain)) == plain.nbytes
 
 
 def test_what_has_columns_of_one_width_is_not_looked_at():
-    assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_(), "n": pa.null()})).is_flat
-    assert Scale(pa.schema({"i": pa.int64(), "b": pa.bool_()})).row_bits == 65
-    assert not Scale(pa.schema({"x": pa.string()})).is_flat
-    assert not Scale(pa.schema({"i": pa.int64()}), partials=True).is_flat
+    assert BufferBytes(pa.schema({"i": pa.int64(), "b": pa.bool_(), "n": pa.null()})).is_flat
+    assert BufferBytes(pa.schema({"i": pa.int64(), "b": pa.bool_()})).row_bits == 65
+    assert not BufferBytes(pa.schema({"x": pa.string()})).is_flat
+    assert not BufferBytes(pa.schema({"i": pa.int64()}), preaggregates=True).is_flat
 
 
 def test_partials_have_their_own_columns():
-    scale = Scale(pa.schema({"k": pa.string(), "n": pa.int64()}), partials=True)
+    buffer_bytes = BufferBytes(pa.schema({"k": pa.string(), "n": pa.int64()}), preaggregates=True)
     partials = pa.record_batch({"k": pa.array([1, 2]), "total": pa.array([1.5, 2.5]), RECORDS: pa.array([3, 4])})
-    assert scale.weigh(Records(partials, np.array([1, 2]))) == 2 * (8 + 8 + 8 + 8)
+    assert buffer_bytes.of(Records(partials, np.array([1, 2]))) == 2 * (8 + 8 + 8 + 8)
     records = pa.record_batch({"k": ["a", "bcd"], "n": [1, 2]})
-    assert scale.weigh(Records(records)) == 2 * (4 + 8) + 4
+    assert buffer_bytes.of(Records(records)) == 2 * (4 + 8) + 4
 
 
 @pytest.mark.parametrize("schema", [pa.schema({"n": pa.int64()}), pa.schema({"n": pa.string()})], ids=["flat", "text"])
 def test_a_channel_counts_bytes_at_both_ends(schema):
-    channel = Channel("e", "a", "b", 2, Waker(), Waker(), scale=Scale(schema))
+    channel = Channel("e", "a", "b", 2, Waker(), Waker(), buffer_bytes=BufferBytes(schema))
     sizes = []
     for rows in (3, 1, 5):
         batch = pa.RecordBatch.from_pylist([{"n": 7 if "int64" in str(schema) else "seven"}] * rows, schema=schema)

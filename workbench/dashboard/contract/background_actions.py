@@ -13,15 +13,15 @@ MOST = 4
 """Actions of one view at the same time; another one is refused."""
 
 
-class Errands:
+class BackgroundActions:
     """The slow actions of one view.
 
     Attributes:
         begun: called when an action starts; its result has to be shown even if the job ended long ago.
 
     Example:
-        >>> errands = Errands()
-        >>> errands.run("sum", lambda: 1 + 1, lambda result, error: None)
+        >>> background = BackgroundActions()
+        >>> background.run("sum", lambda: 1 + 1, lambda result, error: None)
         True
     """
 
@@ -49,7 +49,7 @@ class Errands:
             self._done.append(lambda: then(result, problem))
             self._running.discard(name)
 
-        Thread(target=go, name=f"dashboard errand {name}", daemon=True).start()
+        Thread(target=go, name=f"dashboard action {name}", daemon=True).start()
         self.begun()
         return True
 
