@@ -2,8 +2,8 @@
 
 Every epoch adds a file, so files are merged: the checkpoint's writer, off the data path, writes the rows of several
 committed epochs to one file and lists that one from then on. The files that it stands for stay as long as a complete
-checkpoint or a savepoint lists them; the runtime deletes them (see `FILES` in ``delayed_encoding``). So a crash at any moment
-leaves every complete checkpoint with all of its files.
+checkpoint or a savepoint lists them; the runtime deletes them (see `FILES` in ``delayed_encoding``). So a crash at any
+moment leaves every complete checkpoint with all of its files.
 
 A merged file keeps each row's epoch, in one more column, so that reading it gives the same parts as before; of an
 upsert table it keeps the latest row of each key only.
