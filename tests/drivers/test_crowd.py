@@ -250,11 +250,11 @@ def test_a_wide_valve_is_gone_through_once_for_each_watermark() -> None:
 def test_a_quiet_job_is_asked_and_not_looked_at_until_something_happens() -> None:
     ticks = Ticks(100_000, 0, Budget())
     looks = []
-    for now_us in range(0, 4_000_000, 50_000):
-        if now_us >= ticks.due_us and ticks.sees_news(now_us, "still"):
+    for now_us in range(0, 6_000_000, 50_000):
+        if now_us >= ticks.due_us and ticks.sees_news(now_us, ("still", 0)):
             looks.append(now_us)
             ticks.looked(now_us, cost_us=0)
-    assert looks == [*range(0, 1_500_000, 100_000), 2_400_000, 3_400_000]
+    assert looks == [*range(0, 1_500_000, 100_000), 3_400_000, 5_400_000]
     ticks.stirred()
-    assert ticks.due_us <= 4_000_000
-    assert ticks.sees_news(4_000_000, "moved")
+    assert ticks.due_us <= 6_000_000
+    assert ticks.sees_news(6_000_000, ("moved", 0))

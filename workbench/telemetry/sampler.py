@@ -84,19 +84,21 @@ class Sampler(JobObserver):
             self._restarting_us += time_us - self._failing_since_us
             self._failing_since_us = None
 
-    def activity(self) -> object:
-        """Equal to what it was as long as nothing happens in the job that a frame shows, but time passing."""
+    def activity(self) -> tuple[object, object]:
+        """What flows, and what else happens to the job: equal to before while a frame would show only time passing."""
         master = self.master
         assert master is not None
         coordinator, execution = master.coordinator, master.execution
-        moved = [
+        tasks = () if execution is None else execution.tasks
+        flows = [
             (task.root.counters.numRecordsIn, task.rows_sent, task.links[-1].watermark_us, task.load.held_back,
-             task.load.stepping, task.finished, task.settings, isinstance(task, SourceTask) and task.idle)
-            for task in (() if execution is None else execution.tasks)
+             task.finished, task.settings, isinstance(task, SourceTask) and task.idle)
+            for task in tasks
         ]  # fmt: skip
         written = sum(len(record.acknowledgements) for record in coordinator.in_progress.values())
         told = self._told, master.state, master.paused, master.settings, id(execution)
-        return told, coordinator.completed, coordinator.failed, tuple(coordinator.in_progress), written, moved
+        checkpoints = coordinator.completed, coordinator.failed, tuple(coordinator.in_progress), written
+        return flows, (told, checkpoints, [task.load.stepping for task in tasks])
 
     def sample(self) -> None:
         """Read everything into one frame; called on the master's turn."""

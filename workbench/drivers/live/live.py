@@ -20,7 +20,7 @@ from workbench.drivers.contract.stalls import told, told_of_writer
 from workbench.drivers.contract.turns import TURNSTILE, Turnstile
 from workbench.drivers.live.looking import Looking
 from workbench.drivers.live.slot_threads import Crew, SlotThread
-from workbench.drivers.live.ticks import Ticks
+from workbench.drivers.live.ticks import Activity, Ticks
 from workbench.errors import as_error, sentence_of
 from workbench.runtime.checkpoints.background import answered
 from workbench.runtime.job.master import Master
@@ -49,7 +49,7 @@ class LiveDriver:
         clock: the machine's.
         on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
             (telemetry samples here).
-        activity: tells something else than before when anything has happened in the job that telemetry shows.
+        activity: what flows in the job and what else happens to it, as far as telemetry shows it; see `Ticks`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LiveDriver:
         clock: SystemClock,
         on_tick: Callable[[], None],
         tick_s: float = 0.1,
-        activity: Callable[[], object] = object,
+        activity: Callable[[], Activity] = lambda: (object(), None),
     ) -> None:
         self._name = name
         self._clock = clock

@@ -32,7 +32,7 @@ _LONGEST_WAIT = 16
 """Rounds of a slot's operators in which its sources may be kept waiting."""
 _LATE_US = 5_000
 """A slot that another thread takes care of wakes up when it is so late."""
-_LONGEST_SLEEP_US = 50_000
+_LONGEST_SLEEP_US = 500_000
 """A sleeping slot looks around this often, whatever happens, and asks a source that waits for a time again; where many
 slots sleep, less often (`Crowd`)."""
 

@@ -3,7 +3,7 @@
 A frame holds every task and every channel, so it costs more the wider a graph is, and all jobs of a process are looked
 at under one interpreter lock. So they share one budget: many jobs, and wide ones, are looked at less often, and the
 records keep the processor. Where nothing has moved for longer than rates are taken over, a frame would repeat the one
-before: such a job is only asked whether that is still so, and shown once a second.
+before: such a job is only asked whether that is still so, and shown every other second.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ SHARE = 0.1
 """Of one processor, for looking at all jobs of the process together."""
 SETTLED_US = 1_500_000
 """So long after the last change a job is quiet: rates, which are taken over a second, are zero by then."""
-QUIET_US = 1_000_000
+QUIET_US = 2_000_000
 """A quiet job is looked at this often."""
-ASKED_US = 250_000
+ASKED_US = 500_000
 """A quiet job is asked this often whether it still is."""
+
+
+Activity = tuple[object, object]
+"""What flows in a job, and what else happens to it."""
 
 
 class Budget:
@@ -79,20 +83,23 @@ class Ticks:
     def __init__(self, shortest_us: int, now_us: int, budget: Budget = _BUDGET) -> None:
         self._shortest_us = shortest_us
         self._budget = budget
-        self._activity: object = None
+        self._activity: Activity | None = None
         self._changed_us = self._looked_us = self._wanted_us = now_us
         self.due_us = now_us
 
-    def sees_news(self, now_us: int, activity: object) -> bool:
+    def sees_news(self, now_us: int, activity: Activity) -> bool:
         """Whether a look now would see anything new; if not, this is to be asked again when it is due next.
 
         Args:
             now_us: by the clock.
-            activity: equal to the one before if nothing has happened in the job.
+            activity: equal to the one before if nothing has happened in the job. Rates follow its first part, so a
+                change there is worth more than one look.
         """
-        if activity != self._activity:
-            self._activity, self._changed_us = activity, now_us
-        if now_us - self._changed_us < SETTLED_US or now_us - self._looked_us >= QUIET_US:
+        before, self._activity = self._activity, activity
+        if before is None or activity[0] != before[0]:
+            self._changed_us = now_us
+        quiet = now_us - self._changed_us >= SETTLED_US and now_us - self._looked_us < QUIET_US
+        if not quiet or activity != before:
             return True
         self.due_us = min(now_us + ASKED_US, self._looked_us + QUIET_US)
         return False

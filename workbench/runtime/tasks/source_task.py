@@ -25,7 +25,7 @@ from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
-LONGEST_REST_US = 15_000
+LONGEST_REST_US = 50_000
 """A source whose records wait in buffers looks for more at least this often, unless its driver lets it rest longer."""
 _QUICK_US = 200
 """Reading and handling this long, plus a tenth of the time between two looks, delays no buffer noticeably."""
@@ -99,6 +99,8 @@ class SourceTask(Task):
         self._schema = schema
         self._told_us = NO_TIME
         now = self._now_us()
+        self._told_at_us = now - self.settings.watermark_interval_us
+        self._watermark_due_us = now
         self._follow_splits(now)
         self._wait_until_us: int | None = now
         self._rest_max_us = 0  # until a driver wants that: where steps are watched, records move one by one
@@ -107,7 +109,6 @@ class SourceTask(Task):
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
         # Whether all that it reads waits in buffers, and only there.
         self._may_rest = not (leaves or self._timed or self._gates)
-        self._watermark_due_us = now
         self._marker_due_us = now
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
@@ -198,12 +199,12 @@ class SourceTask(Task):
         due = super().next_due_us()
         if self._waits_for_others:
             return due  # a receiver that makes room wakes the slot
-        first_us = self._marker_due_us if due is None else min(due, self._marker_due_us)
+        first_us = MAX_TIME if due is None else due  # no step for a latency marker alone: it goes with what flows
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
         if self.watermarks is not None and self._watermark_due_us < first_us:
             first_us = self._watermark_due_us
-        return first_us
+        return None if first_us == MAX_TIME else first_us
 
     def close(self) -> None:
         self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
@@ -283,8 +284,10 @@ class SourceTask(Task):
         aligned = self.alignment is not None and self.alignment.asked_for
         rested = self._unread_us > 0
         told_by_us = now_us if rested and self._ships_now(now_us) else self._watermark_due_us
+        if rested and self._wait_until_us is not None and self._wait_until_us <= now_us:  # more has become due by now
+            told_by_us = self._told_at_us + 2 * self.settings.watermark_interval_us
         if self.watermarks is not None and (now_us >= told_by_us or aligned):
-            self._watermark_due_us = now_us + self.settings.watermark_interval_us
+            self._told_at_us, self._watermark_due_us = now_us, self._event_time_moves_us(now_us)
             if self._tell_event_time(now_us):
                 worked = True
                 if rested:  # the next record would send it on, and may be left unread for a while
@@ -317,6 +320,7 @@ class SourceTask(Task):
         live = self.reader.splits()
         if live is self._live or list(self.splits) == list(live):
             return
+        self._event_time_moved()
         shared: SplitTime | None = None
         splits: dict[str, SplitTime] = {}
         for split in live:
@@ -360,6 +364,7 @@ class SourceTask(Task):
         time = self.splits[split]
         time.active_us = now_us
         time.idle = False
+        self._event_time_moved()
         if self.idle:
             self._set_idle(False)
         return time.generator.observe(records)
@@ -381,6 +386,21 @@ class SourceTask(Task):
             self._set_idle(True)
             sent = True
         return sent
+
+    def _event_time_moved(self) -> None:
+        """Records have come, or splits have ended: there may be a watermark to send."""
+        self._watermark_due_us = min(self._watermark_due_us, self._told_at_us + self.settings.watermark_interval_us)
+
+    def _event_time_moves_us(self, now_us: int) -> int:
+        """When event time may move next although no record comes: with the clock, or as a split falls silent."""
+        assert self.watermarks is not None
+        if any(time.generator.asks_clock for time in self._times):
+            return now_us + self.settings.watermark_interval_us
+        idle_after_us = self.watermarks.idle_after_us
+        if idle_after_us is None:
+            return MAX_TIME
+        silent_us = min((time.active_us for time in self._times if not time.idle), default=MAX_TIME) + idle_after_us
+        return max(silent_us, now_us + self.settings.watermark_interval_us)
 
     def _reached_us(self, now_us: int) -> int:
         """How far event time is, told or not; a generator that looks at the clock is not asked for it."""
