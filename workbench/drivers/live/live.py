@@ -222,7 +222,8 @@ class LiveDriver:
         while not self._leaves:
             self._news.clear()
             stepped = self.master
-            turn = TURNSTILE.enter() if CROWD.jobs > 1 else None
+            # Whoever starts a job waits for its first step: that one does not queue behind the slots of other jobs.
+            turn = TURNSTILE.enter() if CROWD.jobs > 1 and self._begun.is_set() else None
             try:
                 stepped.step()
             except BaseException as error:  # noqa: BLE001  nobody else would hear of it
