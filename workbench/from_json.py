@@ -41,7 +41,7 @@ def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool
     Fields with a default may be missing. Whole numbers have at most 64 bits; they may stand for floats.
 
     Args:
-        kind: a type: of JSON's, `Any`, a dataclass, or a tuple, mapping, union or literal of such.
+        kind: a type: of JSON's, `Any`, a dataclass, or a tuple, sequence, mapping, union or literal of such.
         value: what `parsed` gives.
         name: of the value, for errors.
         ignore_unknown: leave out the fields that the dataclasses do not have, as a later version may write them.
@@ -85,8 +85,8 @@ def _maker(kind: Any, ignore_unknown: bool) -> _Maker:
     if origin in (dict, Mapping):
         return _of_mapping(_maker(arguments[1], ignore_unknown))
     parts = [_maker(part, ignore_unknown) for part in arguments if part is not Ellipsis]
-    if origin is tuple:
-        return _of_items(parts[0]) if Ellipsis in arguments else _of_parts(parts)
+    if origin in (tuple, Sequence):
+        return _of_items(parts[0]) if origin is Sequence or Ellipsis in arguments else _of_parts(parts)
     if origin in (Union, types.UnionType):
         return _of_one_of(arguments, parts)
     return _as_is if kind is Any else _of_plain(kind)

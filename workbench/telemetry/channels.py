@@ -1,14 +1,15 @@
 """What each channel holds and delivers.
 
-There are as many channels as the square of the parallelism, and most of a wide exchange stand still most of the time.
-So the counts of all are read into columns first, and only what has changed since the last look gets another frame.
+There are as many channels as the square of the parallelism, and hardly anybody looks at each of them. So the counts of
+all are read into columns, and the frame of a channel is made when somebody asks for it.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -25,6 +26,70 @@ _IDLE, _BLOCKED, _FINISHED = 1, 2, 4
 _UNKNOWN = -1
 
 Column = np.ndarray[Any, np.dtype[Any]]
+_Ends = tuple[str, str, str]
+"""The edge of a channel, its sending and its receiving task."""
+_Waiting = tuple[Sequence[tuple[int, int, int]], int | None]
+"""The barriers in a channel, with the records and buffers ahead of each, and since when alignment has blocked it."""
+
+
+class ChannelFrames(Sequence[ChannelFrame]):
+    """The frames of all channels at one moment, kept as columns.
+
+    Args:
+        ends: of each channel.
+        credit: shape (channels,), buffers that its receiver grants.
+        counts: shape (7, channels): buffers and records, sent and received; the watermark, flags, and elements queued.
+        rates: shape (channels,), records per second.
+        waiting: of the channels that hold elements or are blocked, by their place.
+    """
+
+    __slots__ = ("_counts", "_credit", "_ends", "_made", "_rates", "_waiting")
+
+    def __init__(
+        self, ends: Sequence[_Ends], credit: Column, counts: Column, rates: Column, waiting: Mapping[int, _Waiting]
+    ) -> None:
+        self._ends = ends
+        self._credit = credit
+        self._counts = counts
+        self._rates = rates
+        self._waiting = waiting
+        self._made: tuple[ChannelFrame, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, at: int) -> ChannelFrame: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[ChannelFrame, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> ChannelFrame | tuple[ChannelFrame, ...]:
+        if self._made is None:
+            counts, credit, rates = self._counts.T.tolist(), self._credit.tolist(), self._rates.tolist()
+            parts = zip(self._ends, credit, counts, rates, strict=True)
+            self._made = tuple(_frame(*each, self._waiting.get(at)) for at, each in enumerate(parts))
+        return self._made[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChannelFrames, (self._ends, self._credit, self._counts, self._rates, self._waiting)
+
+    def sums(self) -> dict[str, tuple[int, int, float]]:
+        """Queued buffers, granted buffers and records per second of each edge, by its id."""
+        edges = {edge: number for number, edge in enumerate(dict.fromkeys(edge for edge, _, _ in self._ends))}
+        of = np.array([edges[edge] for edge, _, _ in self._ends], np.int64)
+        queued = np.maximum(self._counts[0] - self._counts[1], 0)
+        columns = [np.bincount(of, column, len(edges)).tolist() for column in (queued, self._credit, self._rates)]
+        return {edge: (int(columns[0][at]), int(columns[1][at]), columns[2][at]) for edge, at in edges.items()}
+
+
+_NONE: Column = np.empty(0, np.int64)
+NO_CHANNELS = ChannelFrames((), _NONE, np.empty((7, 0), np.int64), _NONE, {})
 
 
 class ChannelSampler:
@@ -44,10 +109,8 @@ class ChannelSampler:
         self._known: list[weakref.ref[Channel]] = []
         self._items: list[InputChannel] = []
         self._tasks: list[Task] = []
-        self._receivers: Column = np.empty(0, np.int64)
-        self._counts: Column = np.empty((7, 0), np.int64)
-        self._again: Column = np.empty(0, np.bool_)
-        self._frames: list[ChannelFrame] = []
+        self._receivers = self._credit = _NONE
+        self._ends: tuple[_Ends, ...] = ()
         self._past.clear()
 
     def release(self) -> None:
@@ -56,20 +119,18 @@ class ChannelSampler:
             self._known = [weakref.ref(channel) for channel in self._channels]
             self._execution, self._channels, self._items, self._tasks = None, (), [], []
 
-    def sample(self, execution: Execution, now_us: int) -> tuple[ChannelFrame, ...]:
+    def sample(self, execution: Execution, now_us: int) -> ChannelFrames:
         """A frame for each channel, in the order of the graph's edges."""
         if execution is not self._execution:
             self._turn_to(execution)
         counts = self._read()
         running = np.array([runs(task) for task in self._tasks], np.bool_)[self._receivers]
         rates = np.where(running, self._rates(counts[3], now_us), 0.0)
-        moving = (counts[6] > 0) | (counts[5] & _BLOCKED > 0) | (rates != 0)
-        changed = np.flatnonzero(self._again | moving | (counts != self._counts).any(axis=0))
-        found = counts[:, changed].T.tolist()
-        for at, own, rate in zip(changed.tolist(), found, rates[changed].tolist(), strict=True):
-            self._frames[at] = _frame(self._channels[at], self._items[at], own, rate)
-        self._counts, self._again = counts, moving
-        return tuple(self._frames)
+        waiting = {}
+        for at in np.flatnonzero((counts[6] > 0) | (counts[5] & _BLOCKED > 0)).tolist():
+            item = self._items[at]
+            waiting[at] = self._channels[at].barriers_ahead(), item.blocked_us or None
+        return ChannelFrames(self._ends, self._credit, counts, rates, waiting)
 
     def _turn_to(self, execution: Execution) -> None:
         """Look at these channels from now on; those that were there before go on."""
@@ -88,10 +149,8 @@ class ChannelSampler:
         pairs = [inputs[id(channel)] for channel in self._channels]
         self._items = [item for item, _ in pairs]
         self._receivers = np.array([number for _, number in pairs], np.int64)
-        self._counts = np.zeros((7, len(pairs)), np.int64)
-        self._again = np.ones(len(pairs), np.bool_)
-        nothing = ChannelFrame("", "", "", 0, 0, 0, 0, None)
-        self._frames = [nothing] * len(pairs)
+        self._credit = np.array([channel.credit for channel in self._channels], np.int64)
+        self._ends = tuple((channel.edge, channel.source, channel.target) for channel in self._channels)
 
     def _read(self) -> Column:
         """Counts by column: buffers and records, sent and received; the watermark, flags, and what lies in it."""
@@ -132,16 +191,16 @@ def _moved(column: Column, places: list[int]) -> Column:
     return np.append(column, _UNKNOWN)[places]
 
 
-def _frame(channel: Channel, item: InputChannel, counts: list[int], rate: float) -> ChannelFrame:
-    sent, received, records_sent, records_received, watermark_us, flags, elements = counts
+def _frame(ends: _Ends, credit: int, counts: list[int], rate: float, waiting: _Waiting | None) -> ChannelFrame:
+    sent, received, records_sent, records_received, watermark_us, flags, _ = counts
+    edge, source, target = ends
     queued = max(sent - received, 0)
-    barriers = channel.barriers_ahead() if elements else ()
-    credit = channel.credit
+    barriers, blocked_us = waiting or ((), None)
     blocked = bool(flags & _BLOCKED)
     return ChannelFrame(
-        edge=channel.edge,
-        source=channel.source,
-        target=channel.target,
+        edge=edge,
+        source=source,
+        target=target,
         inputQueueLength=min(queued, credit),
         outputQueueLength=max(queued - credit, 0),
         capacity=credit,
@@ -150,9 +209,9 @@ def _frame(channel: Channel, item: InputChannel, counts: list[int], rate: float)
         idle=bool(flags & _IDLE),
         blocked=blocked,
         finished=bool(flags & _FINISHED),
-        barriers=tuple(barrier for barrier, _, _ in barriers) if barriers else (),
-        barrier_records=tuple(records for _, records, _ in barriers) if barriers else (),
-        barrier_buffers=tuple(buffers for _, _, buffers in barriers) if barriers else (),
-        blocked_us=(item.blocked_us or None) if blocked else None,
+        barriers=tuple(barrier for barrier, _, _ in barriers),
+        barrier_records=tuple(records for _, records, _ in barriers),
+        barrier_buffers=tuple(buffers for _, _, buffers in barriers),
+        blocked_us=blocked_us if blocked else None,
         records_per_second=rate,
     )

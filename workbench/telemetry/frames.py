@@ -7,7 +7,8 @@ microseconds; event times count from 1970 in UTC.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
@@ -301,7 +302,7 @@ class Frame:
     vertices: tuple[VertexFrame, ...] = ()
     edges: tuple[EdgeFrame, ...] = ()
     tasks: tuple[TaskFrame, ...] = ()
-    channels: tuple[ChannelFrame, ...] = ()
+    channels: Sequence[ChannelFrame] = ()
     checkpoints: tuple[CheckpointFrame, ...] = ()
     latency: tuple[LatencyFrame, ...] = ()
     replay: ReplayFrame | None = None
@@ -316,9 +317,13 @@ class Frame:
     restore: RestoreFrame | None = None
     checkpointing: CheckpointingFrame | None = None
 
+    def to_plain(self) -> dict[str, Any]:
+        """The frame as plain dictionaries, lists and tuples."""
+        return asdict(replace(self, channels=tuple(self.channels)))
+
     def to_dict(self) -> dict[str, Any]:
         """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""
-        plain = asdict(self)
+        plain = self.to_plain()
         if self.replay is not None and self.replay.speed == float("inf"):
             plain["replay"]["speed"] = "max"
         return plain

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.tasks.deployment import Execution
-from workbench.telemetry.frames import ChannelFrame, EdgeFrame, TaskFrame, VertexFrame
+from workbench.telemetry.channels import ChannelFrames
+from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
 from workbench.telemetry.tasks import Metrics
 
 _MEANS = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
@@ -44,15 +45,12 @@ def data_skew(values: Sequence[float]) -> float:
     return min(100.0, 100 * sum(abs(value - mean) for value in values) / len(values) / mean)
 
 
-def edge_frames(
-    graph: PhysicalGraph, execution: Execution | None, channels: Sequence[ChannelFrame]
-) -> tuple[EdgeFrame, ...]:
+def edge_frames(graph: PhysicalGraph, execution: Execution | None, channels: ChannelFrames) -> tuple[EdgeFrame, ...]:
     """A frame for each edge with the sums of its channels, in the order of the graph."""
     frames = []
+    sums = channels.sums()
     for edge in graph.edges:
-        own = [channel for channel in channels if channel.edge == edge.id]
-        queued = sum(channel.inputQueueLength + channel.outputQueueLength for channel in own)
-        capacity = sum(channel.capacity for channel in own)
+        queued, capacity, rate = sums.get(edge.id, (0, 0, 0.0))
         if execution is not None:
             capacity += sum(task.pool.total for task in execution.tasks if task.vertex == edge.source.id)
         frames.append(
@@ -64,7 +62,7 @@ def edge_frames(
                 queued_buffers=queued,
                 capacity_buffers=capacity,
                 usage=queued / capacity if capacity else 0.0,
-                records_per_second=sum(channel.records_per_second for channel in own),
+                records_per_second=rate,
             )
         )
     return tuple(frames)

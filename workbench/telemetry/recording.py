@@ -6,7 +6,6 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
@@ -31,7 +30,7 @@ def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
     with replaced(path) as draft, gzip.open(draft, "wt", encoding="utf-8", compresslevel=5) as lines:
         lines.write(json.dumps({"format": FORMAT, "version": VERSION, "job": job, "frames": len(frames)}) + "\n")
         for frame in frames:
-            lines.write(json.dumps(asdict(frame), ensure_ascii=False, separators=(",", ":")) + "\n")
+            lines.write(json.dumps(frame.to_plain(), ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:

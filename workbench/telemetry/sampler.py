@@ -15,7 +15,7 @@ from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
-from workbench.telemetry.channels import ChannelSampler
+from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import explain
 from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
@@ -109,7 +109,7 @@ class Sampler(JobObserver):
         assert master is not None
         now = master.services.clock.now_us()
         execution = master.execution
-        channels = self._channels.sample(execution, now) if execution is not None else ()
+        channels = self._channels.sample(execution, now) if execution is not None else NO_CHANNELS
         tasks = self._tasks.sample(execution, now) if execution is not None else ()
         vertices = vertex_frames(master.graph, tasks)
         edges = edge_frames(master.graph, execution, channels)
