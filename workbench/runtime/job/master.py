@@ -436,7 +436,7 @@ class Master:
         if request.rescale is not None:
             self._go_on_at(request.rescale)
         elif request.last:
-            # What a job that is being stopped has read behind its last barrier is not committed, even at the end of the input.
+            # What a job that is being stopped has read behind its last barrier is not committed, even if that was all.
             self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 
