@@ -11,7 +11,7 @@ from workbench.runtime.barriers.unaligned import UNALIGNED
 POLICIES: dict[str, FaultTolerance] = {
     policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
 }
-"""By name, in the order in which people are offered them."""
+"""By name, in the order in which they are offered to users."""
 
 
 def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:

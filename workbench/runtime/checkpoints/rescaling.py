@@ -10,7 +10,7 @@ from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 
 Done = Callable[[str | None], None]
-"""Told once how it ended: None for well, or else the reason why the job goes on as it was."""
+"""Called once with the outcome: None for success, or the reason why the job continues unchanged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

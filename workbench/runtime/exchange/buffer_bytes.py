@@ -73,7 +73,7 @@ class BufferBytes:
 
 
 FREE = BufferBytes(pa.schema([]))
-"""Of what has no columns."""
+"""For elements without columns."""
 
 
 def _offset_bytes(kind: pa.DataType) -> int:

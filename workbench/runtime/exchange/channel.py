@@ -41,9 +41,9 @@ class Attention:
 
 
 _NO_GATE = bytearray(1)
-"""Where channels that lead to no gate say that they hold something: nobody reads it."""
+"""The marks of channels that lead to no gate; never read."""
 _NO_ATTENTION = Attention()
-"""Of channels that lead to no gate."""
+"""For channels that lead to no gate."""
 
 
 class Channel:

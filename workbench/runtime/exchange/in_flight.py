@@ -25,7 +25,7 @@ from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.snapshots.pieces import table_in, value_in
 
 TASK = "$task"
-"""Stands for the task itself where a checkpoint lists operators."""
+"""The name of the task itself among the operators of a checkpoint."""
 _TIMES = "$event_time"
 _PIECES = "in_flight"
 _EARLY = "early"

@@ -16,12 +16,12 @@ from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.runtime.exchange.channel import Channel
 
 SMALLEST_BUFFER = 256
-"""Records; no buffer is made smaller than this for lack of traffic."""
+"""Records; low throughput makes no buffer smaller than this."""
 
 
 FIRST_BUFFER = 16_384
-"""Records; as long as nothing is known of a channel's traffic, no buffer is larger: a sender has memory for a full
-buffer of each channel, and channels are as many as the square of the parallelism."""
+"""Records; the limit for a buffer until the channel's throughput is known: a sender holds memory for a full buffer of
+each channel, and the number of channels is the square of the parallelism."""
 
 
 class PendingBuffer:

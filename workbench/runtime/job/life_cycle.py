@@ -23,7 +23,7 @@ from workbench.redaction import redacted
 from workbench.runtime.checkpoints.audit import Audit
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
-"""States of a job that has not ended for good."""
+"""States of a job that has not ended."""
 
 
 class LifeCycle:

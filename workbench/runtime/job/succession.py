@@ -22,7 +22,7 @@ from workbench.runtime.tasks.deployment import JobServices
 _NOBODY = "no other coordinator could take over"
 
 HandOver = Callable[[Master], None]
-"""Gets the new master when it is ready to be stepped in the old one's place; called on the old one's turn."""
+"""Receives the new master when it is ready to be stepped in place of the old one; called on the old one's turn."""
 
 
 def successor(

@@ -175,7 +175,7 @@ class _Never:
 
 
 DEFAULT_STRATEGY = FixedDelay(delay_us=100_000, counts_injected=False)
-"""Where nobody chose: a person who fails tasks to see them recover does not use the attempts up."""
+"""The default: failures that a user injects to see a recovery do not count."""
 
 
 def fixed_delay(attempts: int = 3, delay: Duration = "1s") -> FixedDelay:
@@ -292,7 +292,7 @@ _MAKERS = {
     FailureRate.NAME: failure_rate,
 }
 STRATEGIES = tuple(_MAKERS)
-"""The strategies by the names that text has."""
+"""The strategies, by their names in text."""
 
 
 def parse_restart(value: object) -> RestartStrategy:

@@ -366,7 +366,7 @@ class Settings:
 
 
 _FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
-"""The fields of `Settings` by the names that people write."""
+"""The fields of `Settings`, by the names that users write."""
 TABLE: Mapping[str, Setting] = MappingProxyType(
     {
         **{each.name: each for _, each in entries(Settings)},
@@ -396,13 +396,13 @@ TABLE: Mapping[str, Setting] = MappingProxyType(
         ),
     }
 )
-"""What people can set, by the names that they write; speed and rate belong to sources."""
+"""The settings of users, by the names that they write; speed and rate belong to sources."""
 OF_RUN: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.run})
-"""What `Pipeline.run` takes."""
+"""The settings that `Pipeline.run` accepts."""
 OF_TUNE: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.tunable})
-"""What a running job takes."""
+"""The settings that can be changed while a job runs."""
 TUNABLE = tuple(OF_TUNE)
-"""Settings that a running job takes, by the names that people write."""
+"""Their names, as users write them."""
 
 
 class _Both(TypedDict, total=False):

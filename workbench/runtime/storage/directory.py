@@ -42,7 +42,7 @@ from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 
 INCREMENTAL_ABOVE_BYTES = 1 << 20
-"""Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
+"""Tables of state from this size on are written as changes; smaller ones are not worth separate files."""
 _SAVEPOINTS = "savepoints"
 CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
 """The names of the checkpoints' folders."""

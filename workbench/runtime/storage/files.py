@@ -19,7 +19,7 @@ from workbench.errors import MISSING, CheckpointError
 
 _AT_ONCE = 1 << 20  # bytes read at a time for the checksum
 ANY_SIZE = 2**63 - 1
-"""Of files whose size nobody has written down."""
+"""For files whose size is not recorded."""
 
 
 class Files(Protocol):

@@ -50,7 +50,7 @@ LEASE_US = 12_000_000
 HEARTBEAT_US = 2_000_000
 SETTLE_US = 1_000_000
 SILENT_MOST_US = 7_000_000
-"""So long an owner bears that it cannot renew its heartbeat; then it ends its job, well before anybody takes over."""
+"""How long an owner tolerates failed renewals; then it ends its job, well before another process may take over."""
 _LEASE_BYTES_MAX = 65_536
 _TOO_LATE = (
     "may have been taken over by another process, because this job renewed its lease too late: "

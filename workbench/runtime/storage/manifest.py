@@ -14,7 +14,7 @@ from workbench.state.key_groups import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
 SHARED = ("tables", "state")
-"""The folders of the files that checkpoints share, of a sink's rows and of large tables of state."""
+"""The folders of the files that checkpoints share: rows of a sink, and large tables of state."""
 FORMAT = 3
 _ID_MAX = 2**62  # so that later ids fit into 64 bits, too
 _PATH_MAX = 1_000

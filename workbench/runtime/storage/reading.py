@@ -17,7 +17,7 @@ from workbench.runtime.storage.manifest import MANIFEST, Manifest, StateFile, re
 from workbench.runtime.storage.state_parts import read_parts
 
 SMALL_MAX = 1 << 26
-"""Bytes of a manifest, or of another file that is no state; the largest are a thousandth of that."""
+"""Bytes of a manifest, or of another file that is not state; the largest have a thousandth of that."""
 
 
 class CheckpointReader:

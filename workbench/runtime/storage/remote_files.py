@@ -15,7 +15,7 @@ from workbench.runtime.storage.files import ANY_SIZE, Files, check_size
 
 _AT_ONCE = 4 << 20
 _WHOLE_AT_ONCE = ("s3", "gcs", "abfs")
-"""Object stores: an object is there when its last byte is, and renaming would copy it."""
+"""Object stores: an object appears when its last byte is written, and renaming would copy it."""
 
 
 class RemoteFiles:

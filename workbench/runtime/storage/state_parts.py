@@ -22,10 +22,10 @@ from workbench.runtime.storage.manifest import StatePart
 from workbench.runtime.storage.table_changes import Changes, apply_changes, can_change, changes_between
 
 CHANGES_MAX = 10
-"""So many files of changes; more would make a restore slower than they make a checkpoint faster."""
+"""The maximum number of change files; more would slow down a restore by more than they speed up a checkpoint."""
 
 _Key = tuple[str, str, str]
-"""A table of state: task, operator, name."""
+"""Identifies a table of state: task, operator, name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class StateParts:
 
 
 _Chain = tuple[tuple[StatePart, ...], "Sequence[pa.Table | pa.RecordBatchReader]"]
-"""The files before the next one, and what is to be in that one."""
+"""The files so far, and the content of the next one."""
 
 
 def _table_chain(latest: _Version | None, table: pa.Table) -> _Chain:

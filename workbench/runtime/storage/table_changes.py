@@ -24,9 +24,9 @@ from workbench.state.key_groups import hash_keys
 Mask = npt.NDArray[np.bool_]
 
 _COLUMN_BYTES_MAX = 1 << 30
-"""Arrow's strings are numbered by 32 bits; a larger column might not fit into one array together with its changes."""
+"""Arrow's strings have 32-bit offsets; a larger column might not fit into one array together with its changes."""
 _IDENTITY = ("window_start", "start", "time")
-"""Columns that tell a key's rows apart; what they are called in the snapshots of windows and joins."""
+"""Columns that distinguish the rows of a key, by their names in the snapshots of windows and joins."""
 
 
 @dataclass(frozen=True, slots=True)
